@@ -1,0 +1,36 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
+TORCH ?= torch==2.13.0
+
+.PHONY: install run test lint bench ui clean
+
+run: install  ## the main job: raw sentences to an evaluated encoder, on this machine, without the Hub
+	@$(BIN)/bsl run tiny
+
+test: lint  ## every gate: style, types, import contract, tests
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
+	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+
+ui: install  ## the Prefect UI over the runs of this folder
+	@$(BIN)/bsl ui
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .bsl
