@@ -1,0 +1,73 @@
+"""Garbage collection: what is old and no kept report needs."""
+
+import logging
+import shutil
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from storage.errors import StorageError
+from storage.manifest import Manifest
+from storage.refs import ArtifactRef
+from storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+_LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
+
+
+def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
+    """The manifests of all artifacts, or of one kind; one that cannot be read is named in a warning and left out."""
+    found = []
+    for ref in store.refs(kind):
+        try:
+            found.append(store.manifest(ref))
+        except StorageError as error:
+            logger.warning("left out: %s", error)
+    return found
+
+
+def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
+    """Artifacts that may go: made before `now - older_than`, and no report younger than that was made from them.
+
+    Translations are a memory that later runs draw on, so they never go by age.
+    """
+    manifests = {manifest.ref.path: manifest for manifest in readable_manifests(store)}
+    oldest = now - older_than
+    kept = [manifest for manifest in manifests.values() if manifest.kind == "report" and manifest.created_at >= oldest]
+    needed: set[str] = set()
+    while kept:
+        manifest = kept.pop()
+        if manifest.ref.path not in needed:
+            needed.add(manifest.ref.path)
+            paths = [f"{source.kind}/{source.key}" for source in manifest.provenance.inputs.values()]
+            kept += [manifests[path] for path in paths if path in manifests]
+    return [
+        manifest
+        for path, manifest in manifests.items()
+        if path not in needed and manifest.created_at < oldest and not manifest.kind.startswith("translations/")
+    ]
+
+
+def leftovers(store: Store, older_than: timedelta) -> list[Path]:
+    """Folders of runs that were killed long ago: staging, state of unfinished stages, replaced artifacts.
+
+    A folder's age is that of the newest file in it, so that a stage which still works is not taken for dead.
+    """
+    if store.local is None:
+        return []
+    limit = time.time() - older_than.total_seconds()
+    folders = [path for pattern in _LEFTOVERS for path in store.local.glob(pattern)]
+    return sorted(folder for folder in folders if _newest(folder) < limit)
+
+
+def _newest(folder: Path) -> float:
+    return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+
+
+def collect(store: Store, manifests: list[Manifest], folders: list[Path]) -> None:
+    """Delete what `collectable` and `leftovers` listed."""
+    for manifest in manifests:
+        store.remove(ArtifactRef(kind=manifest.kind, key=manifest.key))
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,169 @@
+"""JSON lines: one object per line.
+
+Polars parses a block at once. It does not say which line is bad, and it turns numbers and lists into strings where a
+string is expected, so a block that fails or looks odd is cut in halves until the odd lines stand in a small piece,
+which is read line by line. Good lines give the same result on both ways, so the cutting never shows.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import polars as pl
+
+from storage.errors import SourceError
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
+
+_PIECE_BYTES: Final = 32 << 10
+_KEYS_OF_FIRST: Final = 100  # objects whose keys together are the columns
+_PEEK_BYTES: Final = 1 << 20
+_NOT_A_STRING: Final = r"^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
+_NUL: Final = "\x00"  # what Polars makes of half a surrogate pair
+
+_Row = tuple[str | None, ...]
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:
+    """The keys of the first objects.
+
+    Raises:
+        SourceError: none of the first lines is a JSON object.
+    """
+    names: dict[str, None] = {}
+    objects = 0
+    scratch = ReadReport(report.name)  # lines met here are counted when they are read
+    for block in line_blocks(path, scratch, _PEEK_BYTES):
+        for _, line in _numbered(block):
+            try:
+                names.update(dict.fromkeys(_parse(line)))
+            except ValueError:
+                continue
+            objects += 1
+            if objects == _KEYS_OF_FIRST:
+                return tuple(names)
+    if not objects:
+        raise SourceError(f"{path}: no line holds a JSON object; expected JSON lines; check the file and its format")
+    return tuple(names)
+
+
+def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+    """Frames of the wanted columns, all strings.
+
+    Rejected are lines that are not UTF-8 or not one JSON object, and objects without one of the texts as a string.
+    Blank lines are skipped.
+    """
+    for block in line_blocks(path, report, block_bytes):
+        frame = pl.concat(_pieces(block, path, wanted, report))
+        report.records += frame.height
+        yield frame
+
+
+def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> list[pl.DataFrame]:
+    frame = _fast(block.content, wanted)
+    if frame is not None:
+        return [frame]
+    middle = block.content.find(b"\n", len(block.content) // 2) + 1
+    if len(block.content) <= _PIECE_BYTES or middle in {0, len(block.content)}:
+        return [_slow(block, path, wanted, report)]
+    head, tail = block.content[:middle], block.content[middle:]
+    second = Block(tail, block.first_line + head.count(b"\n"))
+    return [
+        *_pieces(Block(head, block.first_line), path, wanted, report),
+        *_pieces(second, path, wanted, report),
+    ]
+
+
+def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
+    """The parsed block, or None if a line of it needs a closer look."""
+    try:
+        frame = pl.read_ndjson(content, schema=_schema(wanted))
+    except pl.exceptions.PolarsError:  # of several kinds; the slow way says what is wrong
+        return None
+    texts = [pl.col(name) for name in wanted.texts]
+    suspect = [text.is_null().any() | text.str.contains(_NUL, literal=True).any() for text in texts]
+    if frame.select(pl.any_horizontal(suspect)).item():
+        return None
+    return None if _holds_non_strings(frame, content, wanted) else frame
+
+
+def _holds_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
+    """Whether a text is a number, a list … in the source. "7" as a string is common, so the bytes decide."""
+    suspects = [name for name in wanted.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
+    keys = [re.escape(json.dumps(name).encode()) for name in suspects]
+    return any(re.search(rb'%s\s*:\s*[^"\s]' % key, content) for key in keys)
+
+
+def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:
+    rows = []
+    for number, line in _numbered(block):
+        try:
+            rows.append(_row(_parse(line), wanted))
+        except ValueError as error:
+            report.reject(path, number, str(error), line)
+    return pl.DataFrame(rows, schema=_schema(wanted), orient="row")
+
+
+def _numbered(block: Block) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(block.content.split(b"\n"), block.first_line):
+        if line.strip():
+            yield number, line
+
+
+def _first_wins(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """An object of which a repeated key keeps its first value, as Polars does."""
+    record: dict[str, object] = {}
+    for name, value in pairs:
+        record.setdefault(name, value)
+    return record
+
+
+# Raw control characters in strings, NUL among them, are let through: normalisation removes them.
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_first_wins)
+
+
+def _parse(line: bytes) -> dict[str, object]:
+    try:
+        value = _DECODER.decode(line.decode())
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON ({error.msg} at character {error.pos})") from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{_kind(value)}, expected an object")  # noqa: TRY004 - one kind of error here
+    return value
+
+
+def _row(record: dict[str, object], wanted: Columns) -> _Row:
+    return (*(_text(record, name) for name in wanted.texts), *(_other(record.get(name)) for name in wanted.others))
+
+
+def _text(record: dict[str, object], name: str) -> str:
+    value = record.get(name)
+    if value is None:
+        raise ValueError(f"field {name!r} is missing" if name not in record else f"field {name!r} is null")
+    if not isinstance(value, str):
+        raise ValueError(f"field {name!r} is {_kind(value)}, expected a string")  # noqa: TRY004 - one kind of error here
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"field {name!r} holds half a surrogate pair")
+    return value
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object", str: "a string"}
+    return names.get(type(value), "null")
+
+
+def _other(value: object) -> str | None:
+    """A label or score as Polars spells it: 1.0 as 1, so that both ways agree."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value, ensure_ascii=False)
+
+
+def _schema(wanted: Columns) -> dict[str, type[pl.String]]:
+    return dict.fromkeys(wanted.names, pl.String)

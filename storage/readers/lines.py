@@ -1,0 +1,43 @@
+"""Plain text: one sentence per line, separated by line feeds alone (a carriage return at the end is white space)."""
+
+import io
+from collections.abc import Iterator
+
+import polars as pl
+
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
+
+COLUMN = "text"
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - one signature for all formats
+    """The one column of a text file."""
+    return (COLUMN,)
+
+
+def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
+    """Frames of the column `text`, one row per line, empty ones included; lines that are not UTF-8 are rejected."""
+    for block in line_blocks(path, report, block_bytes):
+        frame = _fast(block)
+        frame = _slow(block, path, report) if frame is None else frame
+        report.records += frame.height
+        yield frame.select(wanted.names)
+
+
+def _fast(block: Block) -> pl.DataFrame | None:
+    try:
+        return pl.read_lines(io.BytesIO(block.content), name=COLUMN)
+    except pl.exceptions.ComputeError:  # not UTF-8; it does not say where
+        return None
+
+
+def _slow(block: Block, path: str, report: ReadReport) -> pl.DataFrame:
+    texts = []
+    for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
+        try:
+            texts.append(line.decode())
+        except UnicodeDecodeError as error:
+            report.reject(path, number, f"not UTF-8 ({error.reason} at byte {error.start})", line)
+    return pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})

@@ -1,0 +1,79 @@
+"""What a reader met in a source: records read, and records that could not be read, with where and why."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from storage.errors import SourceError
+
+KEPT_EXAMPLES: Final = 20
+SHOWN_EXAMPLES: Final = 3
+_EXAMPLE_BYTES: Final = 100
+
+
+class BadRecord(BaseModel):
+    """A record that was left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    file: str
+    """Path of the file, or Hub id."""
+    line: int
+    """1-based line (or row, in a table without lines)."""
+    reason: str
+    """What is wrong with it."""
+    example: str
+    """Its beginning, undecodable bytes replaced."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.reason}: {self.example!r}"
+
+
+@dataclass
+class ReadReport:
+    """Counts of one source while it is read.
+
+    Attributes:
+        name: the source, as messages call it.
+        records: records that were read and given on, unlabelled ones included.
+        unlabelled: NLI records without a gold label (−1 or "-"), which were left out after reading.
+        rejected: records that could not be read.
+        bad: the first `KEPT_EXAMPLES` of those.
+        bytes_read, bytes_total: progress through the files; 0 where it is not known.
+    """
+
+    name: str
+    records: int = 0
+    unlabelled: int = 0
+    rejected: int = 0
+    bad: list[BadRecord] = field(default_factory=list)
+    bytes_read: int = 0
+    bytes_total: int = 0
+
+    def reject(self, file: str, line: int, reason: str, example: bytes, lost: int = 1) -> None:
+        """Count a record that cannot be read, with which `lost` lines are lost."""
+        self.rejected += lost
+        if len(self.bad) < KEPT_EXAMPLES:
+            shown = example[:_EXAMPLE_BYTES].decode("utf-8", errors="replace")
+            self.bad.append(BadRecord(file=file, line=line, reason=reason, example=shown))
+
+    def check(self, max_bad_share: float) -> None:
+        """Refuse a source of which too much could not be read, or that holds nothing.
+
+        Raises:
+            SourceError: with the share and the first bad records.
+        """
+        total = self.records + self.rejected
+        if total == 0:
+            raise SourceError(f"{self.name} holds no record; give a source with at least one, or leave it out")
+        if self.rejected > max_bad_share * total:
+            raise SourceError(
+                f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
+                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; correct them, give the right "
+                "format and columns, or raise max_bad_share"
+            )
+
+    def _first(self) -> str:
+        shown = "; ".join(str(record) for record in self.bad[:SHOWN_EXAMPLES])
+        return f"{shown}; …" if self.rejected > SHOWN_EXAMPLES else shown

@@ -1,0 +1,64 @@
+"""References to artifacts: what tasks hand to each other instead of frames and tensors."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ArtifactRef(BaseModel):
+    """The name of one artifact: `<store>/<kind>/<key>/`. A kind may be nested (`translations/<translator>`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: str = Field(pattern=r"^[a-z0-9_]+(/[a-z0-9-]+)?$")
+    key: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @property
+    def path(self) -> str:
+        """`<kind>/<key>`, relative to the store."""
+        return f"{self.kind}/{self.key}"
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key[:12]}"
+
+
+class CorpusRef(ArtifactRef):
+    """Unique normalised sentences."""
+
+    kind: Literal["corpus"] = "corpus"
+
+
+class ViewsRef(ArtifactRef):
+    """Augmented sentences, several views of each."""
+
+    kind: Literal["views"] = "views"
+
+
+class PairsRef(ArtifactRef):
+    """Training pairs."""
+
+    kind: Literal["pairs"] = "pairs"
+
+
+class CheckpointRef(ArtifactRef):
+    """A trained model with its log and an exported encoder."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+
+
+class EmbeddingsRef(ArtifactRef):
+    """Embeddings of unique sentences under one encoder."""
+
+    kind: Literal["embeddings"] = "embeddings"
+
+
+class ScoresRef(ArtifactRef):
+    """Figures of one system."""
+
+    kind: Literal["scores"] = "scores"
+
+
+class ReportRef(ArtifactRef):
+    """Tables, plots and prose of one run."""
+
+    kind: Literal["report"] = "report"

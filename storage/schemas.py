@@ -1,0 +1,101 @@
+"""The columns of every table, declared once and checked on write and on read."""
+
+import polars as pl
+
+from storage.errors import SchemaError
+
+CORPUS = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String})
+TRANSLATIONS = pl.Schema(
+    {
+        "sentence_id": pl.UInt64,
+        "text": pl.String,
+        "lang": pl.String,
+        "translator": pl.String,
+        "n_tokens": pl.UInt32,
+        "score": pl.Float32,
+    }
+)
+VIEWS = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String})
+PAIRS = pl.Schema(
+    {
+        "pair_id": pl.UInt64,
+        "sentence_id": pl.UInt64,
+        "text_1": pl.String,
+        "text_2": pl.String,
+        "lang_1": pl.String,
+        "lang_2": pl.String,
+        "source": pl.String,
+    }
+)
+TRAINING_LOG = pl.Schema(
+    {
+        "step": pl.UInt32,
+        "loss": pl.Float64,
+        "lr": pl.Float64,
+        "momentum": pl.Float64,
+        "grad_norm": pl.Float64,
+        "alignment": pl.Float64,
+        "uniformity": pl.Float64,
+        "std": pl.Float64,
+        "effective_rank": pl.Float64,
+        "dev_spearman": pl.Float64,
+    }
+)
+EMBEDDINGS = pl.Schema([("sentence_id", pl.UInt64()), ("embedding", pl.Array(pl.Float32, 0))])
+SCORES = pl.Schema(
+    {
+        "model": pl.String,
+        "dataset": pl.String,
+        "subset": pl.String,
+        "split": pl.String,
+        "metric": pl.String,
+        "protocol": pl.String,
+        "value": pl.Float64,
+        "n": pl.UInt32,
+        "ci_low": pl.Float64,
+        "ci_high": pl.Float64,
+        "seed": pl.Int64,
+        "checkpoint": pl.String,
+    }
+)
+
+TABLES: dict[str, pl.Schema] = {
+    "corpus": CORPUS,
+    "translations": TRANSLATIONS,
+    "views": VIEWS,
+    "pairs": PAIRS,
+    "training_log": TRAINING_LOG,
+    "embeddings": EMBEDDINGS,
+    "scores": SCORES,
+}
+
+
+def check_schema(table: str, found: pl.Schema, where: str) -> None:
+    """Refuse a table whose columns, order or types are not the declared ones.
+
+    Args:
+        table: name in `TABLES`.
+        found: the columns at hand. An `Array` may have any width: the encoder decides it.
+        where: what the message names, such as a path.
+
+    Raises:
+        SchemaError: with the columns that are missing, unexpected or of another type.
+    """
+    if table not in TABLES:
+        raise SchemaError(f"{where}: no table is called {table!r}; declared are {', '.join(TABLES)}")
+    expected = TABLES[table]
+    if [_shape(item) for item in found.items()] == [_shape(item) for item in expected.items()]:
+        return
+    raise SchemaError(
+        f"{where}: table {table!r} has columns {_spell(found)}, declared are {_spell(expected)}; "
+        "delete the artifact and run its stage again, or correct the stage that wrote it"
+    )
+
+
+def _shape(column: tuple[str, pl.DataType]) -> tuple[str, object]:
+    name, dtype = column
+    return (name, ("Array", dtype.inner)) if isinstance(dtype, pl.Array) else (name, dtype)
+
+
+def _spell(schema: pl.Schema) -> str:
+    return ", ".join(f"{name} {dtype}" for name, dtype in schema.items())

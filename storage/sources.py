@@ -1,0 +1,214 @@
+"""Where sentences come from: a source as a person names it, found and fingerprinted.
+
+A source is taken from the first that has it: its own `path`, an embedded asset, the mirror, the Hub.
+"""
+
+import difflib
+import hashlib
+from typing import Annotated
+
+import fsspec
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from storage.declarations import DATASETS, Dataset
+from storage.digest import stream_sha256
+from storage.embedded import EMBEDDED, embedded_path
+from storage.errors import SourceError
+from storage.hub import HubTable, pin_table
+from storage.keys import NotInKey
+from storage.readers.table import SUFFIXES, Format, format_of, is_readable
+
+
+class SourceSpec(BaseModel):
+    """A source of sentences as a recipe or a person names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    dataset: str | None = None
+    """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
+    path: str | None = None
+    """File, folder or pattern with `*` at any fsspec address; read instead of looking the data set up."""
+    split: str | None = None
+    """Split of a data set; `train`, or its only one, unless given."""
+    name: str | None = Field(None, min_length=1)
+    """What the corpus's column `source` says; the data set's or file's own name unless given."""
+    format: Format | None = None
+    """Format of the files at `path`; by their suffix unless given."""
+    columns: tuple[str, ...] = ()
+    """Columns that hold sentences; by the known shapes (NLI, STS, triplets, `text`) unless given."""
+    label: str | None = None
+    """NLI label column, whose unlabelled rows are dropped; by the known shapes unless `columns` is given."""
+    lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
+    """ISO 639 code of the sentences; the data set's own, else `en`, unless given."""
+    hub_config: str | None = None
+    """Configuration of a Hub data set."""
+    revision: str | None = None
+    """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "SourceSpec":
+        if self.dataset is None and self.path is None:
+            raise ValueError("a source needs a `dataset` or a `path`")
+        return self
+
+
+class ResolvedSource(BaseModel):
+    """A source that was found: what it is (in artifact keys) and where it is (not in them)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """What the corpus's column `source` says."""
+    lang: str
+    """ISO 639 code of the sentences."""
+    digest: str
+    """sha256 of the local content, or the Hub's `id@commit/config/split`."""
+    columns: tuple[str, ...] = ()
+    """Columns that hold sentences; by the known shapes if empty."""
+    label: str | None = None
+    """NLI label column, if `columns` is given."""
+    format: Format | None = None
+    """Format of the files; None for a Hub table."""
+    files: Annotated[tuple[str, ...], NotInKey] = ()
+    """Where the content is."""
+    hub: Annotated[HubTable | None, NotInKey] = None
+    """The Hub table, if it is one."""
+
+
+def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSource:
+    """Find a source and fingerprint it.
+
+    Args:
+        spec: what is wanted.
+        mirror: folder or fsspec address with `<name>/<split>.parquet`.
+
+    Raises:
+        SourceError: nobody has it; the message names what was tried.
+    """
+    declared = DATASETS.get(spec.dataset or "")
+    found = _files(spec, declared, mirror)
+    table = None if found else pin_table(_hub_table(spec, declared, mirror))
+    kind = (spec.format or _one_format(found)) if found else None
+    return ResolvedSource(
+        name=spec.name or (spec.dataset or _stem(found[0])).removeprefix(EMBEDDED),
+        lang=spec.lang or (declared.lang if declared else "en"),
+        digest=table.address if table else _digest(found),
+        columns=spec.columns or (declared.texts if declared else ()),
+        label=spec.label,
+        format=kind,
+        files=found,
+        hub=table,
+    )
+
+
+def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
+    """The files of a source, or none if only the Hub may have it."""
+    if spec.path is not None:
+        return _listed(spec.path)
+    name = str(spec.dataset)
+    if name.startswith(EMBEDDED):
+        return _embedded(name.removeprefix(EMBEDDED), spec.split)
+    if mirror is None:
+        return ()
+    path = f"{mirror.rstrip('/')}/{name}/{_split(spec, declared)}.parquet"
+    return (path,) if _exists(path) else ()
+
+
+def _listed(path: str) -> tuple[str, ...]:
+    """The file at a path, or the readable files in a folder or behind a pattern, by name."""
+    fs, root = fsspec.url_to_fs(path)
+    pattern = f"{root.rstrip('/')}/*" if fs.isdir(root) else root
+    if "*" not in pattern:
+        if fs.isfile(root):
+            return (path,)
+        raise SourceError(f"{path}: no such file or folder; expected a source; correct `path`")
+    names = sorted(str(name) for name in fs.glob(pattern) if fs.isfile(name))
+    found = tuple(name for name in names if is_readable(name))
+    if not found:
+        raise SourceError(
+            f"{path} holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)}); correct `path`"
+        )
+    return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
+
+
+def _one_format(paths: tuple[str, ...]) -> Format:
+    kinds = sorted({format_of(path) for path in paths})
+    if len(kinds) > 1:
+        raise SourceError(
+            f"{len(paths)} files of {' and '.join(kinds)} behind one source; expected one format; "
+            "give each format a source of its own, such as a `path` with *.txt and another with *.jsonl"
+        )
+    return kinds[0]
+
+
+def _embedded(name: str, split: str | None) -> tuple[str, ...]:
+    found = embedded_path(name)
+    if found.is_file():
+        return (str(found),)
+    path = found / f"{split or 'train'}.parquet"
+    if not path.is_file():
+        held = ", ".join(sorted(file.stem for file in found.glob("*.parquet")))
+        raise SourceError(f"{EMBEDDED}{name} has no split {path.stem!r}; it has {held}; name one of these")
+    return (str(path),)
+
+
+def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
+    name = str(spec.dataset)
+    split = _split(spec, declared)
+    tried = f"the mirror {mirror} has no {name}/{split}.parquet" if mirror else "no mirror is set"
+    if declared is not None and declared.hub_id is not None:
+        return HubTable(
+            hub_id=declared.hub_id,
+            config=spec.hub_config or declared.hub_config,
+            split=declared.splits[split],
+            revision=spec.revision or declared.revision,
+        )
+    if declared is None and "/" in name:
+        return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)
+    nearest = difflib.get_close_matches(name, DATASETS, n=1)
+    hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
+    known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
+    raise SourceError(
+        f"data set {name!r} was not found: {tried}, and {known}; set BSL_DATA_MIRROR, give a `path` or a Hub id, or "
+        "let `bsl doctor` say what is within reach"
+    )
+
+
+def _split(spec: SourceSpec, declared: Dataset | None) -> str:
+    if declared is None:
+        return spec.split or "train"
+    only = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
+    split = spec.split or only
+    if split not in declared.splits:
+        raise SourceError(
+            f"data set {declared.name!r} has no split {split!r}; it has {', '.join(declared.splits)}; set `split`"
+        )
+    return split
+
+
+def _exists(path: str) -> bool:
+    fs, root = fsspec.url_to_fs(path)
+    return bool(fs.isfile(root))
+
+
+def _stem(path: str) -> str:
+    return path.rsplit("/", 1)[-1].split(".", 1)[0] or path
+
+
+def source_bytes(source: ResolvedSource) -> int:
+    """Size of a source's files; 0 for a Hub table, which does not say."""
+    sizes = [fsspec.url_to_fs(path) for path in source.files]
+    return sum(int(fs.size(root) or 0) for fs, root in sizes)
+
+
+def _digest(paths: tuple[str, ...]) -> str:
+    """sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
+    return hashlib.sha256("".join(map(_file_digest, paths)).encode()).hexdigest()
+
+
+def _file_digest(path: str) -> str:
+    try:
+        with fsspec.open(path, "rb") as file:
+            return stream_sha256(file)
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
