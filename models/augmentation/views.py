@@ -1,0 +1,130 @@
+"""From sentences and their translations to views: each sentence is followed through its hops, every loss is counted.
+
+A route is a frame with one row per sentence and five columns:
+
+- ``sentence_id``, ``source``: the sentence it began with;
+- ``key``, ``text``: where it is now, and the id under which the next hop's translation is found;
+- ``reason``, ``hop``: why and at which hop (from 1) it was given up; null while it is well.
+
+Translations are keyed by the sentence they translate (the translation memory), not by the run that asked for them, so a
+German sentence that two English ones lead to is translated back once.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from models.augmentation.config import ORIGINAL
+from models.scatter import scattered
+from models.text.normalize import normalize, sentence_ids
+from models.translation.filters import FilterConfig, verdict
+
+JUDGED = pl.Schema({"method": pl.String, "source": pl.String, "text": pl.String, "reason": pl.String, "hop": pl.UInt8})
+"""Columns of ``judged_routes``."""
+
+
+def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
+    """A route before its first hop.
+
+    Args:
+        corpus: Unique sentences: sentence_id, text.
+    """
+    return corpus.select(
+        "sentence_id",
+        pl.col("text").alias("source"),
+        pl.col("sentence_id").alias("key"),
+        "text",
+        reason=pl.lit(None, dtype=pl.String),
+        hop=pl.lit(None, dtype=pl.UInt8),
+    )
+
+
+def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
+    """What the next hop has to translate: sentence_id and text, each sentence once; what was given up is left out."""
+    well = route.filter(pl.col("reason").is_null())
+    return well.select(pl.col("key").alias("sentence_id"), "text").unique("sentence_id")
+
+
+def follow_hop(route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: FilterConfig) -> pl.LazyFrame:
+    """Move every sentence of a route through one translator, and give up those whose translation is not fit.
+
+    Args:
+        route: The route so far.
+        translations: sentence_id (of the sentence translated) and text (its translation), one row per sentence.
+        hop: Number of this hop, from 1.
+        filters: Limits beyond which a translation is given up.
+    """
+    found = translations.select(pl.col("sentence_id").alias("key"), normalize(pl.col("text")).alias("translated"))
+    is_well = pl.col("reason").is_null()
+    joined = route.join(found, on="key", how="left")
+    judged = joined.with_columns(
+        pl.when(is_well).then(verdict(pl.col("text"), pl.col("translated"), filters)).alias("fault"),
+        pl.when(is_well).then("translated").otherwise("text").alias("text"),
+    )
+    is_faulty = pl.col("fault").is_not_null()
+    return judged.select(
+        "sentence_id",
+        "source",
+        sentence_ids(pl.col("text")).alias("key"),
+        "text",
+        pl.coalesce("reason", "fault").alias("reason"),
+        pl.when(is_faulty).then(pl.lit(hop, dtype=pl.UInt8)).otherwise("hop").alias("hop"),
+    )
+
+
+def original_view(corpus: pl.LazyFrame) -> pl.LazyFrame:
+    """The sentence itself as a view: sentence_id, method, text."""
+    return corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")
+
+
+def finish_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
+    """The view at the end of a route: sentence_id, method, text of the sentences that came through."""
+    return route.filter(pl.col("reason").is_null()).select("sentence_id", pl.lit(method).alias("method"), "text")
+
+
+def judged_routes(routes: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
+    """All finished routes with their methods, kept and given up, as ``drop_table`` counts them."""
+    none = pl.LazyFrame(schema=JUDGED)
+    named = [route.with_columns(method=pl.lit(method)).select(JUDGED.names()) for method, route in routes]
+    return pl.concat([none, *named])
+
+
+def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
+    """All views of a corpus in the one order that makes equal views equal bytes: by sentence_id, then method."""
+    return pl.concat(views).sort("sentence_id", "method")
+
+
+def view_samples(views: pl.LazyFrame, rows: int, seed: int = 0) -> pl.DataFrame:
+    """A few sentences with all their views side by side, to be looked at.
+
+    Args:
+        views: sentence_id, method, text.
+        rows: Sentences to show.
+        seed: Which sentences; equal seeds show equal sentences.
+
+    Returns:
+        One row per sentence, one column per method (the original first, if there is one); null where it was dropped.
+    """
+    chosen = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), seed)).head(rows)
+    return _side_by_side(views, chosen)
+
+
+def view_examples(views: pl.LazyFrame, rows: int, min_chars: int = 30) -> pl.DataFrame:
+    """Sentences whose views show something: all there, no two equal, none shorter than `min_chars`.
+
+    Returns:
+        As `view_samples`, the first by sentence_id.
+    """
+    whole = views.with_columns(
+        n=pl.len().over("sentence_id"),
+        distinct=pl.col("text").n_unique().over("sentence_id"),
+        shortest=pl.col("text").str.len_chars().min().over("sentence_id"),
+    ).filter(pl.col("n") == pl.col("n").max(), pl.col("distinct") == pl.col("n"), pl.col("shortest") >= min_chars)
+    return _side_by_side(views, whole.select(pl.col("sentence_id").unique()).sort("sentence_id").head(rows))
+
+
+def _side_by_side(views: pl.LazyFrame, chosen: pl.LazyFrame) -> pl.DataFrame:
+    shown = views.join(chosen, on="sentence_id", how="semi").collect()
+    wide = shown.pivot("method", index="sentence_id", values="text")
+    methods = sorted(set(wide.columns) - {"sentence_id"}, key=lambda method: (method != ORIGINAL, method))
+    return wide.sort("sentence_id").select(methods)

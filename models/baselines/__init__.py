@@ -1,0 +1,1 @@
+"""What BSL is compared with."""

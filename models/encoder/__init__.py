@@ -1,0 +1,1 @@
+"""Sentence encoders: a local transformer, its pooling, its texts as tokens, its export."""

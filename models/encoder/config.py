@@ -1,0 +1,24 @@
+"""Which encoder, and how its token vectors become one sentence vector."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Pooling = Literal["mean", "cls"]
+
+
+class EncoderConfig(BaseModel):
+    """A pretrained transformer with pooling."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    model: str = Field(min_length=1)
+    """`embedded:<name>`, a Hub id or a local folder; storage resolves it to a folder (paper: bert-base-uncased)."""
+    revision: str | None = None
+    """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
+    pooling: Pooling = "mean"
+    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token."""
+    max_length: int = Field(default=64, ge=4, le=8192)
+    """Tokens kept of a sentence, special tokens included (released code: 64)."""

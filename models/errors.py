@@ -1,0 +1,104 @@
+"""What can go wrong while computing.
+
+ModelError
+├── EncoderError               weights, tokenizer or texts that cannot give embeddings
+├── TrainingError              a training run that cannot start or go on
+│   ├── CollapseError          the representations lost what tells sentences apart
+│   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
+│   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
+│   └── ResumeError            the saved state belongs to another run
+└── EvaluationError            vectors or gold scores from which no figure can be computed
+
+Every message says what was found, what was expected and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class ModelError(Exception):
+    """Base of all errors of `models/`; survives pickling between processes, attributes included."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+class EncoderError(ModelError):
+    """An encoder, its tokenizer or its input texts cannot give embeddings."""
+
+
+class TrainingError(ModelError):
+    """A training run cannot start or go on."""
+
+
+class CollapseError(TrainingError):
+    """The encoder's representations collapsed.
+
+    Attributes:
+        step: Optimizer step of the evaluation that showed it.
+        evidence: Quantity name → (value at the start, value now).
+    """
+
+    def __init__(self, step: int, reason: str, evidence: Mapping[str, tuple[float, float]], remedy: str) -> None:
+        self.step = step
+        self.evidence = dict(evidence)
+        listed = ", ".join(f"{name} {start:.4g} → {now:.4g}" for name, (start, now) in self.evidence.items())
+        super().__init__(f"representations collapsed by step {step}: {reason} ({listed}); {remedy}")
+
+
+class NonFiniteLossError(TrainingError):
+    """A loss or gradient norm is NaN or infinite.
+
+    Attributes:
+        step: Optimizer step at which it appeared (1-based).
+        rows: Rows of the pairs frame that formed the batch.
+    """
+
+    def __init__(self, step: int, quantity: str, value: float, rows: Sequence[int]) -> None:
+        self.step = step
+        self.rows = tuple(rows)
+        super().__init__(
+            f"{quantity} is {value} at step {step}, expected a finite number; the batch was rows "
+            f"{_short(self.rows)} of the pairs; lower the learning rate, train with precision='fp32', or look "
+            "at these rows"
+        )
+
+
+class InterruptedRunError(TrainingError):
+    """Training was asked to stop; its state is saved.
+
+    Attributes:
+        step: The last finished optimizer step, from which the next call goes on.
+    """
+
+    def __init__(self, step: int, total: int, saved_in: str | None) -> None:
+        self.step = step
+        kept = (
+            f"its state is saved in {saved_in}; run again to go on"
+            if saved_in
+            else "no work folder was given, so nothing is saved"
+        )
+        super().__init__(f"training was asked to stop after step {step} of {total}; {kept}")
+
+
+class ResumeError(TrainingError):
+    """A saved training state cannot be resumed by this run."""
+
+
+class EvaluationError(ModelError):
+    """Vectors or gold scores from which the figure asked for cannot be computed."""
+
+
+def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, object]) -> ModelError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def _short(rows: tuple[int, ...], shown: int = 8) -> str:
+    listed = ", ".join(str(row) for row in rows[:shown])
+    return f"[{listed}, … {len(rows)} in all]" if len(rows) > shown else f"[{listed}]"

@@ -1,0 +1,1 @@
+"""Figures about embeddings: STS correlations, their intervals, the geometry on the sphere."""

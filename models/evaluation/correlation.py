@@ -1,0 +1,101 @@
+"""Spearman and Pearson correlation of cosine scores with gold scores.
+
+Written here, not taken from scipy, so that ties, constants and missing values have one stated meaning, and so that
+the bootstrap can share the ranking.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def cosine_scores(vectors_1: NDArray[np.floating], vectors_2: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Cosine of row i of one matrix with row i of the other: (n,), in [-1, 1].
+
+    A zero vector has cosine 0 with everything (SentEval's rule), so that an empty TF-IDF row is a figure, not a crash.
+
+    Raises:
+        EvaluationError: Shapes differ, or a vector holds NaN or infinity (the message names the row).
+    """
+    if vectors_1.ndim != 2 or vectors_1.shape != vectors_2.shape:
+        raise EvaluationError(
+            f"embeddings of shapes {vectors_1.shape} and {vectors_2.shape}, expected two equal (n, d); embed both "
+            "sides of every pair with one encoder"
+        )
+    a, b = vectors_1.astype(np.float64), vectors_2.astype(np.float64)
+    for side, vectors in (("first", a), ("second", b)):
+        _check_rows(np.asarray(np.isfinite(vectors).all(axis=1)), f"the {side} vector of the pair")
+    dots = np.einsum("nd,nd->n", a, b)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
+    return np.clip(cosines, -1.0, 1.0)
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> float:
+    """Spearman's ρ in [-1, 1]: Pearson of the ranks, tied values sharing their mean rank.
+
+    Raises:
+        EvaluationError: As `pearson`.
+    """
+    a, b = checked_pair(x, y)
+    return _pearson(average_ranks(a), average_ranks(b))
+
+
+def pearson(x: ArrayLike, y: ArrayLike) -> float:
+    """Pearson's r in [-1, 1].
+
+    Raises:
+        EvaluationError: Unequal lengths, fewer than two pairs, a value that is not finite, or a constant side.
+    """
+    return _pearson(*checked_pair(x, y))
+
+
+def average_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1, ties sharing the mean of their ranks: (n,)."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2.0)[inverse]
+
+
+def checked_pair(x: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two score lists as float64, or an error that says what is wrong and in which row."""
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise EvaluationError(
+            f"scores of shapes {a.shape} and {b.shape}, expected two lists of one length; check the join"
+        )
+    if len(a) < 2:
+        raise EvaluationError(
+            f"{len(a)} scored pairs, expected at least 2; a correlation needs variation: check the subset"
+        )
+    for side, values in (("first", a), ("second", b)):
+        _check_rows(np.isfinite(values), f"the {side} score")
+        if values.min() == values.max():
+            raise EvaluationError(
+                f"all {len(a)} values of the {side} scores are {values[0]} (rows 0 to {len(a) - 1}), expected "
+                "variation; a collapsed encoder or a wrong column gives this"
+            )
+    return a, b
+
+
+def _check_rows(good: NDArray[np.bool_], what: str) -> None:
+    bad = np.flatnonzero(~good)
+    if len(bad):
+        raise EvaluationError(
+            f"{what} in row {bad[0]} is not finite ({len(bad)} of {len(good)} rows); drop unscored pairs, or "
+            "look at the encoder that made it"
+        )
+
+
+def _pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    a, b = a - a.mean(), b - b.mean()
+    # Scaled first: squares of very small or very large scores would leave the range of float64.
+    a, b = a / np.abs(a).max(), b / np.abs(b).max()
+    return float(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0))

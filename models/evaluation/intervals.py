@@ -1,0 +1,122 @@
+"""Bootstrap distributions of correlations, exact and fast.
+
+A resample is a count per pair, not a new list: ranks of a resample follow from cumulative counts over the values
+sorted once, so that no resample is sorted. R resamples of n pairs cost R·n additions.
+
+Shapes: R resamples (of one chunk), N pairs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.evaluation.correlation import checked_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+LEVEL = 0.95
+CHUNK_CELLS = 2_000_000  # R·N of one chunk: bounds memory to some tens of MB
+
+
+def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: int = 0) -> NDArray[np.float64]:
+    """Spearman's ρ of `resamples` draws of n pairs with replacement: (resamples,).
+
+    A draw in which one side is constant has no correlation and gives NaN.
+
+    Raises:
+        EvaluationError: As `models.evaluation.correlation.spearman`.
+    """
+    a, b = checked_pair(x, y)
+    order = np.argsort(a, kind="stable")
+    a, b = a[order], b[order]
+    in_b = np.argsort(b, kind="stable")
+    bounds_a, bounds_b = _tie_bounds(a), _tie_bounds(b[in_b])
+    out = [
+        _weighted_correlation(
+            counts_RN,
+            _ranks(counts_RN, bounds_a),
+            _unsort(_ranks(counts_RN[:, in_b], bounds_b), in_b),
+        )
+        for counts_RN in _draws(len(a), resamples, seed)
+    ]
+    return np.concatenate(out)
+
+
+def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: int = 0) -> NDArray[np.float64]:
+    """Pearson's r of the same draws: (resamples,); NaN where one side is constant."""
+    a, b = checked_pair(x, y)
+    a, b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
+    moments = np.stack([a, b, a * a, b * b, a * b], axis=1)
+    out = []
+    for counts_RN in _draws(len(a), resamples, seed):
+        ma, mb, aa, bb, ab = (counts_RN.astype(np.float64) @ moments / len(a)).T
+        out.append(_ratio(ab - ma * mb, (aa - ma * ma) * (bb - mb * mb)))
+    return np.concatenate(out)
+
+
+def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
+    """The central interval of a bootstrap distribution, NaN draws left out; (NaN, NaN) if nothing is left."""
+    kept = values[np.isfinite(values)]
+    if len(kept) == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def _draws(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int32]]:
+    """Counts (R, N) of each draw, chunk by chunk; the draws depend on seed and n only, not on the chunk size."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    size = max(1, CHUNK_CELLS // n)
+    for start in range(0, resamples, size):
+        rows = min(size, resamples - start)
+        picks_RN = generator.integers(0, n, (rows, n), dtype=np.int64)
+        picks_RN += np.arange(rows)[:, None] * n
+        yield np.bincount(picks_RN.ravel(), minlength=rows * n).reshape(rows, n).astype(np.int32)
+
+
+def _tie_bounds(ordered: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each position of a sorted list: first position of its tie group, and first position behind it."""
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    ends = np.append(starts[1:], len(ordered))
+    group = np.repeat(np.arange(len(starts)), ends - starts)
+    return starts[group], ends[group]
+
+
+def _ranks(counts_RN: NDArray[np.int32], bounds: tuple[NDArray[np.int64], NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Mean rank, less the common mean (n + 1) / 2, of each sorted position within its draw."""
+    below_RN1 = np.zeros((len(counts_RN), counts_RN.shape[1] + 1), dtype=np.int64)
+    np.cumsum(counts_RN, axis=1, out=below_RN1[:, 1:])
+    first, behind = bounds
+    # ranks (below + 1) … (upto) average to (below + upto + 1) / 2; the "+ 1" leaves with the mean
+    ranks_RN: NDArray[np.float64] = (below_RN1[:, first] + below_RN1[:, behind] - counts_RN.shape[1]) * 0.5
+    return ranks_RN
+
+
+def _unsort(ranks_RN: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return ranks_RN[:, back]
+
+
+def _weighted_correlation(
+    counts_RN: NDArray[np.int32], a_RN: NDArray[np.float64], b_RN: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    counts = counts_RN.astype(np.float64)
+    weighted_RN = counts * a_RN
+    ab = np.einsum("rn,rn->r", weighted_RN, b_RN)
+    aa = np.einsum("rn,rn->r", weighted_RN, a_RN)
+    bb = np.einsum("rn,rn,rn->r", counts, b_RN, b_RN)
+    return _ratio(ab, aa * bb)
+
+
+def _ratio(covariance: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    # A constant draw has variance 0 up to rounding; its correlation does not exist.
+    real = variances > 1e-12
+    out = np.full(len(covariance), np.nan)
+    out[real] = np.clip(covariance[real] / np.sqrt(variances[real]), -1.0, 1.0)
+    return out

@@ -1,0 +1,29 @@
+"""Figures that papers print, for the report to stand beside: Spearman × 100.
+
+Sets in the paper's order: STS12 … STS16, STS-B, SICK-R. Dev selection uses STS-B dev, which shares sources with
+STS12-16, so "unsupervised" here means: no labels but those of the dev set's ranking.
+"""
+
+from typing import Final
+
+SETS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+
+TABLE_1: Final[dict[str, tuple[float, ...]]] = {  # BSL (Zhang et al., 2021), Table 1
+    "GloVe avg.": (55.14, 70.66, 59.73, 68.25, 63.66, 58.02, 53.76),
+    "BERT avg.": (38.78, 57.98, 57.98, 63.15, 61.06, 46.35, 58.40),
+    "BERT [CLS]": (20.16, 30.01, 20.09, 36.88, 38.08, 16.50, 42.63),
+    "BERT-mlm": (48.86, 64.76, 56.97, 70.86, 64.65, 64.33, 67.76),
+    "IS-BERT": (56.77, 69.24, 61.21, 75.23, 70.16, 69.21, 64.25),
+    "BERT-flow": (59.54, 64.69, 64.66, 72.92, 71.84, 58.56, 65.44),
+    "BSL-BERT": (67.83, 71.40, 66.88, 79.97, 73.97, 73.74, 70.40),
+    "BSL-RoBERTa": (68.47, 72.41, 68.48, 78.50, 72.77, 78.77, 69.97),
+    "SBERT": (70.97, 76.53, 73.19, 79.09, 74.30, 77.03, 72.91),
+    "SRoBERTa": (71.54, 72.49, 70.80, 78.74, 73.69, 77.77, 74.46),
+    "BSL-SBERT": (71.48, 81.20, 73.78, 79.08, 79.23, 80.67, 76.95),
+    "BSL-SRoBERTa": (75.44, 80.25, 76.14, 81.62, 80.00, 81.90, 77.02),
+}
+
+
+def published_rows(systems: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """System → data set → figure, in the paper's order."""
+    return {name: dict(zip(SETS, TABLE_1[name], strict=True)) for name in systems}

@@ -1,0 +1,126 @@
+"""Semantic textual similarity scores under the field's three protocols (REFERENCE: SimCSE, table B.1).
+
+- `all`: one correlation over the pairs of all subsets together (SBERT, SimCSE, BSL)
+- `mean`: the plain mean of the subsets' correlations (SentEval, InferSent)
+- `wmean`: their mean weighted by number of pairs (BERT-flow, whitening)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from models.errors import EvaluationError
+from models.evaluation.correlation import pearson, spearman
+from models.evaluation.intervals import pearson_resamples, percentile_interval, spearman_resamples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Metric = Literal["spearman", "pearson"]
+Protocol = Literal["all", "mean", "wmean"]
+WHOLE = "all"  # subset name of figures that cover every subset
+COLUMNS = ("subset", "gold", "cosine")
+
+_FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
+    "spearman": spearman,
+    "pearson": pearson,
+}
+_RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
+    "spearman": spearman_resamples,
+    "pearson": pearson_resamples,
+}
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One figure, with its meaning and its uncertainty; value and interval in [-1, 1]."""
+
+    dataset: str
+    subset: str
+    split: str
+    metric: Metric
+    protocol: Protocol
+    value: float
+    n: int
+    ci_low: float
+    ci_high: float
+
+
+def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:
+    """Every figure of one data set: both metrics, each subset, and the three protocols over the subsets.
+
+    Args:
+        rows: One row a pair: `subset` (one name if the set has none), `gold`, `cosine`.
+        dataset: Name for the rows, also named by errors.
+        split: `test`, `dev`, …
+        resamples: Bootstrap draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
+        seed: Of the draws.
+
+    Raises:
+        EvaluationError: A column is missing, or a subset is too small, constant or not finite; the message names the
+            data set, the subset and the row in it.
+    """
+    missing = [name for name in COLUMNS if name not in rows.columns]
+    if missing:
+        raise EvaluationError(
+            f"{dataset} {split}: columns {missing} are missing, found {rows.columns}; expected {list(COLUMNS)}"
+        )
+    if rows.is_empty():
+        raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2; read the data set again")
+    subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
+    out: list[ScoreRow] = []
+    for metric in _FIGURE:
+        whole = _Sample(rows, metric, f"{dataset} {split}", resamples, seed)
+        out.append(_row(whole.value, whole.draws, dataset, WHOLE, split, metric, "all", len(rows)))
+        if len(subsets) > 1:
+            parts = {
+                name: _Sample(part, metric, f"{dataset} {split} {name}", resamples, seed)
+                for name, part in subsets.items()
+            }
+            out += [_row(s.value, s.draws, dataset, name, split, metric, "all", s.n) for name, s in parts.items()]
+            out += _over_subsets(list(parts.values()), dataset, split, metric)
+    return out
+
+
+class _Sample:
+    """One correlation and its bootstrap distribution."""
+
+    def __init__(self, rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: int) -> None:
+        cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
+        try:
+            self.value = _FIGURE[metric](cosine, gold)
+            self.draws = _RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
+        except EvaluationError as error:
+            raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
+        self.n = len(rows)
+
+
+def _over_subsets(parts: list[_Sample], dataset: str, split: str, metric: Metric) -> list[ScoreRow]:
+    n = sum(part.n for part in parts)
+    even = np.full(len(parts), 1.0 / len(parts))
+    sized = np.array([part.n / n for part in parts])
+    values, draws = np.array([part.value for part in parts]), np.stack([part.draws for part in parts])
+    return [
+        _row(float(even @ values), even @ draws, dataset, WHOLE, split, metric, "mean", n),
+        _row(float(sized @ values), sized @ draws, dataset, WHOLE, split, metric, "wmean", n),
+    ]
+
+
+def _row(
+    value: float,
+    draws: NDArray[np.float64],
+    dataset: str,
+    subset: str,
+    split: str,
+    metric: Metric,
+    protocol: Protocol,
+    n: int,
+) -> ScoreRow:
+    low, high = percentile_interval(draws)
+    return ScoreRow(dataset, subset, split, metric, protocol, value, n, low, high)

@@ -1,0 +1,157 @@
+"""Training pairs from views: two ways of saying one sentence, side by side.
+
+The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
+the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.augmentation.thinning import thinned
+from models.errors import ModelError
+from models.scatter import scattered
+
+
+class MissingViewError(ModelError):
+    """A pairing asks for a view that no sentence of the other view has."""
+
+
+class ViewPair(BaseModel):
+    """Two views that are paired, and the languages they are in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    view_1: str = Field(min_length=1)
+    """Method of the first view, such as ``bt-de`` or ``original``."""
+
+    view_2: str = Field(min_length=1)
+    """Method of the second view."""
+
+    lang_1: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the first view, ISO 639-1."""
+
+    lang_2: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the second view, ISO 639-1."""
+
+    @property
+    def source(self) -> str:
+        """Name of the pairing in the ``source`` column."""
+        return f"{self.view_1}|{self.view_2}"
+
+
+class PairConfig(BaseModel):
+    """Which views are paired, and in which order the pairs come."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
+    """The pairings; a sentence gives one pair for each that it has both views of."""
+
+    shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
+    """Decides the order of the pairs; None keeps them in the order of sentence_id, pairing after pairing."""
+
+    drop_identical: bool = False
+    """Leave out pairs whose two texts are the same: only dropout tells such views apart."""
+
+    subsample: float | None = Field(None, gt=0, le=1)
+    """Thin out frequent words of both texts (`models.augmentation.thinning`): every occurrence of a word up to this
+    relative frequency stays. Deviation: the paper leaves its views as they are (None)."""
+
+
+def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
+    """All training pairs, in training order.
+
+    Args:
+        views: sentence_id, method, text.
+        config: The pairings and the order.
+
+    Returns:
+        pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
+        lang_2, source (``bt-de|bt-fr``).
+    """
+    pairs = pl.concat([_paired(views, pairing) for pairing in config.pairings])
+    if config.drop_identical:
+        pairs = pairs.filter(pl.col("text_1") != pl.col("text_2"))
+    if config.shuffle_seed is None:
+        pairs = pairs.sort("source", "sentence_id")
+    else:
+        pairs = pairs.sort(scattered(pl.col("pair_id"), config.shuffle_seed))
+    return pairs if config.subsample is None else _thinned(pairs, config.subsample)
+
+
+def _thinned(pairs: pl.LazyFrame, threshold: float) -> pl.LazyFrame:
+    def thin(frame: pl.DataFrame) -> pl.DataFrame:
+        sides = [
+            frame.select(pl.col("pair_id").alias("id"), pl.col(side).alias("text")) for side in ("text_1", "text_2")
+        ]
+        text_1, text_2 = (thinned(side, threshold, seed) for seed, side in enumerate(sides))
+        return frame.with_columns(text_1=text_1, text_2=text_2)
+
+    return pairs.map_batches(thin)
+
+
+def count_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.DataFrame:
+    """How many pairs each pairing gives, and what it loses.
+
+    Returns:
+        source, sentences (that have either view), only_view_1, only_view_2, identical, pairs; one row per pairing.
+    """
+    return pl.concat([_counted(views, pairing, config) for pairing in config.pairings]).collect()
+
+
+def require_pairs(counts: pl.DataFrame) -> None:
+    """Stop where a pairing gives no pair because one of its views is not there.
+
+    Args:
+        counts: As `count_pairs` gives them.
+
+    Raises:
+        MissingViewError: Naming the pairing and what was found.
+    """
+    barren = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
+    for row in barren.iter_rows(named=True):
+        raise MissingViewError(
+            f"pairing {row['source']} gives no pairs: {row['only_view_1']:,} sentences have only the first view, "
+            f"{row['only_view_2']:,} only the second, none has both; expected views by these names: add them to "
+            "augment.views, or take the pairing out of pairs.pairings"
+        )
+
+
+def _paired(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
+    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
+    return first.join(second, on="sentence_id").select(
+        scattered(pl.col("sentence_id"), seed).alias("pair_id"),
+        "sentence_id",
+        "text_1",
+        "text_2",
+        lang_1=pl.lit(pairing.lang_1),
+        lang_2=pl.lit(pairing.lang_2),
+        source=pl.lit(pairing.source),
+    )
+
+
+def _counted(views: pl.LazyFrame, pairing: ViewPair, config: PairConfig) -> pl.LazyFrame:
+    first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
+    has_1, has_2 = pl.col("text_1").is_not_null(), pl.col("text_2").is_not_null()
+    is_identical = pl.col("text_1") == pl.col("text_2")
+    dropped = is_identical.sum() if config.drop_identical else pl.lit(0, dtype=pl.UInt32)
+    return first.join(second, on="sentence_id", how="full", coalesce=True).select(
+        source=pl.lit(pairing.source),
+        sentences=pl.len(),
+        only_view_1=(has_1 & ~has_2).sum(),
+        only_view_2=(has_2 & ~has_1).sum(),
+        identical=is_identical.sum(),
+        pairs=(has_1 & has_2).sum() - dropped,
+    )
+
+
+def _sides(pairing: ViewPair) -> Sequence[tuple[str, str]]:
+    return (pairing.view_1, "text_1"), (pairing.view_2, "text_2")
+
+
+def _one_view(views: pl.LazyFrame, method: str, name: str) -> pl.LazyFrame:
+    return views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(name))

@@ -1,0 +1,135 @@
+"""A small masked language model that learns in minutes on a CPU.
+
+ModernBERT architecture (arXiv 2412.13663: pre-norm, rotary positions, no dropout), every layer global. A post-norm
+BERT of the same size stays on the plateau of unigram statistics for longer than a CPU's patience.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
+
+from models.pretraining.batches import length_batches, pad
+
+IGNORED = -100
+
+
+class MaskedLMConfig(BaseModel):
+    """Shape of the encoder and of its training batches."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    layers: int = Field(default=4, ge=1)
+    """Transformer layers."""
+    width: int = Field(default=256, ge=8)
+    """Hidden width d."""
+    heads: int = Field(default=4, ge=1)
+    """Attention heads."""
+    feed_forward: int = Field(default=512, ge=8)
+    """Inner width of the gated feed-forward block."""
+    max_tokens: int = Field(default=64, ge=8)
+    """Longest training sequence, [CLS] and [SEP] included; rotary positions reach further."""
+    batch_tokens: int = Field(default=2048, ge=16)
+    """Most padded tokens of a batch."""
+    masked: float = Field(default=0.3, gt=0, lt=1)
+    """Share of tokens to predict (ModernBERT section 2.1)."""
+
+
+def build_masked_lm(config: MaskedLMConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> ModernBertForMaskedLM:
+    """A randomly initialised encoder with its masked-LM head, decided by `seed`."""
+    torch.manual_seed(seed)
+    shape = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": config.width,
+        "intermediate_size": config.feed_forward,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "max_position_embeddings": 512,
+        "layer_types": ["full_attention"] * config.layers,
+        "pad_token_id": tokenizer.pad_token_id,
+        "cls_token_id": tokenizer.cls_token_id,
+        "sep_token_id": tokenizer.sep_token_id,
+        "bos_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+    }
+    # Eager attention: on a CPU faster than the fused kernel for sequences this short.
+    return ModernBertForMaskedLM(ModernBertConfig.from_dict(shape, attn_implementation="eager"))
+
+
+class MaskedSentences:
+    """Curriculum of single sentences, each its own sequence, as the encoder will meet them."""
+
+    def __init__(
+        self, sentences: Sequence[np.ndarray], tokenizer: PreTrainedTokenizerFast, config: MaskedLMConfig, seed: int
+    ) -> None:
+        """Hold token ids of sentences, [CLS] and [SEP] included."""
+        self.sentences = sentences
+        self.lengths = np.fromiter((len(s) for s in sentences), dtype=np.int64, count=len(sentences))
+        self.config, self.seed = config, seed
+        self.pad_id, self.mask_id = int(tokenizer.pad_token_id), int(tokenizer.mask_token_id)
+        self.special = np.array(sorted(tokenizer.all_special_ids))
+        self.vocabulary = len(tokenizer)
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """Batches of like length, shuffled anew each epoch."""
+        generator = np.random.default_rng([self.seed, epoch])
+        return length_batches(self.lengths, self.config.batch_tokens, generator, window=50_000)
+
+    def loss(self, model: nn.Module, examples: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
+        """Cross-entropy of the masked tokens; the count is of all tokens read."""
+        tokens_BT = pad([self.sentences[i] for i in examples], self.pad_id)
+        encoder: Any = model  # typed as the loop knows it; a ModernBertForMaskedLM
+        logits_NV, labels_N = masked_logits(encoder, tokens_BT, *self.mask(tokens_BT, generator), self.pad_id)
+        loss = nn.functional.cross_entropy(logits_NV.float(), labels_N)
+        return loss, int((tokens_BT != self.pad_id).sum())
+
+    def mask(self, tokens_BT: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Choose tokens to predict and hide them: 80 % [MASK], 10 % random, 10 % as they are (BERT, section 3.1).
+
+        Returns:
+            (B, T) input and (B, T) labels, −100 where nothing is asked.
+        """
+        eligible = ~np.isin(tokens_BT, self.special)
+        chosen = eligible & (generator.random(tokens_BT.shape) < self.config.masked)
+        if not chosen.any():
+            chosen.flat[np.flatnonzero(eligible)[:1]] = True
+        labels = np.where(chosen, tokens_BT, IGNORED)
+        fate = generator.random(tokens_BT.shape)
+        hidden = np.where(chosen & (fate < 0.8), self.mask_id, tokens_BT)
+        random = generator.integers(len(self.special), self.vocabulary, tokens_BT.shape)
+        return np.where(chosen & (fate >= 0.9), random, hidden), labels
+
+
+def masked_logits(
+    model: ModernBertForMaskedLM, tokens_BT: np.ndarray, hidden_BT: np.ndarray, labels_BT: np.ndarray, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Scores of the vocabulary at the masked places only: the other 70 % of the head's work is not done.
+
+    Returns:
+        (N, vocabulary) logits and (N,) labels of the N masked tokens.
+    """
+    device = next(model.parameters()).device
+    attention = torch.from_numpy(tokens_BT != pad_id).to(device)
+    labels = torch.from_numpy(labels_BT).to(device)
+    states = model.model(torch.from_numpy(hidden_BT).to(device), attention_mask=attention).last_hidden_state
+    asked = labels != IGNORED
+    return model.decoder(model.head(states[asked])), labels[asked]
+
+
+@torch.no_grad()
+def evaluate_masked_lm(model: ModernBertForMaskedLM, sentences: MaskedSentences, seed: int) -> dict[str, float]:
+    """Loss (nats), perplexity and accuracy over masked tokens of held-out sentences, with fixed masks."""
+    model.eval()  # type: ignore[no-untyped-call]
+    total, right, count = 0.0, 0, 0
+    for number, examples in enumerate(sentences.plan(0)):
+        tokens = pad([sentences.sentences[i] for i in examples], sentences.pad_id)
+        masks = sentences.mask(tokens, np.random.default_rng([seed, number]))
+        logits, labels = masked_logits(model, tokens, *masks, sentences.pad_id)
+        total += float(nn.functional.cross_entropy(logits.float(), labels, reduction="sum"))
+        right += int((logits.argmax(-1) == labels).sum())
+        count += len(labels)
+    return {"loss": total / count, "perplexity": float(np.exp(total / count)), "accuracy": right / count}

@@ -1,0 +1,45 @@
+"""How each embedded model is made: shape, vocabulary, learning, data."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.pretraining.config import LearningConfig
+from models.pretraining.masked_lm import MaskedLMConfig
+from models.pretraining.translation import TranslationModelConfig
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class EncoderRecipe(_Config):
+    """A masked LM."""
+
+    vocabulary: int = Field(default=8192, ge=64)
+    """WordPiece entries."""
+    held_out: int = Field(default=3000, ge=1)
+    """Sentences that are kept for evaluation."""
+    model: MaskedLMConfig = MaskedLMConfig()
+    """Shape and batches."""
+    learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
+    """Optimizer and budget."""
+
+
+class TranslatorRecipe(_Config):
+    """A translator between English and other languages."""
+
+    shares: dict[str, float] = {"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0}
+    """Share of each language's pairs drawn in an epoch; languages left out are not learnt."""
+    near: float = Field(default=1.0, ge=0)
+    """How many times as often the pairs are drawn that are most like captions, three in ten of each language."""
+    into_english: bool = False
+    """Direction: False is English into the languages."""
+    back_translated: float = Field(default=0.0, ge=0)
+    """Share of the back-translated pairs drawn in an epoch."""
+    vocabulary: int = Field(default=8000, ge=64)
+    """Entries of the joint vocabulary."""
+    held_out: int = Field(default=2000, ge=1)
+    """Pairs of each language that are kept for evaluation."""
+    model: TranslationModelConfig = TranslationModelConfig()
+    """Shape and batches."""
+    learning: LearningConfig = LearningConfig(steps=8000, seed=1)
+    """Optimizer and budget."""

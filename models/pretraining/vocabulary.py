@@ -1,0 +1,95 @@
+"""A joint SentencePiece vocabulary in the layout of OPUS-MT checkpoints, as `MarianTokenizer` reads it."""
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import sentencepiece
+from transformers import MarianTokenizer
+
+CAPTIONS = 60_000
+PROPORTIONS = {"de": 170_000, "fr": 140_000, "es": 40_000, "ar": 11_000, "tr": 30_000}
+"""Most sentences of each language; German and French, which recipes use most, get the most entries."""
+END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
+
+
+def train_vocabulary(texts: Iterable[str], size: int, target_codes: Sequence[str], folder: Path) -> MarianTokenizer:
+    """Learn one vocabulary for all languages of a model and write it to `folder`.
+
+    Ids follow OPUS-MT: `</s>` 0, `<unk>` 1, the pieces, the target tokens, `<pad>` last (CTranslate2 cuts it off).
+
+    Args:
+        texts: Sentences of all languages, in the proportion the vocabulary should serve them.
+        size: Entries in all, a multiple of 8 for the sake of matrix kernels.
+        target_codes: `deu`, `fra`, …, each an entry `>>deu<<`; empty for a single target.
+        folder: Receives source.spm, target.spm (equal), vocab.json and the tokenizer's configuration.
+
+    Returns:
+        The tokenizer, read back from `folder`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    tokens = [f">>{code}<<" for code in target_codes]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        vocab_size=size - len(tokens),  # SentencePiece counts <s>, which we leave out, where we add <pad>
+        character_coverage=0.9998,
+        model_type="unigram",
+        num_threads=1,  # the order of threads must not decide the vocabulary
+        minloglevel=2,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    pieces = [processor.id_to_piece(i) for i in range(processor.get_piece_size()) if processor.is_control(i) is False]
+    names = [END, UNKNOWN, *[p for p in pieces if p not in {END, UNKNOWN}], *tokens, PAD]
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(model.getvalue())
+    (folder / "vocab.json").write_text(json.dumps({n: i for i, n in enumerate(names)}, ensure_ascii=False, indent=0))
+    tokenizer = MarianTokenizer(
+        source_spm=str(folder / "source.spm"),
+        target_spm=str(folder / "target.spm"),
+        vocab=str(folder / "vocab.json"),
+        model_max_length=512,
+    )
+    tokenizer.save_pretrained(folder)
+    loaded: MarianTokenizer = MarianTokenizer.from_pretrained(folder)
+    return loaded
+
+
+def vocabulary_texts(pairs: Mapping[str, pl.DataFrame], captions: pl.Series, seed: int) -> list[str]:
+    """What the joint vocabulary is learnt from: captions, and of each language what `PROPORTIONS` says.
+
+    Args:
+        pairs: By language, frames with the columns `en` and `other`.
+        captions: English sentences of the kind that will be translated most.
+        seed: Decides the draw.
+    """
+    generator = np.random.default_rng(seed)
+    texts: list[str] = []
+    for group, limit in [
+        (captions.unique(maintain_order=True), CAPTIONS),
+        *((pairs[code]["other"], limit) for code, limit in PROPORTIONS.items()),
+        *((pairs[code]["en"], CAPTIONS // 2) for code in PROPORTIONS),
+    ]:
+        texts += group.gather(generator.permutation(len(group))[:limit]).to_list()
+    return texts
+
+
+def without_targets(folder: Path) -> None:
+    """Rename the target tokens in a model's vocabulary to `<unused-…>`: English is its one target."""
+    path = folder / "vocab.json"
+    entries: dict[str, int] = json.loads(path.read_text())
+    renamed = {f"<unused-{name[2:-2]}>" if name.startswith(">>") else name: i for name, i in entries.items()}
+    path.write_text(json.dumps(renamed, ensure_ascii=False, indent=0))
+
+
+def encode_pieces(tokenizer: MarianTokenizer, texts: Iterable[str]) -> list[np.ndarray]:
+    """Token ids of each text without framing; the same as the tokenizer's, some fifty times faster."""
+    processor = tokenizer.spm_source
+    entries = tokenizer.get_vocab()
+    size = processor.get_piece_size()
+    lookup = np.array([entries.get(processor.id_to_piece(i), entries[UNKNOWN]) for i in range(size)], dtype=np.int64)
+    return [lookup[np.array(row, dtype=np.int64)] for row in processor.encode(list(texts), out_type=int)]

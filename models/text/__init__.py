@@ -1,0 +1,1 @@
+"""Text: normalisation, stable sentence ids, duplicates, and the corpus built from them."""

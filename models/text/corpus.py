@@ -1,0 +1,156 @@
+"""From raw texts to the corpus: normalise, identify, filter, keep each sentence once, in id order.
+
+    chunks ─▶ normalise, id, length bounds ─▶ partitions (memory, then scratch files) ─▶ unique, sorted ─▶ equal parts
+
+Memory is bounded by the size of a chunk and a fixed budget, never by the size of the corpus. The parts that are written
+depend only on which sentences came in and which source had each first, not on how they were cut into chunks.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.text.dedup import deduplicate
+from models.text.errors import EmptyCorpusError
+from models.text.normalize import NormalizeConfig, normalize, sentence_ids
+from models.text.partitions import Partitions
+from models.text.statistics import CorpusStatistics, Tally
+
+CORPUS_VERSION: Final = 1  # bump when equal sources would give other bytes
+PART_ROWS: Final = 500_000  # about 25 MB of Parquet
+MEMORY_BYTES: Final = 256 << 20
+
+
+class CorpusConfig(BaseModel):
+    """What decides the corpus, given its sources."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    normalize: NormalizeConfig = NormalizeConfig()
+    """Which lengths are kept."""
+    limit: int | None = Field(None, ge=1)
+    """Keep only the sentences with the smallest ids: a random sample that is the same for every order of reading."""
+
+
+@dataclass(frozen=True)
+class TextChunk:
+    """Some texts as they were read.
+
+    Attributes:
+        texts: raw strings.
+        source: name of the source they come from.
+        lang: their language, as an ISO 639-1 code.
+    """
+
+    texts: pl.Series
+    source: str
+    lang: str
+
+
+def build_corpus(
+    chunks: Iterable[TextChunk],
+    config: CorpusConfig,
+    scratch: Path,
+    write_part: Callable[[pl.DataFrame], None],
+    on_progress: Callable[[int, int, str], None],
+    memory_bytes: int = MEMORY_BYTES,
+) -> CorpusStatistics:
+    """Write the corpus part by part and say what it is like.
+
+    Args:
+        chunks: the sources in order; the first that has a sentence gives it its `source` and `lang`.
+        config: which sentences are kept.
+        scratch: an empty folder for what does not fit into memory; the caller removes it.
+        write_part: called with frames of `sentence_id` (u64), `text`, `source`, `lang`, ids ascending over all parts,
+            each of `PART_ROWS` rows but the last.
+        on_progress: called with (sentences read, 0 as the total is not known, one line).
+        memory_bytes: how much is held before rows go to `scratch`; does not change the result.
+
+    Raises:
+        EmptyCorpusError: no sentence is left.
+        SentenceIdCollisionError: two sentences have the same id.
+    """
+    tally, origins, partitions = Tally(), _Origins(), Partitions(scratch, memory_bytes)
+    for chunk in chunks:
+        partitions.add(_prepare(chunk, config.normalize, origins, tally))
+        on_progress(tally.read, 0, f"{tally.read:,} sentences read")
+    for part in _equal_parts(_limited(partitions, config.limit, tally), PART_ROWS):
+        named = origins.name(part)
+        tally.publish(named)
+        write_part(named)
+        on_progress(tally.read, 0, f"{tally.read:,} sentences read, {tally.published:,} unique ones written")
+    if not tally.published:
+        raise EmptyCorpusError(_explain_empty(tally, config.normalize))
+    return tally.figures()
+
+
+class _Origins:
+    """Numbers for (source, lang), so that a row carries two bytes instead of two strings."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def number(self, chunk: TextChunk) -> int:
+        return self._numbers.setdefault((chunk.source, chunk.lang), len(self._numbers))
+
+    def name(self, frame: pl.DataFrame) -> pl.DataFrame:
+        sources = pl.Series([source for source, _ in self._numbers], dtype=pl.String)
+        langs = pl.Series([lang for _, lang in self._numbers], dtype=pl.String)
+        origin = frame["origin"]
+        return frame.select("sentence_id", "text", source=sources.gather(origin), lang=langs.gather(origin)).rechunk()
+
+
+def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally: Tally) -> pl.DataFrame:
+    """Normalised, identified, bounded rows of one chunk, each once."""
+    frame = chunk.texts.to_frame("text").select(text=normalize(pl.col("text")).fill_null(""))
+    chars = frame.select(pl.col("text").str.len_chars()).to_series()
+    empty, too_short, too_long = (
+        int(verdict.sum()) for verdict in (chars == 0, chars < bounds.min_chars, chars > bounds.max_chars)
+    )
+    tally.read += frame.height
+    tally.empty += empty
+    tally.too_short += too_short - empty  # min_chars is at least 1, so an empty text is also too short
+    tally.too_long += too_long
+    if too_short or too_long:
+        frame = frame.filter(chars.is_between(bounds.min_chars, bounds.max_chars))
+    origin = pl.lit(origins.number(chunk), dtype=pl.UInt16)
+    return deduplicate(frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", origin=origin))
+
+
+def _limited(partitions: Iterable[pl.DataFrame], limit: int | None, tally: Tally) -> Iterator[pl.DataFrame]:
+    left: float = math.inf if limit is None else limit
+    for partition in partitions:
+        tally.unique += partition.height
+        kept = partition if partition.height <= left else partition.head(int(left))
+        left -= kept.height
+        if kept.height:
+            yield kept
+
+
+def _equal_parts(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """The same rows in frames of exactly `rows` rows, the last one shorter."""
+    waiting: list[pl.DataFrame] = []
+    held = 0
+    for frame in frames:
+        waiting.append(frame)
+        held += frame.height
+        while held >= rows:
+            merged = pl.concat(waiting)
+            yield merged.head(rows)
+            waiting = [merged.slice(rows)]
+            held -= rows
+    if held:
+        yield pl.concat(waiting)
+
+
+def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
+    return (
+        f"no sentence is left of {tally.read:,} read: {tally.empty:,} empty, {tally.too_short:,} shorter than "
+        f"{bounds.min_chars} and {tally.too_long:,} longer than {bounds.max_chars} characters; a corpus needs at least "
+        "one; look at the sources, their columns and split, or widen min_chars and max_chars"
+    )

@@ -1,0 +1,1 @@
+"""The training loop: batches, schedule, health, resumable state."""

@@ -1,0 +1,74 @@
+"""How an encoder is trained; the presets are the published settings."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.bsl.config import BSLConfig
+
+
+class CollapseConfig(BaseModel):
+    """When a run counts as collapsed; compared with the evaluation before the first step."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    max_dev_drop: float = Field(default=0.15, gt=0, le=2)
+    """Dev Spearman (in [-1, 1]) may fall this far below the starting encoder."""
+    min_effective_rank: float = Field(default=2.0, ge=1)
+    """Effective rank of the sample's embeddings below which they are one point or one line."""
+    min_std: float = Field(default=0.01, ge=0, le=1)
+    """Mean standard deviation per dimension of unit vectors, times √d (1 = even), below which they are a point."""
+    patience: int = Field(default=2, ge=1, le=100)
+    """Evaluations in a row that must look collapsed before the run is stopped; one is enough at the last."""
+
+
+class TrainingConfig(BaseModel):
+    """Optimiser, schedule, data order and selection of one training run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    bsl: BSLConfig = BSLConfig()
+    """The objective and its networks."""
+    optimizer: Literal["adam", "adamw"] = "adam"
+    """`adam` with weight decay as L2 in the gradient (Table 8), or `adamw` with decoupled decay (released code)."""
+    lr: float = Field(default=5e-4, gt=0, le=1)
+    """Peak learning rate (paper §4: 5e-4; released code: 1e-4)."""
+    weight_decay: float = Field(default=0.01, ge=0, le=1)
+    """On matrices only, not on biases and norms. Table 8 searched {0.1, 0.01, 0.001} without naming the choice."""
+    eps: float = Field(default=1e-6, gt=0, le=1e-2)
+    """Adam's ε (Table 8)."""
+    batch_size: int = Field(default=64, ge=2, le=65536)
+    """Pairs a step; the last incomplete batch of an epoch is dropped (Table 8: 64)."""
+    epochs: int = Field(default=1, ge=1, le=1000)
+    """Passes over the pairs, each in its own order (Table 8: 1)."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Upper bound on optimiser steps; None for all that the epochs give. The schedule spans the steps really run."""
+    warmup: float = Field(default=0.1, ge=0, lt=1)
+    """Share of the steps over which the learning rate rises linearly from 0 (released code: 0.1)."""
+    decay: Literal["linear", "constant"] = "linear"
+    """What the learning rate does after warm-up: fall linearly to 0 (released code) or stay."""
+    clip: float = Field(default=1.0, gt=0)
+    """Bound on the norm of all gradients together (released code: 1)."""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """Decides the predictor's first weights, dropout and the order of the pairs."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32."""
+    eval_every: int | None = Field(default=None, ge=1)
+    """Steps between evaluations; None for a tenth of the run, as released. The start and the end always count."""
+    select: Literal["best", "last"] = "best"
+    """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step."""
+    collapse: CollapseConfig | None = CollapseConfig()
+    """Thresholds that stop a collapsed run; None never stops."""
+
+
+def paper_config() -> TrainingConfig:
+    """The settings of the paper (section 4 and Table 8); warm-up, decay and clipping, unsaid there, as released."""
+    return TrainingConfig()
+
+
+def released_config() -> TrainingConfig:
+    """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
+    bsl = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")
+    return TrainingConfig(bsl=bsl, optimizer="adamw", lr=1e-4, weight_decay=0.0)

@@ -1,0 +1,146 @@
+"""Training snapshots on disk: safetensors and JSON, written so that a kill at any moment costs no finished snapshot.
+
+    <work>/step-00000200/{online,target,predictor,target_norm,optimizer,rng,best}.safetensors
+                         state.json     step, log, best, and the sha256 of each file beside it
+
+A snapshot is written into a temporary folder, flushed to disk, and renamed; one that is damaged later is passed over
+for the one before it.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import shutil
+import uuid
+from typing import TYPE_CHECKING
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from models.errors import ResumeError
+from models.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+PREFIX, UNFINISHED = "step-", "unfinished-"
+
+
+def write_state(folder: Path, state: TrainingState) -> None:
+    """Write a snapshot's files into `folder` (made if needed) and flush them; `state.json` comes last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, tensors in sorted(state.tensors.items()):
+        save_file(tensors, folder / f"{name}.safetensors")
+        _flush(folder / f"{name}.safetensors")
+    head = {
+        "format": FORMAT,
+        "fingerprint": state.fingerprint,
+        "step": state.step,
+        "total": state.total,
+        "best_dev": state.best_dev,
+        "best_step": state.best_step,
+        "files": {name: _sha256(folder / f"{name}.safetensors") for name in sorted(state.tensors)},
+        "log": state.log,
+    }
+    (folder / "state.json").write_text(json.dumps(head, sort_keys=True) + "\n", encoding="utf-8")
+    _flush(folder / "state.json")
+
+
+def read_state(folder: Path) -> TrainingState:
+    """Read a snapshot back.
+
+    Raises:
+        ResumeError: A file is missing or damaged, or the format is unknown.
+    """
+    try:
+        head = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        if head["format"] != FORMAT:
+            raise ResumeError(
+                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; delete the folder to train afresh"
+            )
+        for name, expected in head["files"].items():
+            found = _sha256(folder / f"{name}.safetensors")
+            if found != expected:
+                raise ResumeError(
+                    f"{folder}/{name}.safetensors: sha256 {found[:12]}…, expected {expected[:12]}…; delete the folder"
+                )
+        tensors = {name: load_file(folder / f"{name}.safetensors") for name in head["files"]}
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise ResumeError(f"{folder}: not a complete snapshot ({error!r}); delete the folder") from error
+    fields = ("fingerprint", "step", "total")
+    return TrainingState(
+        **{name: head[name] for name in fields},
+        tensors=tensors,
+        log=head["log"],
+        best_dev=head["best_dev"],
+        best_step=head["best_step"],
+    )
+
+
+def save_snapshot(work: Path, state: TrainingState, keep: int) -> Path:
+    """Add a snapshot to the work folder by one atomic rename, then drop all but the newest `keep`.
+
+    Two runs of the same training may share a work folder: each writes under a name of its own, and whose rename comes
+    second drops its copy, which has the same content.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    final = work / f"{PREFIX}{state.step:08d}"
+    unfinished = work / f"{UNFINISHED}{state.step:08d}-{uuid.uuid4().hex}"
+    try:
+        write_state(unfinished, state)
+        _flush(unfinished)
+        shutil.rmtree(final, ignore_errors=True)
+        unfinished.rename(final)
+        _flush(work)
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+        logger.info("another run of this training saves in %s too; going on without this snapshot", work)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    for old in _snapshots(work)[keep:]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def newest_snapshot(work: Path, fingerprint: str) -> TrainingState | None:
+    """The newest intact snapshot of this run, or None.
+
+    A damaged snapshot, or one of another run (other data, settings or first weights), is removed with a warning.
+    """
+    for folder in _snapshots(work):
+        try:
+            state = read_state(folder)
+        except ResumeError as error:
+            logger.warning("removing a damaged snapshot: %s", error)
+        else:
+            if state.fingerprint == fingerprint:
+                return state
+            logger.warning("%s: removing a snapshot of other pairs, settings, dev set or starting weights", folder)
+        shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def _snapshots(work: Path) -> list[Path]:
+    return sorted(work.glob(f"{PREFIX}*"), reverse=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _flush(path: Path) -> None:
+    """Force a file's bytes, or a folder's entries, to disk: a rename alone may outlive the data it names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

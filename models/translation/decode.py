@@ -1,0 +1,129 @@
+"""Decoding: source pieces in, target pieces out, greedy or by beam.
+
+Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
+
+- Greedy is a loop of our own: the encoder once, then one decoder step per piece with a key-value cache. It writes the
+  same pieces as ``generate`` (a test says so) with less around each step; each sentence has its own cap, so what a
+  sentence becomes does not hang on its neighbours' lengths.
+- Sentences that have ended leave the batch once half of it has: one looping sentence does not keep all computing.
+- Beam search is ``generate``'s.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, MarianMTModel
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What became of a batch of source sentences, in their order."""
+
+    pieces: list[list[int]]
+    """Target pieces per sentence, end mark and padding left out."""
+
+    scores: list[float | None]
+    """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The three pieces that are not language."""
+
+    start: int
+    """What the decoder is given before its first piece; Marian uses the padding."""
+
+    pad: int
+    """Fills short rows."""
+
+    eos: int
+    """Ends a sentence."""
+
+
+@torch.inference_mode()
+def greedy(model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor) -> Decoded:
+    """Take the most probable piece at each step, until the end mark or the sentence's own cap.
+
+    Args:
+        model: A Marian model in evaluation mode.
+        marks: Its special pieces.
+        source_BS: Source pieces, padded on the right.
+        mask_BS: 1 for pieces, 0 for padding.
+        caps_B: Most pieces per translation, end mark counted.
+    """
+    rows_B = torch.arange(len(source_BS), device=source_BS.device)
+    target_BT = torch.full((len(source_BS), int(caps_B.max())), marks.pad, device=source_BS.device)
+    score_B = torch.zeros(len(source_BS), device=source_BS.device)
+    ended_B = torch.zeros_like(rows_B, dtype=torch.bool)
+    piece_B = torch.full_like(rows_B, marks.start)
+    memory_BSD = model.model.encoder(input_ids=source_BS, attention_mask=mask_BS).last_hidden_state
+    cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    for step in range(target_BT.shape[1]):
+        logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
+        logits_BV[:, marks.pad] = -torch.inf  # as ``bad_words_ids`` of every Marian model says
+        best_B, piece_B = logits_BV.max(dim=-1)
+        piece_B = piece_B.masked_fill(ended_B, marks.pad)
+        target_BT[rows_B, step] = piece_B
+        score_B[rows_B] += (best_B - logits_BV.logsumexp(dim=-1)).masked_fill(ended_B, 0.0)
+        ended_B = ended_B | (piece_B == marks.eos) | (caps_B[rows_B] <= step + 1)
+        live = (~ended_B).nonzero().squeeze(1)
+        if len(live) == 0:
+            break
+        if 2 * len(live) <= len(rows_B):
+            rows_B, piece_B, ended_B = rows_B[live], piece_B[live], ended_B[live]
+            memory_BSD, mask_BS = memory_BSD[live], mask_BS[live]
+            cache.batch_select_indices(live)
+    counts_B = target_BT.ne(marks.pad).sum(dim=1).clamp(min=1)
+    return Decoded(_trimmed(target_BT, marks), (score_B / counts_B).tolist())
+
+
+def _next_logits(
+    model: MarianMTModel, piece_B: Tensor, memory_BSD: Tensor, mask_BS: Tensor, cache: EncoderDecoderCache
+) -> Tensor:
+    """Logits of the next piece in fp32, (B, V)."""
+    hidden_B1D = model.model.decoder(
+        input_ids=piece_B[:, None],
+        encoder_hidden_states=memory_BSD,
+        encoder_attention_mask=mask_BS,
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
+    logits_BV: Tensor = model.lm_head(hidden_B1D[:, -1]) + model.final_logits_bias
+    return logits_BV.float()
+
+
+@torch.inference_mode()
+def beam_search(
+    model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, beam: int
+) -> Decoded:
+    """Keep the ``beam`` most probable beginnings at each step (``generate`` with length penalty 1).
+
+    Args:
+        model: A Marian model in evaluation mode.
+        marks: Its special pieces.
+        source_BS: Source pieces, padded on the right.
+        mask_BS: 1 for pieces, 0 for padding.
+        caps_B: Most pieces per translation, end mark counted; the search stops at the longest, rows are cut at theirs.
+        beam: Hypotheses kept, at least 2.
+    """
+    transformers: Any = model  # its generate() is annotated for another self
+    search: Any = GenerationConfig(  # type: ignore[no-untyped-call]
+        num_beams=beam,
+        do_sample=False,
+        max_new_tokens=int(caps_B.max()),
+        pad_token_id=marks.pad,
+        eos_token_id=marks.eos,
+        decoder_start_token_id=marks.start,
+        bad_words_ids=[[marks.pad]],
+    )
+    target_BT: Tensor = transformers.generate(input_ids=source_BS, attention_mask=mask_BS, generation_config=search)[
+        :, 1:
+    ]
+    pieces = [row[:cap] for row, cap in zip(_trimmed(target_BT, marks), caps_B.tolist(), strict=True)]
+    return Decoded(pieces, [None] * len(pieces))
+
+
+def _trimmed(target_BT: Tensor, marks: Marks) -> list[list[int]]:
+    return [[piece for piece in row if piece not in (marks.pad, marks.eos)] for row in target_BT.tolist()]

@@ -1,0 +1,26 @@
+"""Errors of translation.
+
+ModelError
+└── TranslationError
+    ├── TranslatorLoadError    the folder does not hold a model that this backend can run
+    ├── DeviceMemoryError      one sentence alone does not fit the device
+    └── SmokeTestError         the translator runs, but what it writes is not language
+"""
+
+from models.errors import ModelError
+
+
+class TranslationError(ModelError):
+    """Base of everything that can go wrong between a sentence and its translation."""
+
+
+class TranslatorLoadError(TranslationError):
+    """The folder does not hold a model that this backend can run."""
+
+
+class DeviceMemoryError(TranslationError):
+    """A batch of one sentence does not fit the device: nothing is left to halve."""
+
+
+class SmokeTestError(TranslationError):
+    """The translator runs, but its output for a handful of plain sentences is empty, looping or not what was pinned."""

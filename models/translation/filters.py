@@ -1,0 +1,107 @@
+"""Which translations are not fit to be used, and why: empty, looping, far too long or far too short.
+
+Verdicts are Polars expressions over a column of sources and one of translations, so that millions of rows stream.
+A translation equal to its source (names, numbers, "OK") is allowed.
+"""
+
+import re
+from collections.abc import Callable
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+REASONS = ("missing", "empty", "loop", "too_long", "too_short")
+"""Why a translation is dropped, in the order in which the reasons are tried."""
+
+
+class FilterConfig(BaseModel):
+    """Limits beyond which a translation is dropped."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    max_length_ratio: float = Field(3.0, gt=1, le=100)
+    """Most characters of the longer text per character of the shorter one, the slack added to both."""
+
+    length_slack: int = Field(15, ge=0, le=1000)
+    """Characters added to both sides before the ratio is taken, so that "Yes." may become "Yes, that is so."."""
+
+    max_repeats: int = Field(3, ge=1, le=7)
+    """Times that a phrase of one to four words may stand in a row; one more is a loop, unless the source loops too."""
+
+
+def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig) -> pl.Expr:
+    """Column ``reason``: why each translation is dropped, one of ``REASONS``, or null where it is good.
+
+    Args:
+        source: Texts that were translated.
+        translation: What they became; null where there is no translation.
+        config: The limits.
+    """
+    ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
+    return (
+        pl.when(translation.is_null())
+        .then(pl.lit("missing"))
+        .when(translation.str.strip_chars() == "")
+        .then(pl.lit("empty"))
+        .when(loops(translation, config.max_repeats) & ~loops(source, config.max_repeats))
+        .then(pl.lit("loop"))
+        .when(ratio > config.max_length_ratio)
+        .then(pl.lit("too_long"))
+        .when(ratio < 1 / config.max_length_ratio)
+        .then(pl.lit("too_short"))
+        .otherwise(pl.lit(None, dtype=pl.String))
+        .alias("reason")
+    )
+
+
+def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
+    """Whether a phrase of one to four words, or a few characters inside one word, stand in a row too often.
+
+    The test is a regular expression with a back-reference, which Polars' engine does not have. It runs only on texts
+    that can match at all: those that repeat a word ``max_repeats`` times, or hold a word of 16 characters.
+    """
+    words = text.str.split(" ")
+    repeats = words.list.len() - words.list.n_unique() >= max_repeats  # both u32; there are never more unique words
+    candidate = repeats | text.str.contains(r"\S{16}")
+    has_loop = _loop_finder(max_repeats)
+
+    def find(texts: pl.Series) -> pl.Series:
+        return pl.Series([text is not None and has_loop(text) for text in texts], dtype=pl.Boolean)
+
+    return pl.when(candidate).then(text).map_batches(find, return_dtype=pl.Boolean, is_elementwise=True)
+
+
+def _loop_finder(max_repeats: int) -> Callable[[str], bool]:
+    phrase = rf"(?<!\S)(\S+(?: \S+){{0,3}})(?: \1){{{max_repeats},}}(?!\S)"
+    characters = r"(\S)\2{15,}|(\S{2,8}?)\3{7,}"  # at least 16 characters either way
+    pattern = re.compile(f"{phrase}|{characters}")
+    return lambda text: pattern.search(text) is not None
+
+
+def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
+    """Count what was kept and what was dropped, by reason, with examples.
+
+    Args:
+        judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if kept) and
+            reason (null if kept).
+        examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
+
+    Returns:
+        method, outcome (``kept``, ``kept: copy of the source`` or ``hop 2: loop``), n, share of the method's rows,
+        source and text of the examples as lists; ordered by method and falling n.
+    """
+    is_copy = pl.col("text") == pl.col("source")
+    outcome = (
+        pl.when(pl.col("reason").is_not_null())
+        .then(pl.format("hop {}: {}", "hop", "reason"))
+        .when(is_copy)
+        .then(pl.lit("kept: copy of the source"))
+        .otherwise(pl.lit("kept"))
+    )
+    groups = judged.with_columns(outcome=outcome).group_by("method", "outcome")
+    quickest = pl.struct(pl.col("source").str.len_chars().alias("n_chars"), "source")
+    shown = [pl.col(name).bottom_k_by(quickest, examples).alias(name) for name in ("source", "text")]
+    table = groups.agg(pl.len().alias("n"), *shown).collect()
+    share = (pl.col("n") / pl.col("n").sum().over("method")).alias("share")
+    columns = ["method", "outcome", "n", "share", "source", "text"]
+    return table.with_columns(share).select(columns).sort("method", "n", "outcome", descending=[False, True, False])

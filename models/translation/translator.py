@@ -1,0 +1,35 @@
+"""What a translator is, whichever engine runs it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+OnProgress = Callable[[int, int, str], None]
+"""Called with sentences done, sentences in all and one line of detail."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One sentence in the target language."""
+
+    text: str
+    """The translation; the source itself where there was nothing to translate."""
+
+    n_tokens: int
+    """Target pieces computed, end mark left out; 0 where the source was passed through."""
+
+    score: float | None
+    """Mean natural log-probability per piece, at most 0; None where the search does not tell."""
+
+
+class Translator(Protocol):
+    """Sentences in, translations out, in the order given."""
+
+    def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
+        """Translate every text; the result depends on the list alone, so an equal list gives equal bytes."""
+        ...
+
+
+def is_translatable(text: str) -> bool:
+    """Whether the text holds a letter or digit; blanks and bare punctuation mean the same in every language."""
+    return any(character.isalnum() for character in text)

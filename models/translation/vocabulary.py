@@ -1,0 +1,68 @@
+"""Sentences to piece numbers and back, for Marian's pair of SentencePiece models.
+
+``MarianTokenizer`` walks through every sentence in Python. Its own parts (two SentencePiece models and the vocabulary)
+do the same work for a whole list at once; a test holds both to the same numbers.
+
+Deviation: text that looks like a special token (``</s>``, ``>>fra<<``) is plain text here. The target language comes
+from the configuration, so a sentence of the corpus cannot switch it.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from transformers import MarianTokenizer
+
+from models.translation.errors import TranslatorLoadError
+
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece writes a space as this block
+
+
+class Vocabulary:
+    """Numbers of source and target pieces of one model, with the target token and the end mark in their places."""
+
+    def __init__(self, folder: Path, target_token: str | None, max_source_tokens: int) -> None:
+        self._tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
+        self._prefix = self._target_prefix(target_token)
+        self._room = max_source_tokens - len(self._prefix) - 1
+        self.pad: int = self._tokenizer.pad_token_id
+        self.eos: int = self._tokenizer.eos_token_id
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Source pieces of each text: target token (if any), pieces up to the limit, end mark."""
+        pieces: list[list[str]] = self._tokenizer.spm_source.encode(list(texts), out_type=str)
+        number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
+        return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Text of each row of target pieces; padding, end mark and unknown pieces are left out."""
+        piece = self._tokenizer.decoder
+        kept = [[piece[number] for number in row if number not in self._silent] for row in rows]
+        texts: list[str] = self._tokenizer.spm_target.decode(kept) if kept else []
+        return [text.replace(_SPACE, " ").strip() for text in texts]
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        codes = {number for piece, number in self._tokenizer.encoder.items() if re.fullmatch(r">>.+<<", piece)}
+        return frozenset({self.pad, self.eos, self._tokenizer.unk_token_id} | codes)
+
+    def _target_prefix(self, token: str | None) -> list[int]:
+        codes = self._tokenizer.supported_language_codes
+        if token is None:
+            if len(codes) > 1:
+                raise TranslatorLoadError(
+                    f"the model translates into several languages ({_some(codes)}) and no target_token is set; "
+                    "set the one that is meant"
+                )
+            return []
+        if token not in self._tokenizer.encoder:
+            raise TranslatorLoadError(
+                f"target_token {token} is not in the model's vocabulary; expected one of {_some(codes)}"
+            )
+        return [self._tokenizer.encoder[token]]
+
+
+def _some(codes: Sequence[str]) -> str:
+    shown = ", ".join(sorted(codes)[:12]) or "none: the model has one target language, leave target_token out"
+    return shown if len(codes) <= 12 else f"{shown} and {len(codes) - 12} more"
