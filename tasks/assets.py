@@ -1,0 +1,163 @@
+"""Embedded assets: measured as any machine can measure them, packed with what was measured, verified later.
+
+The protocol is one for packing and verifying: the asset as shipped, full precision on a CPU, greedy search, the
+held-out text that is itself an asset. A figure is thus either reproduced or wrong.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from storage.embedded import embedded_manifest, embedded_path
+from tasks.show import progress_of
+
+logger = logging.getLogger(__name__)
+
+HELD_OUT = "held-out"
+FORWARD, BACK, ENCODER = "marian-mini-en-mul", "marian-mini-mul-en", "bert-mini"
+TEXTS = ("nli-sample", "stsb", HELD_OUT)
+VERIFIED = "verified"
+"""Name of the figures that `verify` computes again."""
+TOLERANCE: Mapping[str, float] = {"bleu": 0.6, "chrf": 0.4, "copies": 0.02, "loops": 1, "spearman": 0.3, "loss": 0.01}
+"""Largest difference that another CPU's rounding may make, by the last word of a figure's name."""
+
+
+class Check(BaseModel):
+    """One figure of an asset, computed again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    asset: str
+    figure: str
+    recorded: float | None
+    """What the manifest says; None if it says nothing."""
+    found: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure is recorded and found alike."""
+        kind = self.figure.rsplit(" ", 1)[-1]
+        return self.recorded is not None and abs(self.recorded - self.found) <= TOLERANCE.get(kind, 0.01)
+
+
+def verify(sentences: int = 200) -> list[Check]:
+    """Recompute checksums and figures of every embedded asset.
+
+    Args:
+        sentences: Held-out pairs per translation direction and sentences per round trip; figures are recorded for 200.
+
+    Raises:
+        AssetError: an asset is missing or damaged.
+    """
+    for name in (*TEXTS, FORWARD, BACK, ENCODER):
+        embedded_path(name)
+    found = {name: measure(name, sentences) for name in (FORWARD, BACK, ENCODER)}
+    return [
+        Check(asset=name, figure=figure, recorded=_recorded(name).get(figure), found=value)
+        for name, figures in found.items()
+        for figure, value in figures.items()
+    ]
+
+
+def measure(name: str, sentences: int = 200, root: Path | None = None) -> dict[str, float]:
+    """The figures of one embedded model by the protocol of this module.
+
+    Args:
+        name: One of `FORWARD`, `BACK` (with the round trips through `FORWARD`) and `ENCODER`.
+        sentences: As for `verify`.
+        root: Folder of the models, the package's own unless given; the texts are always the package's.
+    """
+    measures: dict[str, Callable[[int, Path | None], dict[str, float]]] = {
+        FORWARD: _measure_forward,
+        BACK: _measure_back,
+        ENCODER: _measure_encoder,
+    }
+    return measures[name](sentences, root)
+
+
+def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
+    directions = {f"en-{code}": ("en", code) for code in ("de", "fr", "es", "ar", "tr")}
+    return _qualities(FORWARD, directions, sentences, root)
+
+
+def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
+    from models.pretraining.quality import round_trip_quality
+
+    figures = _qualities(BACK, {f"{code}-en": (code, "en") for code in ("de", "fr")}, sentences, root)
+    originals = _held_out("snli")["text"].head(sentences).to_list()
+    for code in ("de", "fr"):
+        abroad = _translated(FORWARD, "en", code, originals, root)
+        returned = _translated(BACK, code, "en", abroad, root)
+        for kind, value in round_trip_quality(originals, returned).items():
+            figures[f"en-{code}-en snli {kind}"] = value
+    return figures
+
+
+def _measure_encoder(sentences: int, root: Path | None) -> dict[str, float]:
+    """Masked-LM loss on held-out sentences, and what the raw encoder's cosines say about STS-B dev."""
+    from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
+
+    from models.pretraining.masked_lm import MaskedLMConfig, MaskedSentences, evaluate_masked_lm
+    from models.pretraining.wordpiece import encode
+
+    folder = embedded_path(ENCODER, root)
+    tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), MaskedLMConfig()
+    texts = _held_out("sentences")["text"].head(5 * sentences).to_list()
+    held = MaskedSentences(encode(tokenizer, texts, config.max_tokens), tokenizer, config, seed=1)
+    loss = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held, seed=1)["loss"]
+    pooled = {f"stsb dev {pooling} spearman": _sts_spearman(folder, pooling) for pooling in ("mean", "cls")}
+    return {"masked-LM loss": round(loss, 4), **pooled}
+
+
+def _sts_spearman(folder: Path, pooling: Literal["mean", "cls"]) -> float:
+    import numpy as np
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.transformer import encode, load_encoder
+    from models.evaluation.correlation import spearman
+
+    pairs = pl.read_parquet(embedded_path("stsb") / "dev.parquet")
+    network, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
+    first, second = (encode(network, tokenizer, pairs[side].to_list()) for side in ("sentence1", "sentence2"))
+    first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
+    cosines = (first * second).sum(axis=1).astype(np.float64)
+    return round(100 * spearman(pairs["score"].cast(pl.Float64).to_numpy(), cosines), 2)
+
+
+def _qualities(
+    name: str, directions: Mapping[str, tuple[str, str]], sentences: int, root: Path | None
+) -> dict[str, float]:
+    from models.pretraining.quality import translation_quality
+
+    figures: dict[str, float] = {}
+    for direction, (source, target) in directions.items():
+        other = target if source == "en" else source
+        pairs = _held_out(f"tatoeba-{other}").head(sentences)
+        texts = _translated(name, source, target, pairs[source].to_list(), root)
+        for kind, value in translation_quality(texts, pairs[target].to_list()).items():
+            figures[f"{direction} tatoeba {kind}"] = value
+    return figures
+
+
+def _translated(name: str, source: str, target: str, texts: list[str], root: Path | None) -> list[str]:
+    from models.pretraining.collections import LANGUAGES
+    from models.translation.config import TranslatorConfig
+    from models.translation.marian import load_translator
+
+    token = f">>{LANGUAGES[target]}<<" if source == "en" else None
+    config = TranslatorConfig(model=name, source_lang=source, target_lang=target, target_token=token)
+    translator = load_translator(embedded_path(name, root), config)
+    return [each.text for each in translator.translate(texts, progress_of(f"{source}→{target}"))]
+
+
+def _held_out(table: str) -> pl.DataFrame:
+    return pl.read_parquet(embedded_path(HELD_OUT) / f"{table}.parquet")
+
+
+def _recorded(name: str) -> dict[str, float]:
+    recorded = embedded_manifest(name).figures.get(VERIFIED, {})
+    return recorded if isinstance(recorded, dict) else {}  # type: ignore[return-value]

@@ -1,0 +1,125 @@
+"""Ingest: raw sources to the corpus of unique normalised sentences."""
+
+import logging
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from models.text.corpus import CORPUS_VERSION, CorpusConfig, TextChunk, build_corpus
+from models.text.statistics import CorpusStatistics
+from storage.keys import NotInKey
+from storage.readers.report import ReadReport
+from storage.readers.source import read_source
+from storage.refs import CorpusRef
+from storage.sources import ResolvedSource, SourceSpec, resolve_source, source_bytes
+from tasks.cached import Work, stage
+from tasks.show import progress_of, show_markdown, show_table
+from tasks.site import Site
+
+logger = logging.getLogger(__name__)
+
+
+class IngestConfig(BaseModel):
+    """What becomes the corpus."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    # Their content is in the key, through `locate_sources`; where they lie on this machine is not.
+    sources: Annotated[tuple[SourceSpec, ...], NotInKey] = Field(min_length=1)
+    """Where sentences come from, in this order: the first source that has a sentence gives it its name."""
+    corpus: CorpusConfig = CorpusConfig()
+    """Which sentences are kept."""
+    max_bad_share: float = Field(0.01, ge=0, le=1)
+    """Share of a source's records that may be unreadable; above it the run stops and names them."""
+
+
+def locate_sources(site: Site, config: IngestConfig) -> tuple[ResolvedSource, ...]:
+    """Find and fingerprint the sources, so that their content and not their place decides the key.
+
+    Raises:
+        SourceError: one of them is nowhere to be had.
+    """
+    return tuple(resolve_source(spec, site.mirror) for spec in config.sources)
+
+
+@stage(
+    ref=CorpusRef,
+    version=CORPUS_VERSION,
+)
+def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
+    """Read the sources, normalise their sentences and keep each once."""
+    reports = [ReadReport(source.name) for source in sources]
+    # Inside the draft, which no other run shares and which goes with it if this one is killed.
+    with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
+        statistics = build_corpus(
+            _chunks(sources, reports, config.max_bad_share),
+            config.corpus,
+            Path(scratch),
+            work.draft.write,
+            _kibibytes(progress_of("ingest, KiB read"), sources, reports),
+        )
+    work.draft.note({"statistics": statistics.model_dump(mode="json"), "sources": [_counts(each) for each in reports]})
+    _show(statistics, reports)
+
+
+def _chunks(
+    sources: Sequence[ResolvedSource], reports: Sequence[ReadReport], max_bad_share: float
+) -> Iterator[TextChunk]:
+    for source, report in zip(sources, reports, strict=True):
+        for frame in read_source(source, report, max_bad_share):
+            yield TextChunk(pl.concat(frame.iter_columns()).alias("text"), source.name, source.lang)
+        logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
+
+
+def _kibibytes(
+    tell: Callable[[int, int, str], None], sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]
+) -> Callable[[int, int, str], None]:
+    total = sum(map(source_bytes, sources))
+
+    def advance(_done: int, _total: int, detail: str) -> None:
+        done = sum(report.bytes_read for report in reports)
+        tell(done >> 10, max(total, done) >> 10, detail)
+
+    return advance
+
+
+def _tally(report: ReadReport) -> dict[str, int]:
+    return {"records": report.records, "unlabelled": report.unlabelled, "unreadable": report.rejected}
+
+
+def _counts(report: ReadReport) -> dict[str, JsonValue]:
+    return {"name": report.name, **_tally(report), "bad": [record.model_dump(mode="json") for record in report.bad]}
+
+
+def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
+    counts = statistics.model_dump(
+        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
+    )
+    rows = [
+        {"what": f"{report.name}: {name}", "count": value}
+        for report in reports
+        for name, value in _tally(report).items()
+    ]
+    rows += [{"what": name.replace("_", " "), "count": value} for name, value in counts.items()]
+    rows += [{"what": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
+    show_table("corpus-statistics", rows, "From records read to sentences published")
+    samples = [sample.model_dump() for sample in statistics.samples]
+    show_table("corpus-samples", samples, "A random sample of the corpus")
+    show_markdown("corpus-lengths", _lengths(statistics), "Lengths, and records that could not be read")
+    bad = [record.model_dump() for report in reports for record in report.bad]
+    if bad:
+        show_table("corpus-unreadable", bad, "The first records that could not be read, with their lines")
+
+
+def _lengths(statistics: CorpusStatistics) -> str:
+    most = max(each.sentences for each in statistics.histogram)
+    lines = [
+        f"| {each.low}–{each.high or '…'} | {each.sentences:,} | {'█' * round(20 * each.sentences / max(most, 1))} |"
+        for each in statistics.histogram
+    ]
+    head = f"{statistics.published:,} unique sentences, {statistics.mean_chars} characters on average\n\n"
+    return head + "| characters | sentences | |\n|--:|--:|:--|\n" + "\n".join(lines)

@@ -1,0 +1,217 @@
+"""Licensed text to small models: the stages behind the embedded assets.
+
+Each model is an artifact of its own (kind `asset`): `model/` as transformers loads it, with the figures of its
+training. Runs resume from the store's scratch folder.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from storage.errors import SourceError
+from storage.refs import ArtifactRef
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.cached import Work, stage
+from tasks.machine import device_of, settle_threads
+from tasks.show import progress_of
+from tasks.site import Site
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from transformers import MarianTokenizer
+
+    from models.pretraining.state import RunState
+    from models.pretraining.translation_pairs import EncodedPairs
+
+MODEL = "model"
+VOCABULARY = "vocabulary"
+NEAR = 0.3
+"""Share of each language's pairs that counts as near to captions."""
+SOURCES = ("models.pretraining", "tasks.pretrain")
+
+
+def locate_collections(site: Site, names: tuple[str, ...]) -> tuple[ResolvedSource, ...]:
+    """Find and fingerprint collections `<name>/<split>` of the mirror.
+
+    Raises:
+        SourceError: no mirror is set, or it lacks one of them.
+    """
+    if site.mirror is None:
+        raise SourceError("assets are built from a mirror of licensed collections and none is set; set BSL_DATA_MIRROR")
+    root = site.mirror.rstrip("/")
+    return tuple(resolve_source(SourceSpec(path=f"{root}/{name}.parquet", name=name)) for name in names)
+
+
+def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFrame]:
+    """The collections by name, with their own columns."""
+    return {source.name: pl.read_parquet(source.files[0]) for source in sources}
+
+
+@stage(ref=ArtifactRef, kind="asset", version=1)
+def pretrain_encoder(work: Work, sources: tuple[ResolvedSource, ...], recipe: EncoderRecipe) -> None:
+    """Train a WordPiece vocabulary and a masked LM on English sentences."""
+    from torch import nn
+
+    from models.pretraining.collections import english_sentences
+    from models.pretraining.export import export_half
+    from models.pretraining.loop import pretrain
+    from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
+    from models.pretraining.wordpiece import encode, train_wordpiece
+
+    settle_threads(work.site)
+    seed = recipe.learning.seed
+    texts = english_sentences(read_collections(sources), seed)
+    tokenizer = train_wordpiece(texts, recipe.vocabulary)
+    held, train = (
+        MaskedSentences(encode(tokenizer, part, recipe.model.max_tokens), tokenizer, recipe.model, seed)
+        for part in (texts[: recipe.held_out], texts[recipe.held_out :])
+    )
+    model = build_masked_lm(recipe.model, tokenizer, seed)
+    nn.Module.to(model, device_of(work.site))
+    progress = progress_of("masked LM")
+    state = pretrain(model, train, recipe.learning, progress, work.store.scratch(work.ref))
+    export_half(model, tokenizer, work.draft.folder / MODEL)
+    figures = {f"held_out_{name}": value for name, value in evaluate_masked_lm(model, held, seed).items()}
+    work.draft.note({**_training(state), **figures, "sentences": len(train.sentences)})
+
+
+@stage(ref=ArtifactRef, kind="parallel", version=1)
+def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
+    """Hold pairs out of all languages together, and learn the vocabulary that both translators share."""
+    from models.pretraining.collections import LANGUAGES, NLI
+    from models.pretraining.parallel import split_pairs
+    from models.pretraining.selection import closeness, nearest
+    from models.pretraining.vocabulary import train_vocabulary, vocabulary_texts
+
+    frames = read_collections(sources)
+    pairs = {code: frames[f"tatoeba_en_{code}/all"].select("en", pl.col(code).alias("other")) for code in LANGUAGES}
+    captions = pl.concat([frames[NLI[0]]["premise"], frames[NLI[0]]["hypothesis"]])
+    split = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
+    for part, by_language in (("train", split.train), ("held", split.held)):
+        for code, frame in by_language.items():
+            scores = closeness(frame["en"].to_list(), captions.unique(maintain_order=True), frame["en"])
+            marked = frame.with_columns(near=pl.Series(nearest(scores, NEAR)))
+            marked.write_parquet(work.draft.folder / f"{part}-{code}.parquet")
+    texts = vocabulary_texts(split.train, captions, recipe.learning.seed)
+    train_vocabulary(texts, recipe.vocabulary, list(LANGUAGES.values()), work.draft.folder / VOCABULARY)
+    work.draft.note({f"pairs_{code}": len(frame) for code, frame in split.train.items()})
+
+
+@stage(ref=ArtifactRef, kind="asset", version=1)
+def pretrain_translator(
+    work: Work, parallel: ArtifactRef, start: ArtifactRef | None, back: ArtifactRef | None, recipe: TranslatorRecipe
+) -> None:
+    """Train a translator, from scratch or from another one of the same vocabulary."""
+    from torch import nn
+    from transformers import MarianMTModel, MarianTokenizer
+
+    from models.pretraining.export import export_half
+    from models.pretraining.loop import pretrain
+    from models.pretraining.translation import build_translator
+    from models.pretraining.translation_pairs import TranslationPairs
+    from models.pretraining.vocabulary import without_targets
+
+    settle_threads(work.site)
+    folder = work.store.fetch(parallel)
+    tokenizer = MarianTokenizer.from_pretrained(folder / VOCABULARY)
+    model = build_translator(recipe.model, tokenizer, recipe.learning.seed)
+    if start is not None:
+        trained = MarianMTModel.from_pretrained(work.store.fetch(start) / MODEL)
+        model.load_state_dict(trained.state_dict())
+    examples = _examples(folder, tokenizer, recipe)
+    if back is not None:
+        examples += _back_translated(work.store.fetch(back), tokenizer, recipe)
+    curriculum = TranslationPairs(examples, tokenizer, recipe.model, recipe.learning.seed)
+    nn.Module.to(model, device_of(work.site))
+    progress = progress_of("translator")
+    state = pretrain(model, curriculum, recipe.learning, progress, work.store.scratch(work.ref))
+    export_half(model, tokenizer, work.draft.folder / MODEL)
+    if recipe.into_english:
+        without_targets(work.draft.folder / MODEL)
+    work.draft.note(_training(state))
+
+
+@stage(ref=ArtifactRef, kind="back_translated", version=1)
+def back_translate(
+    work: Work,
+    translator: ArtifactRef,
+    sources: tuple[ResolvedSource, ...],
+    kept_out: ResolvedSource,
+    languages: tuple[str, ...],
+    sentences: int,
+) -> None:
+    """Translate captions with an own model: sources for the way back into English, as they will be met there.
+
+    Args:
+        work: Site, store and draft.
+        translator: From English into `languages`.
+        sources: Collections that hold SNLI and the evaluation sets.
+        kept_out: The NLI sample that recipes are run on; its sentences stay unseen.
+        languages: ISO 639-1 codes.
+        sentences: How many, for each language.
+    """
+    from models.pretraining.collections import LANGUAGES
+    from models.translation.config import TranslatorConfig
+    from models.translation.marian import load_translator
+
+    settle_threads(work.site)
+    folder = work.store.fetch(translator) / MODEL
+    chosen = _captions(sources, kept_out, sentences)
+    for code in languages:
+        config = TranslatorConfig(
+            model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
+        )
+        engine = load_translator(folder, config, device_of(work.site))
+        texts = [each.text for each in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
+        frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
+        frame.write_parquet(work.draft.folder / f"{code}.parquet")
+
+
+def _captions(sources: tuple[ResolvedSource, ...], kept_out: ResolvedSource, sentences: int) -> list[str]:
+    from models.pretraining.collections import captions, evaluation_sentences
+    from models.pretraining.texts import fingerprint, training_sentences
+
+    frames = read_collections(sources)
+    sample = pl.read_parquet(kept_out.files[0])
+    unseen = [*evaluation_sentences(frames), *sample["premise"], *sample["hypothesis"]]
+    return training_sentences([captions(frames, {fingerprint(text) for text in unseen})], [sentences], [], seed=0)
+
+
+def _examples(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorRecipe) -> "list[EncodedPairs]":
+    from models.pretraining.collections import LANGUAGES
+    from models.pretraining.translation_pairs import EncodedPairs, comparable
+    from models.pretraining.vocabulary import encode_pieces
+
+    found: list[EncodedPairs] = []
+    for code, share in recipe.shares.items():
+        frame = pl.read_parquet(folder / f"train-{code}.parquet")
+        prefix = tokenizer.get_vocab()[f">>{LANGUAGES[code]}<<"]
+        for part, drawn in ((frame.filter("near"), share * recipe.near), (frame.filter(~pl.col("near")), share)):
+            english, other = comparable(encode_pieces(tokenizer, part["en"]), encode_pieces(tokenizer, part["other"]))
+            if recipe.into_english:
+                found.append(EncodedPairs(other, english, None, drawn))
+            else:
+                found.append(EncodedPairs(english, other, prefix, drawn))
+    return found
+
+
+def _back_translated(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorRecipe) -> "list[EncodedPairs]":
+    from models.pretraining.translation_pairs import EncodedPairs
+    from models.pretraining.vocabulary import encode_pieces
+
+    frames = [pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
+    encoded = [
+        (encode_pieces(tokenizer, frame["source"]), encode_pieces(tokenizer, frame["target"])) for frame in frames
+    ]
+    return [EncodedPairs(source, target, None, recipe.back_translated) for source, target in encoded]
+
+
+def _training(state: "RunState") -> "dict[str, JsonValue]":
+    return {
+        "steps": state.step,
+        "tokens": state.tokens,
+        "minutes": round(state.elapsed_s / 60, 2),
+        "losses": [[step, loss] for step, loss in state.losses],
+    }

@@ -1,0 +1,79 @@
+"""Everything a run made to one page for people: scores, views, curve, statistics, provenance."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from models.augmentation.views import view_examples
+from models.evaluation.published import published_rows
+from models.report.curve import training_curve
+from models.report.page import ReportContent, page, score_rows
+from storage.keys import NotInKey
+from storage.refs import ArtifactRef, CheckpointRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
+from tasks.cached import Work, stage
+from tasks.show import show_image, show_link, show_markdown, show_table
+
+
+class ConfigText(BaseModel):
+    """The run's configuration as text: shown, but what it decides is already in the references."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: Annotated[str, NotInKey]
+
+
+PAGE = "report.md"
+CURVE = "training-curve.png"
+EXAMPLES = 5
+
+
+@stage(ref=ReportRef, version=1)
+def report(
+    work: Work,
+    title: str,
+    scores: tuple[ScoresRef, ...],
+    checkpoint: CheckpointRef,
+    pairs: PairsRef,
+    views: ViewsRef,
+    corpus: CorpusRef,
+    published: tuple[str, ...],
+    config: ConfigText,
+) -> None:
+    """Write the page, its picture and the score table, and show them in the UI."""
+    table = pl.concat([work.store.scan(ref).collect() for ref in scores])
+    log = work.store.scan(checkpoint, "training_log").collect()
+    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores)
+    content = ReportContent(
+        title=title,
+        scores=table,
+        published=published_rows(published),
+        examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
+        statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
+        config=config.text,
+        artifacts={str(ref): ref.key for ref in used},
+        curve=CURVE,
+    )
+    curve = training_curve(log, title)
+    (work.draft.folder / CURVE).write_bytes(curve)
+    (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
+    work.draft.write(table, "scores")
+    _show(work, content, curve)
+
+
+def _flat(figures: Mapping[str, object]) -> dict[str, object]:
+    """The single figures of a manifest, those one level down too; not what was `measured`, which differs by machine."""
+    groups = [group for name, group in figures.items() if isinstance(group, Mapping) and name != "measured"]
+    inner = {name: value for group in groups for name, value in group.items()}
+    return {name: value for name, value in {**figures, **inner}.items() if not isinstance(value, list | Mapping)}
+
+
+def _show(work: Work, content: ReportContent, curve: bytes) -> None:
+    key = work.ref.key[:12]
+    show_markdown("report", page(content).replace(f"![training curve]({CURVE})", "(see training-curve)"), content.title)
+    show_table("report-scores", score_rows(content.scores), f"{content.title}: Spearman × 100")
+    show_image("report-curve", curve, f"{content.title}: training curve of report {key}")
+    folder = work.store.local
+    url = (folder.absolute() / work.ref.path / PAGE).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{PAGE}"
+    show_link("report-file", url, PAGE, f"The page of report {key} in the store")

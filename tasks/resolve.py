@@ -1,0 +1,74 @@
+"""What a run takes from outside besides its corpus: found before the first stage, named in keys by its bytes."""
+
+from pathlib import Path
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from models.encoder.config import EncoderConfig
+from storage.declarations import DATASETS
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
+from storage.readers.report import ReadReport
+from storage.readers.source import read_scored_pairs
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.weights import ResolvedModel, find_model, resolve_model
+from tasks.site import Site
+
+
+class ScoredSet(BaseModel):
+    """One split of a semantic textual similarity set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    dataset: str
+    """Declared name, without `embedded:`."""
+    split: str
+    source: ResolvedSource
+
+    @property
+    def name(self) -> str:
+        """For messages and tables."""
+        return f"{self.dataset} {self.split}"
+
+
+def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[ResolvedModel, EncoderConfig]:
+    """Find the transformer that training starts from.
+
+    Returns:
+        The model, and the configuration with the model's identity in the place of its name: a folder's path or an
+        unpinned revision must not decide a key.
+    """
+    found = resolve_named_model(site, config.model, config.revision)
+    return found, config.model_copy(update={"model": found.identity, "revision": None})
+
+
+def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
+    """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
+    return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
+
+
+def look_up_model(site: Site, model: str, revision: str | None) -> str:
+    """The identity of a model, without fetching what only the Hub has."""
+    return find_model(model, revision, site.mirror)
+
+
+def resolve_scored_set(site: Site, name: str) -> ScoredSet:
+    """Find the set called `<name>/<split>`, such as `stsb/test` or `embedded:stsb/dev`.
+
+    Raises:
+        SourceError: the name has another form, is not declared, or nobody has the set.
+    """
+    dataset, _, split = name.rpartition("/")
+    declared = dataset.removeprefix(EMBEDDED)
+    if declared not in DATASETS or DATASETS[declared].score_range is None:
+        known = ", ".join(other for other, found in DATASETS.items() if found.score_range)
+        raise SourceError(f"{name!r} names no scored set; expected <name>/<split> with a name out of {known}")
+    source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
+    return ScoredSet(dataset=declared, split=split, source=source)
+
+
+def read_scored_set(scored: ScoredSet) -> pl.DataFrame:
+    """The pairs in their order: `subset`, `sentence1`, `sentence2`, `score`."""
+    low, high = DATASETS[scored.dataset].score_range or (0.0, 5.0)
+    return read_scored_pairs(scored.source, ReadReport(scored.name), low, high)

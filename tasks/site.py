@@ -1,0 +1,31 @@
+"""Where a run happens. Nothing here changes a result, so nothing here enters an artifact key."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from storage.store import Store
+
+
+class Site(BaseModel):
+    """The store, the mirror and the machine of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    store: str = ".bsl/store"
+    """URL of the artifact store: a folder, `s3://bucket/prefix` or any other fsspec address."""
+    mirror: str | None = None
+    """Folder `<name>/<split>.parquet` that stands in for the Hub; `BSL_DATA_MIRROR` on the command line."""
+    cache: str | None = None
+    """Local folder for copies of remote artifacts and Hub files."""
+    device: str = "auto"
+    """`cpu`, `cuda`, `cuda:1`, …; `auto` takes a GPU if there is one."""
+    threads: int | None = Field(None, ge=1)
+    """CPU threads for torch; all cores unless given."""
+
+    save_every: int = Field(200, ge=1)
+    """Training steps between two snapshots, from which a killed run goes on."""
+
+    def open_store(self) -> Store:
+        """The store of this run."""
+        return Store(self.store, Path(self.cache) if self.cache else None)

@@ -1,0 +1,223 @@
+"""Sentences through one translator: what its memory lacks is cut into shards, and each shard is one cached task.
+
+Design choices
+- A shard is a slice of the missing sentences sorted by (length, sentence_id), always of the same number of rows. Shards
+  that are finished leave the memory's gaps at whole slices, so a killed run cuts the rest exactly as the first one
+  would have, and ends with the same bytes.
+- A shard's key is its translator and its sentences. Two workers that translate the same shard publish the same
+  artifact; the second finds it and goes on.
+- Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
+  lengths differ, and two workers rarely meet.
+- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
+"""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from storage.keys import NotInKey
+from storage.memory import TranslationMemory, translator_fingerprint
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.cached import Stage, Work, stage
+from tasks.machine import device_of, settle_threads
+from tasks.resolve import resolve_named_model
+from tasks.show import progress_of
+from tasks.site import Site
+
+if TYPE_CHECKING:
+    from models.translation.marian import MarianTranslator
+
+logger = logging.getLogger(__name__)
+
+CPU_SHARD_ROWS = 1024  # about ten seconds' work, so that Prefect's part of it stays below two per cent
+GPU_SHARD_ROWS = 65_536
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Hop(BaseModel):
+    """One translator that was found, ready to be loaded."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    identity: dict[str, JsonValue]
+    """All that decides its translations: the model's content, the engine with its version, and every setting."""
+    config: Annotated[TranslatorConfig, NotInKey]
+    """The settings as configured; in the identity, the model's content stands for its name."""
+    folder: Annotated[Path, NotInKey]
+    """Where the model lies on this machine."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name of the translator's memory."""
+        return translator_fingerprint(self.identity)
+
+    @property
+    def direction(self) -> str:
+        """For people: `en→de`."""
+        return f"{self.config.source_lang}→{self.config.target_lang}"
+
+
+class Shard(BaseModel):
+    """Some sentences that one task translates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    digest: str
+    """sha256 over the sentences' ids, in order."""
+    plan: Annotated[Path, NotInKey]
+    """Parquet file of all missing sentences of this run: sentence_id, text."""
+    start: Annotated[int, NotInKey]
+    """First row of the shard in the plan."""
+    rows: Annotated[int, NotInKey]
+    """Sentences in the shard."""
+
+    def read(self) -> pl.DataFrame:
+        """The sentences: sentence_id, text."""
+        return pl.scan_parquet(self.plan).slice(self.start, self.rows).collect()
+
+
+def find_hop(site: Site, config: TranslatorConfig) -> Hop:
+    """Find a translator's model and fingerprint it.
+
+    Raises:
+        SourceError, AssetError: the model is nowhere to be had.
+    """
+    model = resolve_named_model(site, config.model, config.revision)
+    identity: dict[str, JsonValue] = {
+        **config.model_dump(mode="json", exclude={"model", "revision"}),
+        "model": model.identity,
+        "backend_version": version(config.backend),
+        "translation_version": TRANSLATION_VERSION,
+    }
+    return Hop(identity=identity, config=config, folder=model.folder)
+
+
+def translate_missing(
+    site: Site, hop: Hop, sentences: pl.LazyFrame, shard_rows: int | None = None
+) -> dict[str, JsonValue]:
+    """Translate those sentences that the hop's memory lacks, shard by shard.
+
+    Args:
+        site: Store and device.
+        hop: The translator.
+        sentences: sentence_id and text, each sentence once.
+        shard_rows: Sentences per shard; by the device unless given.
+
+    Returns:
+        What it took: sentences, target_tokens, seconds.
+    """
+    store = site.open_store()
+    missing = TranslationMemory(store, hop.fingerprint).missing(sentences)
+    add_part = _stage_of(hop)
+    advance = progress_of(f"translation {hop.direction}, sentences")
+    done, tokens, started = 0, 0, time.monotonic()
+    # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
+    with TemporaryDirectory(prefix="bsl-plan-") as folder:
+        shards = plan_shards(missing, shard_rows or _shard_rows(site), Path(folder) / "missing.parquet")
+        total = sum(shard.rows for shard in shards)
+        for shard in sorted(shards, key=_scattered):
+            part = add_part(site, hop, shard)
+            done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+            advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+    seconds = round(time.monotonic() - started, 3)
+    return {"hop": hop.direction, "sentences": done, "target_tokens": tokens, "seconds": seconds}
+
+
+def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shard]:
+    """Cut sentences into shards of `shard_rows`, the last one smaller.
+
+    Args:
+        missing: sentence_id and text.
+        shard_rows: Sentences per shard.
+        plan: File to write them to, sorted by (length in characters, sentence_id).
+    """
+    ordered = missing.select("sentence_id", "text").sort(pl.col("text").str.len_chars(), "sentence_id")
+    ordered.sink_parquet(plan, row_group_size=shard_rows)
+    ids = pl.read_parquet(plan, columns=["sentence_id"])["sentence_id"].to_numpy().astype("<u8")
+    return [
+        Shard(digest=hashlib.sha256(part.tobytes()).hexdigest(), plan=plan, start=start, rows=len(part))
+        for start in range(0, len(ids), shard_rows)
+        if len(part := ids[start : start + shard_rows])
+    ]
+
+
+@stage(
+    ref=ArtifactRef,
+    kind="translations",
+    version=TRANSLATION_VERSION,
+)
+def translate(work: Work, hop: Hop, shard: Shard) -> None:
+    """Translate one shard of sentences and add it to the translator's memory."""
+    settle_threads(work.site)
+    translator = _loaded(hop.folder, hop.config, device_of(work.site))
+    sentences = shard.read()
+    started = time.monotonic()
+    translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
+    part = sentences.select(
+        "sentence_id",
+        text=pl.Series([each.text for each in translations], dtype=pl.String),
+        lang=pl.lit(hop.config.target_lang),
+        translator=pl.lit(hop.fingerprint),
+        n_tokens=pl.Series([each.n_tokens for each in translations], dtype=pl.UInt32),
+        score=pl.Series([each.score for each in translations], dtype=pl.Float32),
+    )
+    work.draft.write(part, "translations")
+    tokens = sum(each.n_tokens for each in translations)
+    work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
+
+
+def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
+    """`translate`, publishing into the memory of this translator."""
+    kind = f"{translate.kind}/{hop.fingerprint}"
+    return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
+
+
+@lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
+def _loaded(folder: Path, config: TranslatorConfig, device: str) -> "MarianTranslator":
+    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.translation.marian import load_translator
+    from models.translation.smoke import smoke_test
+
+    translator = load_translator(folder, config, device)
+    for source, text in smoke_test(translator, config.source_lang, config.target_lang):
+        logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
+    return translator
+
+
+def _logged(what: str) -> Callable[[int, int, str], None]:
+    """Progress inside a shard, as log lines at a modest rate; the hop keeps the progress artifact."""
+    last = time.monotonic()
+
+    def advance(done: int, total: int, detail: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            logger.info("%s: %d of %d sentences, %s", what, done, total, detail)
+
+    return advance
+
+
+def _target_tokens(store: Store, part: ArtifactRef) -> int:
+    tokens = store.manifest(part).figures["target_tokens"]
+    assert isinstance(tokens, int)
+    return tokens
+
+
+def _shard_rows(site: Site) -> int:
+    return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
+
+
+def _scattered(shard: Shard) -> str:
+    return hashlib.sha256(f"{os.getpid()} {shard.digest}".encode()).hexdigest()
