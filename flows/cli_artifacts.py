@@ -1,0 +1,145 @@
+"""`bsl artifacts ls | show | verify | gc | export`: the store without Prefect."""
+
+import argparse
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.site import site_from_environment
+from storage.collect import collect, collectable, leftovers, readable_manifests
+from storage.errors import ArtifactMissingError, StorageError
+from storage.export import export
+from storage.manifest import Manifest
+from storage.refs import ArtifactRef
+from storage.store import Store
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb and its own verbs."""
+    parser = verbs.add_parser("artifacts", help="list, show, verify, collect or export what runs have made")
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
+    listing.add_argument("kind", nargs="?", help="such as corpus, views, checkpoint, report")
+    listing.set_defaults(call=_ls)
+    show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
+    show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough")
+    show.set_defaults(call=_show)
+    verify = actions.add_parser(
+        "verify", parents=[place], help="hash every file of every artifact; exit code 1 if any is damaged"
+    )
+    verify.add_argument("artifact", nargs="?")
+    verify.set_defaults(call=_verify)
+    collection = actions.add_parser(
+        "gc", parents=[place], help="list, or delete, what is old and no younger report needs"
+    )
+    collection.add_argument("--older-than", default="30d", help="age such as 12h, 30d (default 30d)")
+    collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
+    collection.set_defaults(call=_gc)
+    copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
+    copy.add_argument("artifact")
+    copy.add_argument("target", type=Path)
+    copy.set_defaults(call=_export)
+
+
+def find(store: Store, text: str) -> ArtifactRef:
+    """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
+
+    Raises:
+        ArtifactMissingError: none or several fit.
+    """
+    kind, _, key = text.rpartition("/")
+    fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]
+    if len(fitting) != 1:
+        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
+        raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
+    return fitting[0]
+
+
+def age(text: str) -> timedelta:
+    """`12h` or `30d` as a duration.
+
+    Raises:
+        ValueError: of another form.
+    """
+    match = re.fullmatch(r"(\d+)([hd])", text)
+    if match is None:
+        raise ValueError(f"--older-than {text}: expected hours or days, such as 12h or 30d")
+    return timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1))
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    manifests = readable_manifests(store, arguments.kind)
+    _print(sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True), store.url)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    ref = find(store, arguments.artifact)
+    manifest = store.check(ref)
+    console = Console()
+    console.print_json(manifest.model_dump_json())
+    for table in manifest.tables:
+        console.print(store.scan(ref, table).head(10).collect())
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    refs = [find(store, arguments.artifact)] if arguments.artifact else store.refs()
+    damaged = 0
+    for ref in refs:
+        try:
+            fault = store.defect(ref)
+        except StorageError as error:
+            fault = str(error)
+        damaged += fault is not None
+        print(f"{'DAMAGED' if fault else 'intact '} {ref}{': ' + fault if fault else ''}")
+    print(f"{len(refs)} artifacts, {damaged} damaged")
+    return 1 if damaged else 0
+
+
+def _gc(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    older = age(arguments.older_than)
+    manifests, folders = collectable(store, older, datetime.now(UTC)), leftovers(store, older)
+    _print(manifests, store.url)
+    for folder in folders:
+        print(f"leftover {folder}")
+    if not arguments.delete:
+        print(f"{len(manifests)} artifacts and {len(folders)} leftovers would go; add --delete to do it")
+        return 0
+    collect(store, manifests, folders)
+    print(f"deleted {len(manifests)} artifacts and {len(folders)} leftovers")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    print(export(store, find(store, arguments.artifact), arguments.target))
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> Store:
+    return site_from_environment(store=arguments.store).open_store()
+
+
+def _print(manifests: list[Manifest], where: str) -> None:
+    table = Table(title=where)
+    for name in ("artifact", "rows", "MB", "made", "seconds", "run"):
+        table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left")
+    for manifest in manifests:
+        made = manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        size, seconds = f"{manifest.size / 1e6:.2f}", f"{manifest.duration_s:.1f}"
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, manifest.provenance.run)
+    Console(width=max(110, Console().width)).print(table)

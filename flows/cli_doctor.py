@@ -1,0 +1,42 @@
+"""`bsl doctor RECIPE`: will this run find everything it needs?"""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.cli_run import add_site_options, configured
+from flows.server import use_server
+from flows.site import site_from_environment
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_doctor(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb."""
+    parser = verbs.add_parser("doctor", help="check devices, disk, store, server, models and data of a recipe")
+    parser.add_argument("recipe", nargs="?", default="tiny")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    add_site_options(parser)
+    parser.set_defaults(call=_doctor)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    server = use_server()
+    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    config = configured(arguments.recipe, arguments.set)
+    from tasks.doctor import examine
+
+    translators = [(hop.model, hop.revision) for view in config.augment.views for hop in view.hops]
+    models = [(config.encoder.model, config.encoder.revision), *translators]
+    sets = (*config.evaluation.sets, *([config.evaluation.dev] if config.evaluation.dev else []))
+    checks = examine(site, server, models, config.ingest.sources, sets)
+    table = Table(title=f"recipe {arguments.recipe}")
+    for name in ("", "subject", "found"):
+        table.add_column(name, overflow="fold")
+    for check in checks:
+        table.add_row("ok" if check.ok else "NO", check.subject, check.found)
+    Console(width=max(110, Console().width)).print(table)
+    return 0 if all(check.ok for check in checks) else 1

@@ -1,0 +1,80 @@
+"""The complete, frozen configuration of a run: the stages' own configurations, composed."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from models.augmentation.config import AugmentConfig
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.pairs import PairConfig
+from models.training.config import TrainingConfig
+from tasks.ingest import IngestConfig
+
+
+class PipelineConfig(BaseModel):
+    """Everything that decides the result of a run. A recipe is a function that returns one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    title: str = Field(min_length=1)
+    """First line of the report."""
+    ingest: IngestConfig
+    """Which sentences."""
+    augment: AugmentConfig
+    """Which views of each sentence."""
+    pairs: PairConfig
+    """Which two views make a training pair."""
+    encoder: EncoderConfig
+    """Where online and target network start."""
+    training: TrainingConfig
+    """The BSL objective, its optimizer and schedule."""
+    evaluation: EvaluationConfig
+    """Which sets the encoders are scored on."""
+    published: tuple[str, ...] = ()
+    """Rows of the paper's Table 1 that the report prints beside the run's figures."""
+
+
+def partial(model: type[BaseModel]) -> type[BaseModel]:
+    """The same model with every field optional, nested ones too: what a person may override.
+
+    A run's nested parameter replaces a deployment's as a whole in Prefect; with all fields optional and merged by
+    `override`, one changed field leaves the others as the recipe has them.
+    """
+    fields: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        optional = partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
+        fields[name] = (optional | None, Field(None, description=field.description))  # type: ignore[operator]
+    return create_model(
+        f"{model.__name__}Overrides",
+        __config__=ConfigDict(frozen=True, extra="forbid"),
+        __doc__=model.__doc__,
+        **fields,
+    )
+
+
+if TYPE_CHECKING:
+    Overrides = BaseModel
+else:
+    Overrides = partial(PipelineConfig)
+
+
+def override(config: PipelineConfig, changes: BaseModel | Mapping[str, Any]) -> PipelineConfig:
+    """A recipe's configuration with a person's changes, checked as a whole.
+
+    Raises:
+        pydantic.ValidationError: a field is unknown, of another type or out of bounds.
+    """
+    given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
+    return PipelineConfig.model_validate(_merged(config.model_dump(), given))
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for name, value in changes.items():
+        inner = merged.get(name)
+        nested = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        merged[name] = _merged(cast("Mapping[str, Any]", inner), value) if nested else value
+    return merged

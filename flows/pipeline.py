@@ -1,0 +1,61 @@
+"""Raw sentences in, an evaluated encoder out: one line an artifact, in the order in which the data flows."""
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.config import Overrides, PipelineConfig, override
+from flows.recipes import RecipeName, recipe
+from flows.site import site_from_environment
+from storage.refs import ReportRef
+from tasks.augment import augment
+from tasks.embed import embed
+from tasks.ingest import ingest, locate_sources
+from tasks.logs import show_logs
+from tasks.pair import pair
+from tasks.report import ConfigText, report
+from tasks.resolve import resolve_encoder, resolve_scored_set
+from tasks.score import score, score_tfidf
+from tasks.site import Site
+from tasks.train import train
+
+
+def _run_name() -> str:
+    return f"{flow_run.parameters['recipe_name']}-{str(flow_run.id)[:8]}"
+
+
+@flow(name="bsl-pipeline", flow_run_name=_run_name)
+def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
+    """Bootstrapped sentence representation learning, from raw sentences to the report.
+
+    Args:
+        recipe_name: The published row or use to run; `bsl recipes` describes them.
+        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`.
+        site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
+    """
+    show_logs()
+    return run(
+        override(recipe(recipe_name), overrides or {}),
+        site_from_environment(**(site.model_dump(exclude_unset=True) if site else {})),
+    )
+
+
+def run(config: PipelineConfig, site: Site) -> ReportRef:
+    """The way through the house; inside a flow run, each line is a task run."""
+    start, encoder = resolve_encoder(site, config.encoder)
+    sets = tuple(resolve_scored_set(site, name) for name in config.evaluation.sets)
+    dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
+
+    corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
+    views = augment(site, corpus, config.augment)
+    pairs = pair(site, views, config.pairs)
+    checkpoint = train(site, pairs, start, dev, encoder, config.training)
+
+    before = embed(site, start, sets, encoder)
+    after = embed(site, checkpoint, sets, encoder)
+    scores = (
+        score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
+        score(site, before, f"before BSL ({encoder.pooling})", "", sets, config.evaluation.bootstrap),
+        score(site, after, "after BSL", checkpoint.key, sets, config.evaluation.bootstrap),
+    )
+    text = ConfigText(text=config.model_dump_json(indent=1))
+    return report(site, config.title, scores, checkpoint, pairs, views, corpus, config.published, text)
