@@ -1,0 +1,216 @@
+"""Ingest: NLI-shaped JSON lines to a deduplicated, published corpus, against datasets.map and against bare Polars.
+
+    python tests/bench/bench_ingest.py                  1 M rows, three variants interleaved, ratios in one run
+    python tests/bench/bench_ingest.py --memory         10 M rows through ours alone: peak memory
+
+Every variant runs in a process of its own, so that its peak memory (VmHWM) is its own, and must find the same sentence
+ids before any time is believed. Imports are not timed. Text is pseudo-words with NLI's lengths; each premise occurs
+three times, as in SNLI.
+"""
+
+import argparse
+import hashlib
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+GOAL_DATASETS, GOAL_POLARS, GOAL_MIB = 20.0, 0.8, 2048.0
+CHUNK = 300_000
+SCHEMA = {"gold_label": pl.String, "sentence1": pl.String, "sentence2": pl.String}
+
+
+def write_rows(path: Path, rows: int) -> None:
+    """NLI-shaped JSON lines, about 270 bytes a row."""
+    random = np.random.default_rng(7)
+    letters = np.array(list("etaoinshrdlucmfwypvbgk"))
+    words = pl.Series(["".join(random.choice(letters, size)) for size in random.integers(2, 9, 20_000)])
+    with path.open("wb") as file:
+        for start in range(0, rows, CHUNK):
+            count = min(CHUNK, rows - start)
+            premises = _sentences(random, words, -(-count // 3), 14, 6).gather(np.arange(count) // 3)
+            labels = random.choice(
+                ["entailment", "neutral", "contradiction", "-"], count, p=[0.333, 0.333, 0.3326, 0.0014]
+            )
+            number = pl.int_range(start, start + count, eager=True).cast(pl.String)
+            frame = pl.DataFrame({"gold_label": labels, "pairID": number + ".jpg#0r1n", "captionID": number + ".jpg#0"})
+            hypotheses = _sentences(random, words, count, 8, 3)
+            frame.with_columns(premises.alias("sentence1"), hypotheses.alias("sentence2")).write_ndjson(file)
+
+
+def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: int, spread: int) -> pl.Series:
+    """Sentences of Zipf-distributed words, `mean` ± `spread` of them each."""
+    lengths = np.clip(random.normal(mean, spread, count).round().astype(int), 2, 60)
+    picks = np.minimum(random.zipf(1.25, int(lengths.sum())), len(words)) - 1
+    row = np.repeat(np.arange(count), lengths)
+    joined = (
+        pl.DataFrame({"row": row, "word": words.gather(picks)}).group_by("row", maintain_order=True).agg(pl.col("word"))
+    )
+    return joined["word"].list.join(" ").str.to_titlecase() + "."
+
+
+def ours(source: Path, out: Path) -> Iterator[pl.Series]:
+    """The stage itself, without a Prefect server around it."""
+    from storage.sources import SourceSpec
+    from tasks.ingest import IngestConfig, ingest, locate_sources
+    from tasks.site import Site
+
+    config = IngestConfig(sources=(SourceSpec(path=str(source)),))
+    site = Site(store=str(out))
+    yield pl.Series(dtype=pl.UInt64)
+    ref = ingest.run(site, {"sources": locate_sources(site, config), "config": config})
+    yield pl.Series(dtype=pl.UInt64)
+    yield from _parquet_ids(sorted((out / ref.path).glob("*.parquet")))
+
+
+def bare_polars(source: Path, out: Path) -> Iterator[pl.Series]:
+    """The same query on Polars' streaming engine: no counts, no checks, no artifact."""
+    from models.text.normalize import normalize, sentence_ids
+
+    yield pl.Series(dtype=pl.UInt64)
+    rows = pl.scan_ndjson(source, schema=SCHEMA).filter(pl.col("gold_label") != "-")
+    texts = rows.unpivot(on=["sentence1", "sentence2"], value_name="text")
+    kept = texts.select(normalize(pl.col("text"))).filter(pl.col("text").str.len_chars().is_between(1, 2000))
+    named = kept.select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("nli"), lang=pl.lit("en")
+    )
+    query = named.unique("sentence_id", keep="any").sort("sentence_id")
+    query.sink_parquet(out / "corpus.parquet", compression="zstd", engine="streaming")
+    yield pl.Series(dtype=pl.UInt64)
+    yield from _parquet_ids([out / "corpus.parquet"])
+
+
+def datasets_map(source: Path, out: Path) -> Iterator[pl.Series]:
+    """As it is usually scripted with datasets: filter, map a row at a time, drop what was seen, write Parquet."""
+    import datasets
+    import xxhash
+
+    datasets.disable_progress_bars()
+    controls, spaces = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]"), re.compile(r"\s+")
+
+    def clean(row: dict[str, str]) -> dict[str, str]:
+        return {
+            name: unicodedata.normalize("NFC", spaces.sub(" ", controls.sub("", row[name])).strip())
+            for name in ("sentence1", "sentence2")
+        }
+
+    yield pl.Series(dtype=pl.UInt64)
+    rows = datasets.load_dataset("json", data_files=str(source), split="train", cache_dir=str(out / "cache"))
+    rows = rows.filter(lambda row: row["gold_label"] != "-").map(clean)
+    seen: dict[int, str] = {}
+    for batch in rows.iter(batch_size=10_000):
+        for name in ("sentence1", "sentence2"):
+            for text in batch[name]:
+                seen.setdefault(xxhash.xxh64_intdigest(text.encode()), text)
+    # datasets cannot build a column of unsigned 64-bit integers above 2^63, so Polars writes the table.
+    frame = pl.DataFrame(
+        {"sentence_id": list(seen), "text": list(seen.values())}, schema_overrides={"sentence_id": pl.UInt64}
+    )
+    named = frame.with_columns(source=pl.lit("nli"), lang=pl.lit("en")).sort("sentence_id")
+    named.write_parquet(out / "corpus.parquet", compression="zstd")
+    yield pl.Series(dtype=pl.UInt64)
+    yield from _parquet_ids([out / "corpus.parquet"])
+
+
+def _parquet_ids(parts: list[Path]) -> Iterator[pl.Series]:
+    for part in parts:
+        yield pl.read_parquet(part, columns=["sentence_id"])["sentence_id"]
+
+
+VARIANTS: dict[str, Callable[[Path, Path], Iterator[pl.Series]]] = {
+    "ours": ours,
+    "polars": bare_polars,
+    "datasets.map": datasets_map,
+}
+
+
+def child(name: str, source: Path) -> None:
+    """Run one variant and print its seconds, its peak memory and a digest of the ids it published."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as folder:
+        steps = VARIANTS[name](source, Path(folder))
+        next(steps)  # imports
+        started = time.perf_counter()
+        next(steps)  # the work
+        seconds = time.perf_counter() - started
+        peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+        digest, unique = hashlib.sha256(), 0
+        for ids in steps:
+            digest.update(ids.to_numpy().tobytes())
+            unique += len(ids)
+    print(
+        json.dumps(
+            {"seconds": seconds, "mib": int(peak.split()[1]) / 1024, "unique": unique, "ids": digest.hexdigest()}
+        )
+    )
+
+
+def run(name: str, source: Path) -> dict[str, float]:
+    command = [sys.executable, __file__, "--child", name, "--source", str(source)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    result = json.loads(done.stdout.splitlines()[-1])
+    print(f"  {name:13} {result['seconds']:8.2f} s {result['mib']:7.0f} MiB  {result['unique']:,} unique", flush=True)
+    return result
+
+
+def compare(source: Path, rows: int, rounds: int) -> bool:
+    """Time all variants and print their ratios; whether the goals are met."""
+    order = [name for _ in range(rounds) for name in ("ours", "polars")]
+    order.insert(len(order) // 2, "datasets.map")  # a minute each: once, between the others
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in VARIANTS}
+    for name in order:
+        results[name].append(run(name, source))
+    if len({result["ids"] for runs in results.values() for result in runs}) != 1:
+        print("the variants do not agree on the ids; their times mean nothing")
+        return False
+    median = {name: statistics.median(result["seconds"] for result in runs) for name, runs in results.items()}
+    print("\n| variant | s (min, median, max) | peak MiB | x datasets.map | x polars |\n|---|---|--:|--:|--:|")
+    for name, runs in results.items():
+        seconds = sorted(result["seconds"] for result in runs)
+        spread = f"{seconds[0]:.2f}, {median[name]:.2f}, {seconds[-1]:.2f}"
+        peak = max(result["mib"] for result in runs)
+        ratios = f"{median['datasets.map'] / median[name]:.1f} | {median['polars'] / median[name]:.2f}"
+        print(f"| {name} | {spread} | {peak:.0f} | {ratios} |")
+    over_datasets, over_polars = median["datasets.map"] / median["ours"], median["polars"] / median["ours"]
+    print(f"\ngoals over {rows:,} rows: >= {GOAL_DATASETS:g}x datasets.map: {over_datasets:.1f}", end="; ")
+    print(f">= {GOAL_POLARS:g}x polars: {over_polars:.2f}")
+    return over_datasets >= GOAL_DATASETS and over_polars >= GOAL_POLARS
+
+
+def main() -> int:
+    """Exit status 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=None)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--child", choices=list(VARIANTS), help=argparse.SUPPRESS)
+    parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.child:
+        child(wanted.child, wanted.source)
+        return 0
+    rows = wanted.rows or (10_000_000 if wanted.memory else 1_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "nli.jsonl"
+        write_rows(source, rows)
+        print(f"{rows:,} rows, {source.stat().st_size / 2**20:,.0f} MiB of JSON lines", flush=True)
+        if not wanted.memory:
+            return 0 if compare(source, rows, wanted.rounds) else 1
+        peak = run("ours", source)["mib"]
+        print(f"goal: peak below {GOAL_MIB:.0f} MiB: {peak:.0f}")
+        return 0 if peak < GOAL_MIB else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

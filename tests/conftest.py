@@ -1,0 +1,16 @@
+"""Fixtures that several rooms share."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("house", deadline=None)  # torch's first call alone takes longer than the default 200 ms
+settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_machine(monkeypatch):
+    """A test says itself which store, mirror and device it uses; real-data tests read the mirror at import."""
+    for name in [name for name in os.environ if name.startswith("BSL_")]:
+        monkeypatch.delenv(name)

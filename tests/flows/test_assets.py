@@ -1,0 +1,89 @@
+"""`bsl-assets` for real at the smallest size: a mirror of a few hundred sentences, models of one layer."""
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+from transformers import AutoModel, MarianMTModel
+
+from flows.assets import AssetsConfig, assets
+from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES
+from models.pretraining.config import LearningConfig
+from models.pretraining.masked_lm import MaskedLMConfig
+from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from models.pretraining.translation import TranslationModelConfig
+from storage.embedded import embedded_manifest, embedded_names, embedded_path
+from storage.errors import SourceError
+from tasks.assets import BACK, ENCODER, FORWARD, VERIFIED
+from tasks.site import Site
+
+SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a child", "our neighbour", "the cat")
+ACTIONS = ("reads a book", "runs in the park", "sings a song", "eats some bread", "looks at the sea", "sleeps at home")
+PLACES = ("today", "in the evening", "with a friend", "near the river", "again")
+SENTENCES = [f"{s} {a} {p}." for s in SUBJECTS for a in ACTIONS for p in PLACES]
+LEARNING = LearningConfig(steps=3, warmup_steps=1, bf16=False)
+TRANSLATOR = TranslatorRecipe(
+    vocabulary=88,
+    held_out=5,
+    model=TranslationModelConfig(encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=16),
+    learning=LEARNING,
+)
+SMALL = AssetsConfig(
+    encoder=EncoderRecipe(
+        vocabulary=120,
+        held_out=20,
+        model=MaskedLMConfig(layers=1, width=16, heads=2, feed_forward=16),
+        learning=LEARNING,
+    ),
+    forward=TRANSLATOR,
+    back=TRANSLATOR.model_copy(update={"shares": {"de": 1.0, "fr": 1.0}, "into_english": True}),
+    round_trip=TRANSLATOR.model_copy(update={"shares": {"de": 1.0}, "into_english": True, "back_translated": 1.0}),
+    captions=12,
+    measured=5,
+)
+
+
+def reversed_words(text: str) -> str:
+    return " ".join(word[::-1] for word in text.split())
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    shuffled = random.Random(0).sample(SENTENCES, len(SENTENCES))
+    frames = {
+        "ni_text/all": pl.DataFrame({"text": [f"Fact: {text.capitalize()}" for text in shuffled[:40]]}),
+        "novels/docs": pl.DataFrame({"text": ["CHAPTER I\n\n" + " ".join(t.capitalize() for t in shuffled[40:80])]}),
+        "wikitext2_validtest/all": pl.DataFrame({"text": [f" {text} " for text in shuffled[80:99]]}),
+    }
+    for code in LANGUAGES:
+        frames[f"tatoeba_en_{code}/all"] = pl.DataFrame(
+            {"en": shuffled, code: [f"{code} {reversed_words(text)}" for text in shuffled]}
+        )
+    for name in EVALUATION:
+        frames[name] = pl.DataFrame({"sentence1": shuffled[:3], "sentence2": shuffled[3:6]})
+    for name in set(ENGLISH) - set(frames):
+        frames[name] = pl.DataFrame({"premise": shuffled, "hypothesis": shuffled[::-1]})
+    for name, frame in frames.items():
+        path = tmp_path / "mirror" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        frame.write_parquet(path)
+    return tmp_path / "mirror"
+
+
+def test_assets_are_built_described_and_loadable(mirror, tmp_path):
+    site = Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
+    keys = assets(SMALL, site, tmp_path / "assets")
+    assert embedded_names(tmp_path / "assets") == sorted((FORWARD, BACK, ENCODER)) == sorted(keys)
+    for name in keys:
+        manifest = embedded_manifest(name, tmp_path / "assets")
+        assert manifest.figures[VERIFIED]
+        assert manifest.training["artifact"] == keys[name]
+    assert AutoModel.from_pretrained(embedded_path(ENCODER, tmp_path / "assets")).config.hidden_size == 16
+    assert MarianMTModel.from_pretrained(embedded_path(BACK, tmp_path / "assets")).config.vocab_size == 88
+    assert assets(SMALL, site, tmp_path / "again") == keys
+
+
+def test_a_missing_mirror_is_said_before_anything_runs(tmp_path):
+    with pytest.raises(SourceError, match="set BSL_DATA_MIRROR"):
+        assets(SMALL, Site(store=str(tmp_path / "store"), device="cpu"), tmp_path / "assets")

@@ -1,0 +1,154 @@
+"""Corpus to views to pairs as stages, with a translator whose every word can be predicted."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from prefect import flow
+from pydantic import JsonValue
+
+from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
+from models.pairs import MissingViewError, PairConfig, ViewPair
+from models.text.normalize import sentence_ids
+from models.translation.config import TranslatorConfig
+from models.translation.errors import SmokeTestError
+from models.translation.filters import FilterConfig
+from storage.manifest import Provenance
+from storage.refs import CorpusRef, PairsRef, ViewsRef
+from tasks.augment import augment
+from tasks.pair import pair
+from tasks.site import Site
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+
+ROOT = Path(__file__).parents[2]
+CORPUS = [*SENTENCES[:60:2], "...", "OK?!"]
+PAIRS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop_identical=True)
+
+
+@flow
+def views_and_pairs(
+    site: Site, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
+) -> tuple[ViewsRef, PairsRef]:
+    """The two stages in their order."""
+    views = augment(site, corpus, config)
+    return views, pair(site, views, pairing)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return build_tiny_marian(folder / "out", seed=1), build_tiny_marian(folder / "back", seed=2)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture
+def corpus(site: Site) -> CorpusRef:
+    return publish(site, CORPUS)
+
+
+def publish(site: Site, texts: list[str]) -> CorpusRef:
+    ref = CorpusRef(key=f"{len(texts):064x}")
+    frame = pl.DataFrame({"text": texts}).select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("sv")
+    )
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.sort("sentence_id"))
+    return ref
+
+
+def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
+    """A round trip whose languages have no smoke test, judged mildly: random weights do loop."""
+    out, back = (
+        TranslatorConfig.model_validate({"model": str(folder), "source_lang": one, "target_lang": two} | settings)
+        for folder, one, two in zip(models, ("sv", "nb"), ("nb", "sv"), strict=True)
+    )
+    return AugmentConfig(views=(round_trip(out, back),), filters=FilterConfig(max_length_ratio=50, max_repeats=7))
+
+
+def outcomes(site: Site, views: ViewsRef) -> dict[str, JsonValue]:
+    rows = site.open_store().manifest(views).figures["outcomes"]
+    assert isinstance(rows, list)
+    return {str(row["outcome"]): row["n"] for row in rows if isinstance(row, dict)}
+
+
+def test_every_sentence_is_kept_or_counted(site: Site, corpus: CorpusRef, models: tuple[Path, Path]) -> None:
+    views, pairs = views_and_pairs(site, corpus, through(models), PAIRS)
+    store = site.open_store()
+    table = store.scan(views).collect()
+    methods = dict(table["method"].value_counts().rows())
+    counted = outcomes(site, views)
+    assert methods["original"] == len(CORPUS)
+    assert methods["bt-nb"] == sum(int(str(n)) for outcome, n in counted.items() if outcome.startswith("kept"))
+    assert sum(int(str(n)) for n in counted.values()) == len(CORPUS)
+    assert counted["kept: copy of the source"] >= 1  # "..." has nothing to translate
+    assert any(outcome.startswith("hop") for outcome in counted)
+    assert store.scan(pairs).collect().height == methods["bt-nb"] - int(str(counted["kept: copy of the source"]))
+
+
+def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
+    site: Site, corpus: CorpusRef, models: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    first = views_and_pairs(site, corpus, through(models), PAIRS)
+    caplog.clear()
+    with caplog.at_level("INFO", logger="prefect.task_runs"):
+        assert views_and_pairs(site, corpus, through(models), PAIRS) == first
+    finished = [r.message for r in caplog.records if r.name == "prefect.task_runs" and "Finished" in r.message]
+    assert len(finished) == 2
+    assert all("Cached" in message for message in finished)
+    grown, _ = views_and_pairs(site, publish(site, [*CORPUS, "A new sentence."]), through(models), PAIRS)
+    there, back = site.open_store().manifest(grown).figures["hops"]
+    assert there["sentences"] == 1
+    assert back["sentences"] <= 1
+
+
+def test_what_can_change_a_translation_changes_the_views(
+    site: Site, corpus: CorpusRef, models: tuple[Path, Path]
+) -> None:
+    greedy, _ = views_and_pairs(site, corpus, through(models), PAIRS)
+    beam, _ = views_and_pairs(site, corpus, through(models, beam=2), PAIRS)
+    assert greedy.key != beam.key
+    assert len({part.kind for part in site.open_store().refs() if part.kind.startswith("translations/")}) == 4
+
+
+def test_views_do_not_hang_on_where_the_models_lie(
+    site: Site, corpus: CorpusRef, models: tuple[Path, Path], tmp_path: Path
+) -> None:
+    elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
+    here, _ = views_and_pairs(site, corpus, through(models), PAIRS)
+    there, _ = views_and_pairs(site, corpus, through(elsewhere), PAIRS)
+    assert here == there
+
+
+def test_a_translator_that_does_not_speak_stops_the_run(
+    site: Site, corpus: CorpusRef, models: tuple[Path, Path]
+) -> None:
+    hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
+    english = CorpusRef(key="e" * 64)
+    with site.open_store().draft(english, Provenance(stage_version=1, config={})) as draft:
+        draft.write(site.open_store().scan(corpus).with_columns(lang=pl.lit("en")).collect())
+    config = AugmentConfig(views=(TranslatedView(method="mt-de", hops=(hop,)),))
+    with pytest.raises(SmokeTestError, match="en→de translator fails its smoke test"):
+        views_and_pairs(site, english, config, PAIRS)
+    assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
+
+
+def test_a_pairing_of_a_view_that_is_not_there_stops(site: Site, corpus: CorpusRef) -> None:
+    with pytest.raises(
+        MissingViewError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"
+    ):
+        views_and_pairs(site, corpus, AugmentConfig(), PAIRS)
+
+
+def test_the_stages_do_not_import_torch_before_they_compute() -> None:
+    script = "import sys, tasks.augment, tasks.pair; sys.exit(' '.join({'torch', 'transformers'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=False, cwd=Path(__file__).parents[2]
+    )
+    assert (done.returncode, done.stderr) == (0, b"") or done.stderr == b"\n"

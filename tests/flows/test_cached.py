@@ -1,0 +1,128 @@
+"""A stage is Cached while its artifact is whole, and made again, alone, when it is not."""
+
+import logging
+import shutil
+
+import polars as pl
+import pytest
+from prefect import flow
+from pydantic import BaseModel, ConfigDict
+
+from storage.refs import CorpusRef, PairsRef
+from storage.store import Store
+from tasks.cached import Work, stage
+from tasks.site import Site
+
+calls: list[str] = []
+
+
+class Size(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    rows: int
+
+
+@stage(ref=CorpusRef, version=1)
+def sentences(work: Work, config: Size) -> None:
+    """Make a corpus."""
+    calls.append("sentences")
+    ids = pl.Series("sentence_id", range(config.rows), dtype=pl.UInt64)
+    work.draft.write(
+        pl.DataFrame([ids]).with_columns(text=pl.format("s{}", "sentence_id"), source=pl.lit("t"), lang=pl.lit("en"))
+    )
+
+
+@stage(ref=PairsRef, version=1)
+def doubled(work: Work, corpus: CorpusRef, config: Size) -> None:
+    """Pair each sentence with itself."""
+    calls.append("doubled")
+    pairs = work.store.scan(corpus).select(
+        pair_id="sentence_id",
+        sentence_id="sentence_id",
+        text_1="text",
+        text_2="text",
+        lang_1="lang",
+        lang_2="lang",
+        source="source",
+    )
+    work.draft.write(pairs.collect())
+
+
+@flow
+def both(site: Site, rows: int) -> PairsRef:
+    return doubled(site, sentences(site, Size(rows=rows)), Size(rows=1))
+
+
+@pytest.fixture
+def run(tmp_path):
+    site = Site(store=str(tmp_path / "store"))
+
+    def call(rows: int = 3) -> tuple[list[str], PairsRef, Store]:
+        calls.clear()
+        state = both(site, rows, return_state=True)
+        return list(calls), state.result(), site.open_store()
+
+    return call
+
+
+def test_second_run_computes_nothing(run):
+    first, ref, store = run()
+    assert first == ["sentences", "doubled"]
+    assert store.scan(ref).collect().height == 3
+    second, again, _ = run()
+    assert second == []
+    assert again == ref
+
+
+def test_other_config_has_another_key(run):
+    _, three, _ = run(3)
+    made, four, _ = run(4)
+    assert made == ["sentences", "doubled"]
+    assert three.key != four.key
+
+
+def test_flipped_byte_is_made_again_and_nothing_else(run, caplog):
+    _, ref, store = run()
+    victim = next((store.local / "corpus").glob("*/corpus-*.parquet"))
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    with caplog.at_level(logging.WARNING, logger="tasks"):
+        made, again, _ = run()
+    assert made == ["sentences"]  # its content came out the same, so what was made from it still holds
+    assert again == ref
+    assert "making corpus/" in caplog.text
+    assert "sha256" in caplog.text
+
+
+def test_deleted_artifact_is_made_again_with_a_warning(run, caplog):
+    _, ref, store = run()
+    shutil.rmtree(store.local / ref.path)
+    with caplog.at_level(logging.WARNING, logger="tasks"):
+        made, again, _ = run()
+    assert made == ["doubled"]
+    assert again == ref
+    assert f"making {ref} again" in caplog.text
+
+
+def test_input_with_other_content_makes_what_depends_on_it_again(run):
+    _, _, store = run()
+    corpus = store.refs("corpus")[0]
+    manifest = store.manifest(corpus)
+    store.remove(corpus)
+    with store.draft(corpus, manifest.provenance) as draft:  # as a run on other hardware might have made it
+        draft.write(
+            pl.DataFrame(
+                {"sentence_id": [7], "text": ["x"], "source": ["t"], "lang": ["en"]},
+                schema_overrides={"sentence_id": pl.UInt64},
+            )
+        )
+    made, again, _ = run()
+    assert made == ["doubled"]
+    assert store.scan(again).collect()["text_1"].to_list() == ["x"]
+
+
+def test_prefect_shows_the_hit_as_cached(run, caplog):
+    run()
+    with caplog.at_level(logging.INFO, logger="prefect.task_runs"):
+        run()
+    assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2

@@ -1,0 +1,82 @@
+"""The whole way through the house, for real, smaller than `tiny` but on its path."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.pipeline import pipeline
+from storage.refs import ReportRef
+from storage.store import Store
+from tasks.site import Site
+
+HERE = Path(__file__).parent
+KILLED_IN = ("corpus", "translations", "views", "pairs", "training", "checkpoint", "embeddings", "scores", "report")
+
+
+def run_apart(store: str, kind: str, small: dict, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """A run in a process of its own, as people start it: other tests leave their marks on torch in this one."""
+    command = [sys.executable, str(HERE / "run_and_die.py"), store, kind, json.dumps(small)]
+    return subprocess.run(command, env={**environment, "PYTHONPATH": str(HERE.parents[1])}, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, small, environment):
+    store = Store(str(tmp_path_factory.mktemp("undisturbed") / "store"))
+    process = run_apart(store.url, "", small, environment)
+    assert process.returncode == 0, process.stderr.decode()[-2000:]
+    (report,) = store.refs("report")
+    return store, ReportRef(key=report.key)
+
+
+def test_report_names_what_it_is_made_of(undisturbed):
+    store, ref = undisturbed
+    folder = store.fetch(ref)
+    page = (folder / "report.md").read_text()
+    assert "| after BSL |" in page
+    assert "| Unigram TF-IDF |" in page
+    assert "bt-de" in page
+    assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
+    systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
+    assert sorted(systems) == ["Unigram TF-IDF", "after BSL", "before BSL (mean)"]
+
+
+def test_every_kind_is_there_and_whole(undisturbed):
+    store, _ = undisturbed
+    kinds = {ref.kind.partition("/")[0] for ref in store.refs()}
+    assert kinds == {
+        "corpus",
+        "translations",
+        "views",
+        "pairs",
+        "checkpoint",
+        "embeddings",
+        "scores",
+        "report",
+    }
+    assert [store.defect(ref) for ref in store.refs()] == [None] * len(store.refs())
+
+
+def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, caplog):
+    store, ref = undisturbed
+    before = contents(store)
+    with caplog.at_level("INFO", logger="prefect.task_runs"):
+        assert pipeline("tiny", small, Site(store=store.url)) == ref
+    tasks = [record.message for record in caplog.records if record.name == "prefect.task_runs"]
+    finished = [message for message in tasks if "Finished in state" in message]
+    assert finished
+    assert all("Cached" in message for message in finished)
+    assert contents(store) == before
+
+
+def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, environment, contents, tmp_path):
+    store = Store(str(tmp_path / "store"))
+    for kind in KILLED_IN:
+        process = run_apart(store.url, kind, small, environment)
+        assert process.returncode == -signal.SIGKILL, process.stderr.decode()[-2000:]
+    process = run_apart(store.url, "", small, environment)
+    assert process.returncode == 0, process.stderr.decode()[-2000:]
+    assert contents(store) == contents(undisturbed[0])

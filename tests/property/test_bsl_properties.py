@@ -1,0 +1,97 @@
+"""What must hold for every input: range and invariances of the losses, the closed form of the moving average."""
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.bsl.config import BSLConfig
+from models.bsl.ema import ema_update
+from models.bsl.loss import bootstrap_loss, contrastive_loss, negative_cosine
+from models.bsl.target_norm import TargetNorm
+from models.evaluation.geometry import geometry
+
+finite = st.floats(-10, 10, width=32)
+
+
+def matrices(rows: int, columns: int = 5) -> st.SearchStrategy[torch.Tensor]:
+    nonzero = hnp.arrays(np.float64, (rows, columns), elements=finite).filter(
+        lambda a: bool((np.linalg.norm(a, axis=1) > 1e-3).all())
+    )
+    return nonzero.map(torch.from_numpy)
+
+
+four_matrices = st.tuples(*(matrices(3) for _ in range(4)))
+
+
+@given(four_matrices)
+def test_loss_lies_between_minus_one_and_one(views):
+    assert -1 - 1e-12 <= bootstrap_loss(*views).item() <= 1 + 1e-12
+
+
+@given(four_matrices, st.floats(0.01, 100))
+def test_loss_does_not_change_with_scale(views, scale):
+    z1, z2, h1, h2 = views
+    assert bootstrap_loss(scale * z1, z2, h1, scale * h2).item() == pytest.approx(
+        bootstrap_loss(*views).item(), abs=1e-9
+    )
+
+
+@given(four_matrices)
+def test_loss_does_not_change_when_the_views_swap(views):
+    z1, z2, h1, h2 = views
+    assert bootstrap_loss(z2, z1, h2, h1).item() == pytest.approx(bootstrap_loss(*views).item(), abs=1e-12)
+
+
+@given(matrices(4), matrices(4))
+def test_squared_distance_on_the_sphere_is_two_plus_twice_the_loss(z, h):
+    assert 2 + 2 * negative_cosine(z, h).mean().item() == pytest.approx(
+        geometry(z.numpy(), h.numpy()).alignment, abs=1e-9
+    )
+
+
+@given(matrices(4))
+def test_contrastive_loss_is_least_when_views_agree_and_rows_differ(h):
+    assert contrastive_loss(torch.eye(4), torch.eye(4), 0.05).item() < 1e-8
+    assert contrastive_loss(h, h.flip(0), 0.05).item() >= 0
+
+
+@given(st.floats(0, 1), st.integers(0, 30))
+def test_target_follows_the_closed_form(momentum, steps):
+    """ξ_n = θ + δⁿ(ξ₀ − θ) for a fixed θ (equation 4)."""
+    online, target = torch.nn.Linear(3, 2).double(), torch.nn.Linear(3, 2).double()
+    start = target.weight.detach().clone()
+    for _ in range(steps):
+        ema_update(target, online, momentum)
+    expected = online.weight + momentum**steps * (start - online.weight)
+    torch.testing.assert_close(target.weight, expected, rtol=0, atol=1e-12)
+
+
+def test_buffers_of_the_target_are_copied():
+    online, target = torch.nn.BatchNorm1d(2), torch.nn.BatchNorm1d(2)
+    online(torch.randn(4, 2))
+    ema_update(target, online, 0.999)
+    assert int(target.num_batches_tracked) == 1
+    torch.testing.assert_close(target.running_mean, online.running_mean)
+
+
+@pytest.mark.parametrize("kind", ["center", "standardize"])
+@given(shift=st.floats(-50, 50), scale=st.floats(0.1, 10))
+def test_target_norm_removes_mean_and_spread_of_the_first_batch(kind, shift, scale):
+    norm = TargetNorm(3, BSLConfig(target_norm=kind)).double()
+    h = torch.tensor([[1.0, 2, 3], [-1, 0, 1], [0, 1, 5]], dtype=torch.float64)
+    seen = norm(scale * h + shift)
+    torch.testing.assert_close(seen.mean(0), torch.zeros(3, dtype=torch.float64), rtol=0, atol=1e-8)
+    expected = h.std(0, unbiased=False) * scale if kind == "center" else torch.ones(3, dtype=torch.float64)
+    torch.testing.assert_close(seen.std(0, unbiased=False), expected)
+
+
+def test_target_norm_none_changes_nothing_and_averages_are_running():
+    h = torch.randn(4, 3)
+    assert TargetNorm(3, BSLConfig())(h) is h
+    norm = TargetNorm(3, BSLConfig(target_norm="center"))
+    norm(torch.zeros(2, 3))
+    norm(torch.ones(2, 3))
+    torch.testing.assert_close(norm.mean, torch.full((3,), 0.1))

@@ -1,0 +1,92 @@
+"""What holds for every text and every way of cutting a source into chunks."""
+
+import hashlib
+import io
+import tempfile
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.text.corpus import CorpusConfig, TextChunk, build_corpus
+from models.text.dedup import deduplicate
+from models.text.normalize import NormalizeConfig, normalize
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+TRICKY = st.text(
+    st.sampled_from(list(" \t\n\x00\x01\x85\xa0\u2003\u2028\ufeffaeo\u0301\u0323\u1100\u1161\u11a8é’")), max_size=12
+)
+
+
+def normalized(texts: list[str]) -> list[str]:
+    return pl.DataFrame({"t": texts}, schema={"t": pl.String}).select(normalize(pl.col("t"))).to_series().to_list()
+
+
+@given(st.lists(TEXTS | TRICKY, min_size=1, max_size=20))
+def test_normalising_twice_is_normalising_once(texts):
+    once = normalized(texts)
+    assert normalized(once) == once
+
+
+@given(st.lists(TEXTS | TRICKY, min_size=1, max_size=20))
+def test_normal_form_by_pythons_own_tables(texts):
+    for text in normalized(texts):
+        assert text == unicodedata.normalize("NFC", text)
+        assert text == " ".join(text.split(" "))
+        assert text == text.strip()
+        assert not any(unicodedata.category(character) == "Cc" for character in text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=40))
+def test_deduplication_is_a_dictionary_that_keeps_the_first(rows):
+    schema = {"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16}
+    frame = pl.DataFrame([(key, f"text {key}", origin) for key, origin in rows], schema=schema, orient="row")
+    first: dict[int, int] = {}
+    for key, origin in rows:
+        first.setdefault(key, origin)
+    assert deduplicate(frame).select("sentence_id", "origin").rows() == sorted(first.items())
+
+
+def published(chunks: list[TextChunk], memory_bytes: int) -> str:
+    """sha256 of the Parquet bytes of a corpus."""
+    digest = hashlib.sha256()
+
+    def write(part: pl.DataFrame) -> None:
+        content = io.BytesIO()
+        part.write_parquet(content, compression="zstd", row_group_size=131_072)
+        digest.update(content.getvalue())
+
+    with tempfile.TemporaryDirectory() as scratch:
+        config = CorpusConfig(normalize=NormalizeConfig(max_chars=20))
+        build_corpus(chunks, config, Path(scratch), write, lambda *_: None, memory_bytes)
+    return digest.hexdigest()
+
+
+@given(
+    st.lists(st.tuples(TEXTS | TRICKY, st.sampled_from(["a", "b"])), max_size=40),
+    st.lists(st.integers(0, 40), max_size=6),
+    st.sampled_from([1, 500, 1 << 30]),
+)
+def test_bytes_do_not_depend_on_chunks_or_memory(rows, cuts, memory_bytes):
+    rows = [("always one sentence", "a"), *rows]
+    whole = [TextChunk(pl.Series([text], dtype=pl.String), source, "en") for text, source in rows]
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(rows)), len(rows)]
+    pieces = [rows[start:end] for start, end in pairwise(bounds)]
+    by_source = [
+        TextChunk(pl.Series([text for text, _ in run], dtype=pl.String), source, "en")
+        for piece in pieces
+        for source, run in _runs(piece)
+    ]
+    assert published(whole, 1 << 30) == published(by_source, memory_bytes)
+
+
+def _runs(rows: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    runs: list[tuple[str, list[tuple[str, str]]]] = []
+    for row in rows:
+        if not runs or runs[-1][0] != row[1]:
+            runs.append((row[1], []))
+        runs[-1][1].append(row)
+    return runs

@@ -1,0 +1,110 @@
+"""Real but tiny encoders for tests: built from a config, written to a folder, loaded like any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
+
+from models.encoder.config import EncoderConfig
+from models.encoder.transformer import Encoder, load_encoder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# Four SNLI-like sentences with a German and a French round trip.
+ORIGINALS = [
+    "A man is playing a guitar.",
+    "Two dogs run across the snow.",
+    "The children are eating lunch at a long table.",
+    "A woman in a red coat waits for the bus.",
+]
+BACK_DE = [
+    "A man plays the guitar.",
+    "Two dogs are running through the snow.",
+    "The children have lunch at a long table.",
+    "A woman in a red coat is waiting for the bus.",
+]
+BACK_FR = [
+    "One man plays guitar.",
+    "Two dogs run in the snow.",
+    "Children eat lunch at a long table.",
+    "A woman wearing a red coat waits for the bus.",
+]
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WIDTH = 32
+
+
+def write_tiny(folder: Path, architecture: str = "bert", *, seed: int = 0, dropout: float = 0.1) -> Path:
+    """Write a 2-layer encoder of width 32 with a word tokenizer and give its folder back."""
+    words = sorted({w for text in ORIGINALS + BACK_DE + BACK_FR for w in _words(text)})
+    vocabulary = {word: number for number, word in enumerate([*SPECIALS, *words])}
+    torch.manual_seed(seed)
+    _network(architecture, len(vocabulary), dropout).save_pretrained(folder)
+    _tokenizer(vocabulary).save_pretrained(folder)
+    return folder
+
+
+def tiny_encoder(
+    folder: Path, architecture: str = "bert", *, pooling: str = "mean", seed: int = 0, dropout: float = 0.1
+) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    write_tiny(folder, architecture, seed=seed, dropout=dropout)
+    return load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=24))
+
+
+def _words(text: str) -> list[str]:
+    return [piece for piece, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(text.lower())]
+
+
+def _tokenizer(vocabulary: dict[str, int]) -> PreTrainedTokenizerFast:
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    core.normalizer = normalizers.Lowercase()
+    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    core.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=64,
+    )
+
+
+def _network(architecture: str, vocabulary: int, dropout: float) -> PreTrainedModel:
+    if architecture == "bert":
+        return BertModel(
+            BertConfig(
+                vocab_size=vocabulary,
+                hidden_size=WIDTH,
+                num_hidden_layers=2,
+                num_attention_heads=4,
+                intermediate_size=64,
+                max_position_embeddings=64,
+                hidden_dropout_prob=dropout,
+                attention_probs_dropout_prob=dropout,
+            )
+        )
+    return ModernBertModel(
+        ModernBertConfig(
+            vocab_size=vocabulary,
+            hidden_size=WIDTH,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=48,
+            max_position_embeddings=64,
+            global_attn_every_n_layers=1,
+            pad_token_id=0,
+            cls_token_id=2,
+            sep_token_id=3,
+            bos_token_id=2,
+            eos_token_id=3,
+        )
+    )

@@ -1,0 +1,58 @@
+"""One small training run that tests start, interrupt and kill.
+
+Run as a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER KILL_AT` trains until step KILL_AT and then
+kills itself with SIGKILL, as a machine that loses power would.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import torch
+
+from models.bsl.config import BSLConfig
+from models.encoder.config import EncoderConfig
+from models.encoder.transformer import load_encoder
+from models.training.config import TrainingConfig
+from models.training.health import DevSet
+from models.training.loop import TrainingResult, train
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
+
+PAIRS = pl.DataFrame(
+    {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR, "source": ["x"] * 12}
+)
+DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
+# Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
+CONFIG = TrainingConfig(
+    bsl=BSLConfig(k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True),
+    batch_size=5,
+    epochs=6,
+    lr=1e-2,
+    eval_every=3,
+    seed=3,
+    collapse=None,
+)
+STEPS = 12
+
+
+def run(folder: Path, config: TrainingConfig = CONFIG, **options) -> TrainingResult:
+    torch.set_num_threads(1)
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="tiny", max_length=24))
+    return train(PAIRS, encoder, tokenizer, config, **{"dev": DEV, **options})
+
+
+def main(work: Path, folder: Path, kill_at: int) -> None:
+    def kill(done: int, total: int, detail: str) -> None:
+        if done >= kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    # The progress report comes before the step's snapshot, so the killed step is never on disk.
+    time.monotonic = iter(range(10_000)).__next__  # type: ignore[assignment]  # a report after every step
+    run(folder, work=work, save_every=2, on_progress=kill)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

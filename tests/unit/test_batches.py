@@ -1,0 +1,63 @@
+"""Token-budget batches and what happens when memory ends."""
+
+import pytest
+import torch
+
+from models.translation.batches import batch_end, longest_first, run_in_batches
+from models.translation.errors import DeviceMemoryError
+
+
+def test_longest_first_keeps_equal_lengths_in_order() -> None:
+    assert longest_first([3, 9, 3, 12, 9]) == [3, 1, 4, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "start", "budget", "end"),
+    [
+        ([10, 8, 8, 2, 2, 2], 0, 30, 3),  # three rows of 10 with padding
+        ([10, 8, 8, 2, 2, 2], 3, 30, 6),
+        ([40, 1], 0, 30, 1),  # longer than the budget: alone
+        ([5], 0, 5, 1),
+    ],
+)
+def test_batch_end(lengths: list[int], start: int, budget: int, end: int) -> None:
+    assert batch_end(lengths, start, budget) == end
+
+
+def test_out_of_memory_halves_and_goes_on() -> None:
+    calls: list[tuple[int, int]] = []
+
+    def three_rows_fit(start: int, end: int) -> None:
+        if end - start > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        calls.append((start, end))
+
+    run_in_batches([4] * 10, 32, three_rows_fit)
+    assert calls == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]  # 8 rows, then 4, then 2; never 8 again
+
+
+def test_the_cpu_allocator_counts_as_out_of_memory() -> None:
+    rows: list[int] = []
+
+    def allocate(start: int, end: int) -> None:
+        torch.empty(2**60 if end - start > 1 else 1, dtype=torch.uint8)  # an exbibyte: refused for real
+        rows.append(start)
+
+    run_in_batches([4, 4, 4, 4], 16, allocate)
+    assert rows == [0, 1, 2, 3]
+
+
+def test_one_sentence_that_does_not_fit_is_an_error_that_says_so() -> None:
+    def nothing_fits(start: int, end: int) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(DeviceMemoryError, match="one sentence of 40 tokens does not fit"):
+        run_in_batches([40, 3], 64, nothing_fits)
+
+
+def test_other_errors_pass() -> None:
+    def breaks(start: int, end: int) -> None:
+        raise RuntimeError("shapes do not match")
+
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        run_in_batches([4], 64, breaks)

@@ -1,0 +1,86 @@
+"""The command line: what it prints, and its exit codes."""
+
+import polars as pl
+import pytest
+
+from flows.cli import main
+from storage.manifest import Provenance
+from storage.refs import ViewsRef
+from storage.store import Store
+
+REF = ViewsRef(key=f"{7:064x}")
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    store = Store(str(tmp_path / "store"))
+    with store.draft(REF, Provenance(stage_version=1, config={"seed": 3})) as draft:
+        frame = pl.DataFrame({"sentence_id": [1], "method": ["original"], "text": ["A cat."]})
+        draft.write(frame.cast({"sentence_id": pl.UInt64}))
+    return store
+
+
+def test_ls_names_every_artifact(store, capsys):
+    assert main(["artifacts", "ls"]) == 0
+    assert str(REF) in capsys.readouterr().out
+
+
+def test_show_takes_the_beginning_of_a_key(store, capsys):
+    assert main(["artifacts", "show", "views/000"]) == 0
+    out = capsys.readouterr().out
+    assert '"seed": 3' in out
+    assert "A cat." in out
+
+
+def test_verify_fails_on_a_damaged_artifact(store, capsys):
+    assert main(["artifacts", "verify"]) == 0
+    part = next((store.local / REF.path).glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1] + b"?")
+    assert main(["artifacts", "verify"]) == 1
+    assert f"DAMAGED {REF}" in capsys.readouterr().out
+
+
+def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
+    (store.local / "views" / f"{8:064x}").mkdir()
+    (store.local / "views" / f"{8:064x}" / "manifest.json").write_text("{")
+    assert main(["artifacts", "ls"]) == 0
+    assert str(REF) in capsys.readouterr().out
+
+
+def test_gc_touches_nothing_without_delete(store, capsys):
+    assert main(["artifacts", "gc", "--older-than", "0h"]) == 0
+    assert "1 artifacts and 0 leftovers would go" in capsys.readouterr().out
+    assert store.defect(REF) is None
+    assert main(["artifacts", "gc", "--older-than", "0h", "--delete"]) == 0
+    assert store.refs() == []
+
+
+def test_export_and_its_refusals(store, tmp_path, capsys):
+    assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "manifest.json").exists()
+    assert main(["artifacts", "export", "views/0", str(tmp_path / "out")]) == 1
+    assert main(["artifacts", "export", "views/f", str(tmp_path / "other")]) == 1
+    assert "fits nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["run", "tinny"], "Did you mean 'tiny'?"),
+        (["run", "tiny", "--set", "training.bsl.momentun=1"], "did you mean 'momentum'?"),
+        (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
+    ],
+)
+def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused before
+    assert main(call) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_recipes_are_listed_and_printed(capsys):
+    assert main(["recipes"]) == 0
+    assert "BSL-BERT (Table 1)" in capsys.readouterr().out
+    assert main(["recipes", "tiny"]) == 0
+    assert '"embedded:bert-mini"' in capsys.readouterr().out

@@ -1,0 +1,64 @@
+"""Recipes and overrides: complete, closed, merged field by field."""
+
+import pytest
+from pydantic import ValidationError
+
+from flows.cli_run import configured
+from flows.config import Overrides, override
+from flows.recipes import RECIPES, UnknownRecipeError, recipe
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_every_recipe_is_complete_and_described(name):
+    config = recipe(name)
+    assert override(config, {}) == config
+    assert config.title.startswith(f"{name}:")
+    assert RECIPES[name].__doc__
+
+
+def test_unknown_recipe_names_the_nearest():
+    with pytest.raises(UnknownRecipeError, match=r"no recipe is called 'tinny'.*Did you mean 'tiny'"):
+        recipe("tinny")
+
+
+def test_one_changed_field_leaves_the_others():
+    base = recipe("tiny")
+    changed = override(base, Overrides.model_validate({"training": {"bsl": {"momentum": 0.5}}}))
+    assert changed.training.bsl.momentum == 0.5
+    assert changed.training.bsl.target_norm == base.training.bsl.target_norm
+    assert changed.model_copy(update={"training": base.training}) == base
+
+
+def test_override_model_offers_every_field_as_optional():
+    schema = Overrides.model_json_schema()
+    assert set(schema["properties"]) == set(type(recipe("tiny")).model_fields)
+    assert "required" not in schema
+
+
+@pytest.mark.parametrize("where", [{"training": {"momentun": 1}}, {"trainig": {}}])
+def test_unknown_field_is_refused_by_the_form(where):
+    with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
+        Overrides.model_validate(where)
+
+
+def test_command_line_names_the_nearest_field():
+    with pytest.raises(ValueError, match=r"training.bsl.momentun: no such field; did you mean 'momentum'\?"):
+        configured("tiny", ["training.bsl.momentun=0.9"])
+
+
+def test_command_line_names_a_bad_value():
+    with pytest.raises(ValueError, match=r"training.bsl.momentum: Input should be less than or equal to 1 \(found 2\)"):
+        configured("tiny", ["training.bsl.momentum=2"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "found"), [("training.lr=3e-4", 3e-4), ("training.lr=0.001", 0.001), ("training.epochs=2", 2)]
+)
+def test_command_line_reads_numbers(setting, found):
+    config = configured("tiny", [setting])
+    assert getattr(config.training, setting.partition("=")[0].rpartition(".")[2]) == found
+
+
+def test_setting_without_value_is_refused():
+    with pytest.raises(ValueError, match="expected FIELD=VALUE"):
+        configured("tiny", ["training.lr"])

@@ -1,0 +1,67 @@
+"""The embedded translators on real sentences: they speak, and batches do not change what they say."""
+
+from functools import cache
+
+import polars as pl
+import pytest
+from transformers import MarianMTModel, MarianTokenizer
+
+from models.translation.config import TranslatorConfig
+from models.translation.filters import FilterConfig, verdict
+from models.translation.marian import MarianTranslator, load_translator
+from models.translation.smoke import smoke_test
+from storage.embedded import embedded_path
+
+OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
+SENTENCES = (
+    "A man is cutting up a cucumber.",
+    "Two boys in green uniforms are playing football on the grass while a woman watches them from the bench.",
+    "The doctors are not happy about it.",
+    "She's reading.",
+    "An old woman with a red hat is waiting for the bus in the rain.",
+    "He told me that he had never been to the sea before.",
+)
+
+
+@cache
+def translator(name: str, source: str, target: str, token: str | None, budget: int | None = None) -> MarianTranslator:
+    config = TranslatorConfig(model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token)
+    return load_translator(embedded_path(name), config, threads=1, token_budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target", "token"),
+    [
+        (OUT, "en", "de", ">>deu<<"),
+        (OUT, "en", "fr", ">>fra<<"),
+        (BACK, "de", "en", None),
+        (BACK, "fr", "en", None),
+    ],
+)
+def test_the_translators_of_tiny_speak(name: str, source: str, target: str, token: str | None) -> None:
+    assert len(smoke_test(translator(name, source, target, token), source, target)) == 3
+
+
+def test_batches_do_not_change_a_translation() -> None:
+    whole = translator(OUT, "en", "de", ">>deu<<").translate(SENTENCES)
+    single = [translator(OUT, "en", "de", ">>deu<<", 1).translate([text])[0] for text in SENTENCES]
+    assert [each.text for each in whole] == [each.text for each in single]
+    assert [each.score for each in whole] == pytest.approx([each.score for each in single], abs=1e-3)
+
+
+def test_greedy_writes_what_generate_writes() -> None:
+    folder = embedded_path(OUT)
+    tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
+    inputs = tokenizer([f">>deu<<{text}" for text in SENTENCES], return_tensors="pt", padding=True)
+    output = model.generate(**inputs, num_beams=1, max_new_tokens=60, max_length=None)
+    expected = tokenizer.batch_decode(output, skip_special_tokens=True)
+    assert [each.text for each in translator(OUT, "en", "de", ">>deu<<").translate(SENTENCES)] == expected
+
+
+def test_round_trips_come_back_as_english_of_about_the_length() -> None:
+    there = translator(OUT, "en", "fr", ">>fra<<").translate(SENTENCES)
+    back = translator(BACK, "fr", "en", None).translate([each.text for each in there])
+    frame = pl.DataFrame({"source": SENTENCES, "text": [each.text for each in back]})
+    assert frame.select(verdict(pl.col("source"), pl.col("text"), FilterConfig()))["reason"].null_count() == 6
+    shared = [set(a.lower().split()) & set(b.lower().split()) for a, b in frame.rows()]
+    assert sum(map(bool, shared)) >= 5

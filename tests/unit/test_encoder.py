@@ -1,0 +1,146 @@
+"""Tokens, batches and pooling give each sentence its own vector, whatever stands beside it."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from models.encoder.config import EncoderConfig
+from models.encoder.pooling import pool
+from models.encoder.tokens import budget_batches, tokenise
+from models.encoder.transformer import encode, load_encoder
+from models.errors import EncoderError
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
+
+TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
+
+
+@pytest.fixture(params=["bert", "modernbert"])
+def loaded(request, tmp_path):
+    return tiny_encoder(tmp_path, request.param)
+
+
+def one_by_one(encoder, tokenizer, texts):
+    with torch.inference_mode():
+        rows = [encoder(**_named(tokenizer(t, return_tensors="pt", truncation=True, max_length=24)))[0] for t in texts]
+    return torch.stack(rows).numpy()
+
+
+def _named(call):
+    return {"ids_BT": call["input_ids"], "mask_BT": call["attention_mask"]}
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
+def test_encode_gives_each_text_the_vector_it_has_alone(loaded, batch_tokens):
+    encoder, tokenizer = loaded
+    vectors = encode(encoder, tokenizer, TEXTS, batch_tokens=batch_tokens)
+    assert vectors.shape == (len(TEXTS), WIDTH)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, one_by_one(encoder, tokenizer, TEXTS), rtol=0, atol=1e-6)
+
+
+def test_micro_batches_equal_one_padded_pass(loaded):
+    encoder, tokenizer = loaded
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    rows = np.array([5, 0, 13, 7, 7, 2])
+    with torch.inference_mode():
+        padded = encoder(*tokens.padded(rows))
+        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), padded, rtol=0, atol=1e-6)
+
+
+def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])
+    weights = torch.randn(4, WIDTH)
+    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), list(encoder.parameters()))
+    expected = torch.autograd.grad((encoder(*tokens.padded(rows)) * weights).sum(), list(encoder.parameters()))
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_encode_reports_progress_restores_the_mode_and_takes_no_texts(loaded):
+    encoder, tokenizer = loaded
+    seen = []
+    encoder.train()
+    encode(encoder, tokenizer, TEXTS, batch_tokens=1, on_progress=lambda *a: seen.append(a))
+    assert encoder.training
+    assert seen[-1][:2] == (len(TEXTS), len(TEXTS))
+    assert encode(encoder, tokenizer, []).shape == (0, WIDTH)
+
+
+def test_bf16_drifts_a_little_and_only_if_asked(loaded):
+    encoder, tokenizer = loaded
+    exact, short = encode(encoder, tokenizer, TEXTS), encode(encoder, tokenizer, TEXTS, bf16=True)
+    np.testing.assert_array_equal(exact, encode(encoder, tokenizer, TEXTS))
+    assert 0 < np.abs(exact - short).max() < 0.05
+
+
+def test_pooling_looks_at_real_tokens_only():
+    tokens_BTD = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [99.0, 99.0]]])
+    mask_BT = torch.tensor([[1, 1, 0]])
+    assert pool(tokens_BTD, mask_BT, "mean").tolist() == [[2.0, 3.0]]
+    assert pool(tokens_BTD, mask_BT, "cls").tolist() == [[1.0, 2.0]]
+    assert pool(tokens_BTD.bfloat16(), mask_BT, "mean").dtype == torch.float32
+
+
+def test_texts_are_cut_with_their_last_special_token(loaded):
+    _, tokenizer = loaded
+    tokens = tokenise(tokenizer, ["a man " * 50, "dogs"], 8)
+    assert tokens.lengths.tolist() == [8, 3]
+    ids, mask = tokens.padded(np.array([1, 0]))
+    assert mask.tolist() == [[1, 1, 1, 0, 0, 0, 0, 0], [1] * 8]
+    assert ids[0, 3:].eq(tokenizer.pad_token_id).all()
+    assert ids[1, -1] == tokenizer.sep_token_id
+
+
+def test_budget_holds_every_row_once_and_bounds_the_padded_size():
+    lengths = np.array([3, 50, 7, 7, 1, 64, 20, 7])
+    parts = list(budget_batches(lengths, 60))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(8))
+    assert all(len(p) == 1 or len(p) * lengths[p].max() <= 60 for p in parts)
+    assert parts[0].tolist() == [5]
+
+
+def test_newly_initialised_weights_are_refused(tmp_path):
+    folder = write_tiny(tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    lost = next(name for name in weights if "attention.self.query.weight" in name)
+    del weights[lost]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(EncoderError, match=r"1 weights are missing.*query.*newly initialised layers are refused"):
+        load_encoder(folder, EncoderConfig(model="x", max_length=24))
+
+
+def test_a_missing_pooler_is_no_loss_and_loading_is_deterministic(tmp_path):
+    folder = write_tiny(tmp_path)
+    weights = {n: w for n, w in load_file(folder / "model.safetensors").items() if "pooler" not in n}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    one, _ = load_encoder(folder, EncoderConfig(model="x", max_length=24))
+    two, _ = load_encoder(folder, EncoderConfig(model="x", max_length=24))
+    assert not any("pooler" in name for name in one.state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
+    with pytest.raises(EncoderError, match=r"no config\.json"):
+        load_encoder(tmp_path, EncoderConfig(model="x"))
+    folder = write_tiny(tmp_path / "m")
+    with pytest.raises(EncoderError, match="64 positions, max_length asks for 65"):
+        load_encoder(folder, EncoderConfig(model="x", max_length=65))
+    _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=24))
+    tokenizer.pad_token = None
+    with pytest.raises(EncoderError, match="no padding token"):
+        tokenise(tokenizer, ["a man"], 24)
+    (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
+    with pytest.raises(EncoderError, match="cannot load"):
+        load_encoder(folder, EncoderConfig(model="x", max_length=24))
+
+
+def test_an_encoder_that_gives_nan_is_caught(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    with torch.no_grad():
+        encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
+    with pytest.raises(EncoderError, match=r"embedding of text 1 is not finite \(1 of 2 texts\)"):
+        encode(encoder, tokenizer, ["a man", "dogs"])

@@ -1,0 +1,46 @@
+"""Geometry of known point sets."""
+
+import numpy as np
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.geometry import geometry, unit
+
+
+def test_one_point_is_what_a_collapse_looks_like():
+    seen = geometry(np.full((20, 8), 3.0), np.full((20, 8), 0.5))
+    assert (seen.alignment, seen.uniformity, seen.std, seen.effective_rank) == pytest.approx((0, 0, 0, 1))
+
+
+def test_opposite_points_and_axes():
+    axes = np.eye(4)
+    seen = geometry(axes, -axes)
+    assert seen.alignment == pytest.approx(4)
+    assert seen.uniformity == pytest.approx(-4)  # all different axes lie √2 apart: log exp(−2 · 2)
+    assert seen.effective_rank == pytest.approx(3)  # four points span three directions around their mean
+    assert seen.std == pytest.approx(2 * np.sqrt(3) / 4)
+
+
+def test_an_even_spread_reaches_one_and_full_rank():
+    points = np.random.default_rng(0).normal(size=(4000, 16))
+    seen = geometry(points, points)
+    assert seen.alignment == pytest.approx(0, abs=1e-12)
+    assert seen.std == pytest.approx(1, abs=0.01)
+    assert 15.9 < seen.effective_rank <= 16
+    assert seen.uniformity < -3
+
+
+def test_scale_of_rows_does_not_matter_and_zero_rows_stay():
+    points = np.random.default_rng(1).normal(size=(30, 5)).astype(np.float32)
+    scales = np.linspace(0.1, 9, 30)[:, None].astype(np.float32)
+    assert geometry(points, points[::-1]).uniformity == pytest.approx(
+        geometry(points * scales, points).uniformity, abs=1e-6
+    )
+    assert unit(np.zeros((1, 3))).tolist() == [[0, 0, 0]]
+
+
+def test_unequal_or_single_rows_are_refused():
+    with pytest.raises(EvaluationError, match=r"shapes \(3, 2\) and \(2, 2\)"):
+        geometry(np.ones((3, 2)), np.ones((2, 2)))
+    with pytest.raises(EvaluationError, match="2 rows or more"):
+        geometry(np.ones((1, 2)), np.ones((1, 2)))

@@ -1,0 +1,54 @@
+"""The mirror's real data sets, read as declared."""
+
+import os
+
+import polars as pl
+import pytest
+
+from models.text.corpus import CorpusConfig, TextChunk, build_corpus
+from storage.readers.report import ReadReport
+from storage.readers.source import read_labelled_pairs, read_scored_pairs, read_source
+from storage.sources import SourceSpec, resolve_source
+
+MIRROR = os.environ.get("BSL_DATA_MIRROR")
+pytestmark = [
+    pytest.mark.real_data,
+    pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror"),
+]
+
+# Rows as listed in the mirror's own table; unique sentences counted apart, with Python sets over split and NFC text.
+NLI = [("snli_train_part", "pairs", 72630), ("snli_tok", "dev", 9842), ("multinli_sample", "raw_6k", 6388)]
+
+
+@pytest.mark.parametrize(("dataset", "split", "rows"), NLI)
+def test_labelled_pairs(dataset, split, rows):
+    source = resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR)
+    frame = pl.concat(read_labelled_pairs(source, ReadReport(dataset), max_bad_share=0.0))
+    assert frame.height == rows
+    assert sorted(frame["label"].unique()) == [0, 1, 2]
+
+
+def test_corpus_of_snli_and_multinli(tmp_path):
+    specs = [SourceSpec(dataset=dataset, split=split) for dataset, split, _ in NLI]
+    chunks, expected = [], {}
+    for source in (resolve_source(spec, MIRROR) for spec in specs):
+        for frame in read_source(source, ReadReport(source.name), max_bad_share=0.0):
+            texts = pl.concat(frame.iter_columns())
+            chunks.append(TextChunk(texts, source.name, source.lang))
+            for text in texts:
+                expected.setdefault(" ".join(text.split()), source.name)
+    parts: list[pl.DataFrame] = []
+    statistics = build_corpus(chunks, CorpusConfig(), tmp_path, parts.append, lambda *_: None)
+    corpus = pl.concat(parts)
+    assert dict(corpus.select("text", "source").iter_rows()) == expected
+    assert statistics.published == len(expected)
+    assert statistics.read == 2 * sum(rows for *_, rows in NLI)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "split", "rows"), [("stsb", "dev", 1500), ("sts12", "test", 3108), ("sts16", "test", 1186)]
+)
+def test_scored_pairs(dataset, split, rows):
+    frame = read_scored_pairs(resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR), ReadReport(dataset))
+    assert frame.height == rows
+    assert frame["score"].is_between(0, 5).all()

@@ -1,0 +1,62 @@
+"""Bootstrap by counts equals bootstrap by lists, draw by draw."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from models.evaluation import intervals
+from models.evaluation.intervals import pearson_resamples, percentile_interval, spearman_resamples
+
+
+def scores(n, seed=0):
+    generator = np.random.default_rng(seed)
+    x = np.round(generator.normal(size=n), 1)
+    return x, np.round(x + generator.normal(size=n))
+
+
+@pytest.mark.parametrize("n", [12, 60])
+def test_each_draw_equals_scipy_on_the_drawn_list(n):
+    x, y = scores(n)
+    picks = np.random.Generator(np.random.PCG64(7)).integers(0, n, (50, n))
+    order = np.argsort(x, kind="stable")
+    ranked = [scipy.stats.spearmanr(x[order][p], y[order][p]).statistic for p in picks]
+    np.testing.assert_allclose(spearman_resamples(x, y, resamples=50, seed=7), ranked, rtol=0, atol=1e-12)
+    linear = [scipy.stats.pearsonr(x[p], y[p]).statistic for p in picks]
+    np.testing.assert_allclose(pearson_resamples(x, y, resamples=50, seed=7), linear, rtol=0, atol=1e-12)
+
+
+def test_draws_depend_on_the_seed_and_not_on_the_chunks(monkeypatch):
+    x, y = scores(30)
+    whole = spearman_resamples(x, y, resamples=40, seed=3)
+    monkeypatch.setattr(intervals, "CHUNK_CELLS", 100)
+    np.testing.assert_array_equal(spearman_resamples(x, y, resamples=40, seed=3), whole)
+    assert not np.array_equal(spearman_resamples(x, y, resamples=40, seed=4), whole)
+
+
+def test_constant_draws_are_left_out():
+    draws = spearman_resamples([0, 0, 1], [0, 1, 1], resamples=200)
+    assert np.isnan(draws).any()
+    low, high = percentile_interval(draws)
+    assert -1 <= low <= high <= 1
+    assert all(np.isnan(percentile_interval(np.array([np.nan]))))
+
+
+def test_interval_has_the_width_that_theory_gives():
+    """Fisher's z: about ±1.96·√((1 + ρ²/2)/(n − 3)) for Spearman (Bonett and Wright, 2000)."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=1379)
+    y = x + generator.normal(size=1379)
+    rho = scipy.stats.spearmanr(x, y).statistic
+    half = 1.96 * np.sqrt((1 + rho**2 / 2) / (1379 - 3)) * (1 - rho**2)
+    low, high = percentile_interval(spearman_resamples(x, y))
+    assert low < rho < high
+    assert (high - low) / 2 == pytest.approx(half, rel=0.15)
+
+
+def test_a_thousand_draws_of_sts_benchmark_size_take_under_two_seconds():
+    x, y = scores(1379)
+    began = time.process_time()
+    spearman_resamples(x, y, resamples=1000)
+    assert time.process_time() - began < 2.0

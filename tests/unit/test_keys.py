@@ -1,0 +1,49 @@
+"""Keys: equal for equal meaning on every machine, different for anything that can change a result."""
+
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from storage.keys import NotInKey, artifact_key, canonical
+from storage.refs import CorpusRef
+
+
+class Located(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    digest: str
+    location: Annotated[str, NotInKey] = ""
+
+
+def test_location_is_not_in_the_key():
+    here, there = Located(digest="d", location="/a"), Located(digest="d", location="/b")
+    assert artifact_key("corpus", 1, {"source": here}) == artifact_key("corpus", 1, {"source": there})
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "arguments"),
+    [("views", 1, {"seed": 1}), ("corpus", 2, {"seed": 1}), ("corpus", 1, {"seed": 2}), ("corpus", 1, {"seeds": 1})],
+)
+def test_what_matters_is_in_the_key(kind, version, arguments):
+    assert artifact_key(kind, version, arguments) != artifact_key("corpus", 1, {"seed": 1})
+
+
+def test_order_of_arguments_does_not_matter():
+    assert artifact_key("corpus", 1, {"a": 1, "b": 2}) == artifact_key("corpus", 1, {"b": 2, "a": 1})
+
+
+def test_key_is_pinned():
+    """A change here would silently disown every artifact that users have."""
+    ref = CorpusRef(key="0" * 64)
+    found = artifact_key("views", 1, {"corpus": ref, "config": {"pivots": ["de", "fr"], "beam": 1}})
+    assert found == "7808f04845092fb72fe3bdd5c5597bde7facd3beda16e357da136a324e47e596"
+
+
+def test_frames_are_refused():
+    with pytest.raises(TypeError, match="pass a reference, a frozen config or a JSON value"):
+        canonical({"frame": object()})
+
+
+def test_nan_is_refused():
+    with pytest.raises(ValueError, match="JSON"):
+        artifact_key("views", 1, {"lr": float("nan")})

@@ -1,0 +1,192 @@
+"""The transformers backend on a small real MarianMT model."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import MarianMTModel, MarianTokenizer
+
+from models.translation.config import TranslatorConfig
+from models.translation.errors import TranslatorLoadError
+from models.translation.marian import MarianTranslator, load_translator
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+
+CONFIG = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
+@pytest.fixture(scope="module")
+def multilingual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_marian(tmp_path_factory.mktemp("multilingual"), codes=(">>deu<<", ">>fra<<"))
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> MarianTranslator:
+    return load_translator(folder, CONFIG, threads=1)
+
+
+def test_greedy_writes_what_generate_writes(folder: Path, translator: MarianTranslator) -> None:
+    """Sentence by sentence through transformers' own tokenizer, ``generate`` and decoding."""
+    tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
+    sample = SENTENCES[::7]
+    expected = []
+    for text in sample:
+        inputs = tokenizer([text], return_tensors="pt")
+        cap = CONFIG.new_tokens_cap(inputs.input_ids.shape[1])
+        # The forced end mark at the cap replaces a piece of a translation that has not ended; ours is cut there.
+        output = model.generate(**inputs, num_beams=1, max_new_tokens=cap, max_length=None, forced_eos_token_id=None)
+        expected.append(tokenizer.decode(output[0], skip_special_tokens=True))
+    assert len(set(expected)) > 40  # random weights that answer all alike would prove nothing
+    assert [translation.text for translation in translator.translate(sample)] == expected
+
+
+def test_score_is_the_mean_log_probability_of_the_pieces(folder: Path, translator: MarianTranslator) -> None:
+    model = MarianMTModel.from_pretrained(folder)
+    texts = SENTENCES[3:30:5]
+    sources = translator._vocabulary.encode(texts)
+    for source, translation, decoded in zip(
+        sources, translator.translate(texts), translator._decode(sources).pieces, strict=True
+    ):
+        if translation.n_tokens == CONFIG.new_tokens_cap(len(source)):
+            continue  # not ended: no end mark to score
+        labels = torch.tensor([[*decoded, model.config.eos_token_id]])
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([source]), labels=labels).logits
+        logits[..., model.config.pad_token_id] = -torch.inf
+        expected = logits.log_softmax(-1).gather(-1, labels[..., None]).mean().item()
+        assert translation.score == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("token_budget", [64, 300])
+def test_order_is_that_of_the_input_whatever_the_batches(folder: Path, token_budget: int) -> None:
+    sample = SENTENCES[::5]
+    whole = load_translator(folder, CONFIG, threads=1).translate(sample)
+    cut = load_translator(folder, CONFIG, threads=1, token_budget=token_budget)
+    assert [t.text for t in cut.translate(sample[::-1])[::-1]] == [t.text for t in whole]
+
+
+def test_equal_lists_give_equal_translations_scores_included(translator: MarianTranslator) -> None:
+    assert translator.translate(SENTENCES[:50]) == translator.translate(SENTENCES[:50])
+
+
+def test_no_translation_is_longer_than_its_own_cap(folder: Path) -> None:
+    config = CONFIG.model_copy(update={"new_tokens_ratio": 0.5, "new_tokens_constant": 2})
+    translator = load_translator(folder, config, threads=1)
+    caps = [config.new_tokens_cap(len(source)) for source in translator._vocabulary.encode(SENTENCES)]
+    counts = [translation.n_tokens for translation in translator.translate(SENTENCES)]
+    assert all(count <= cap for count, cap in zip(counts, caps, strict=True))
+    assert sum(count == cap for count, cap in zip(counts, caps, strict=True)) > 50  # the caps were at work
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "?!", "—", "***", "\N{NO-BREAK SPACE}"])
+def test_blank_and_punctuation_pass_through(translator: MarianTranslator, text: str) -> None:
+    first, passed, last = translator.translate(["Anna sings.", text, "Tom is asleep."])
+    assert (passed.text, passed.n_tokens) == (text, 0)
+    assert (first, last) == tuple(translator.translate(["Anna sings.", "Tom is asleep."]))
+
+
+def test_nothing_to_translate(translator: MarianTranslator) -> None:
+    assert translator.translate([]) == []
+
+
+def test_progress_ends_with_all_sentences(translator: MarianTranslator) -> None:
+    calls: list[tuple[int, int, str]] = []
+    result = translator.translate([*SENTENCES[:200], "..."], lambda *call: calls.append(call))
+    done = [call[0] for call in calls]
+    assert done == sorted(done)
+    assert len(calls) > 1
+    assert calls[-1] == (201, 201, f"{sum(t.n_tokens for t in result):,} target tokens")
+
+
+def test_beam_search_writes_what_generate_writes(folder: Path) -> None:
+    config = CONFIG.model_copy(update={"beam": 4})
+    tokenizer, model = MarianTokenizer.from_pretrained(folder), MarianMTModel.from_pretrained(folder)
+    text = SENTENCES[12]
+    inputs = tokenizer([text], return_tensors="pt")
+    cap = config.new_tokens_cap(inputs.input_ids.shape[1])
+    output = model.generate(**inputs, num_beams=4, max_new_tokens=cap, max_length=None)
+    [translation] = load_translator(folder, config, threads=1).translate([text])
+    assert translation.text == tokenizer.decode(output[0], skip_special_tokens=True)
+    assert translation.score is None
+
+
+def test_long_sources_are_cut_at_the_limit(folder: Path) -> None:
+    translator = load_translator(folder, CONFIG.model_copy(update={"max_source_tokens": 20}), threads=1)
+    endless = " ".join(SENTENCES)
+    assert [len(source) for source in translator._vocabulary.encode([endless])] == [20]
+    assert translator.translate([endless])[0].text
+
+
+def test_bf16_runs(folder: Path) -> None:
+    translator = load_translator(folder, CONFIG.model_copy(update={"precision": "bf16"}), threads=1)
+    assert translator._model.dtype == torch.bfloat16
+    assert all(t.score is not None and t.score < 0 for t in translator.translate(SENTENCES[:5]))
+
+
+def test_punctuation_is_normalised_where_the_configuration_says_so(folder: Path) -> None:
+    translator = load_translator(folder, CONFIG.model_copy(update={"normalize_punctuation": True}), threads=1)
+    assert translator.translate(["„Anna“ sings…"]) == translator.translate(['"Anna" sings...'])
+
+
+def test_a_bin_file_of_plain_weights_gives_the_same_translations(tmp_path: Path, translator: MarianTranslator) -> None:
+    other = load_translator(build_tiny_marian(tmp_path / "bin", safetensors=False), CONFIG, threads=1)
+    assert other.translate(SENTENCES[:20]) == translator.translate(SENTENCES[:20])
+
+
+class _Payload:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("payload-ran"),)
+
+
+def test_a_bin_file_with_code_is_refused_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
+    torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
+    with pytest.raises(TranslatorLoadError, match="holds more than tensors"):
+        load_translator(folder, CONFIG)
+    assert not Path("payload-ran").exists()
+
+
+def test_a_folder_without_a_model_says_what_is_missing(tmp_path: Path, folder: Path) -> None:
+    with pytest.raises(TranslatorLoadError, match=r"no config\.json"):
+        load_translator(tmp_path, CONFIG)
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    with pytest.raises(TranslatorLoadError, match=r"no weights among config\.json; expected model\.safetensors"):
+        load_translator(tmp_path, CONFIG)
+
+
+class TestTargetToken:
+    def test_stands_first_in_every_source(self, multilingual: Path) -> None:
+        tokenizer = MarianTokenizer.from_pretrained(multilingual)
+        translator = load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>fra<<"}))
+        expected = tokenizer([">>fra<<" + text for text in SENTENCES[:9]]).input_ids
+        assert translator._vocabulary.encode(SENTENCES[:9]) == expected
+
+    def test_changes_the_translation(self, multilingual: Path) -> None:
+        german, french = (
+            load_translator(multilingual, CONFIG.model_copy(update={"target_token": token})).translate(SENTENCES[:9])
+            for token in (">>deu<<", ">>fra<<")
+        )
+        assert german != french
+
+    def test_must_be_set_for_several_languages(self, multilingual: Path) -> None:
+        with pytest.raises(TranslatorLoadError, match=">>deu<<, >>fra<<"):
+            load_translator(multilingual, CONFIG)
+
+    def test_must_be_one_that_the_model_knows(self, multilingual: Path) -> None:
+        with pytest.raises(
+            TranslatorLoadError, match=r">>tur<< is not in the model's vocabulary; expected one of >>deu<<"
+        ):
+            load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>tur<<"}))
+
+    def test_in_the_text_is_plain_text(self, multilingual: Path) -> None:
+        translator = load_translator(multilingual, CONFIG.model_copy(update={"target_token": ">>deu<<"}))
+        [source] = translator._vocabulary.encode([">>fra<< Anna </s> sings."])
+        numbers = MarianTokenizer.from_pretrained(multilingual).get_vocab()
+        assert source[0] == numbers[">>deu<<"]
+        assert numbers[">>fra<<"] not in source
+        assert source.count(numbers["</s>"]) == 1

@@ -1,0 +1,46 @@
+"""Errors of models/ cross process walls whole."""
+
+import inspect
+import pickle
+
+import pytest
+
+from models import errors
+
+EXAMPLES = [
+    errors.CollapseError(30, "dev fell", {"std": (0.5, 0.1)}, "set target_norm"),
+    errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20))),
+    errors.InterruptedRunError(3, 10, "work"),
+    *(
+        kind("found a, expected b; do c")
+        for kind in (
+            errors.ModelError,
+            errors.EncoderError,
+            errors.TrainingError,
+            errors.ResumeError,
+            errors.EvaluationError,
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+def test_an_error_survives_pickling_with_message_and_attributes(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
+
+
+def test_messages_name_evidence_and_next_step():
+    collapse, loss, stop = (str(error) for error in EXAMPLES[:3])
+    assert "by step 30: dev fell (std 0.5 → 0.1); set target_norm" in collapse
+    assert "loss is inf at step 7" in loss
+    assert "[0, 1, 2, 3, 4, 5, 6, 7, … 20 in all]" in loss
+    assert "after step 3 of 10; its state is saved in work; run again" in stop
+
+
+def test_every_error_stands_in_the_tree_of_the_docstring():
+    kinds = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
+    assert all(issubclass(kind, errors.ModelError) for kind in kinds.values())
+    assert all(name in (errors.__doc__ or "") for name in kinds)

@@ -1,0 +1,103 @@
+"""Views side by side as training pairs."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from models.pairs import MissingViewError, PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
+
+VIEWS = pl.LazyFrame(
+    [
+        (1, "original", "A man is playing a guitar."),
+        (1, "bt-de", "A man plays guitar."),
+        (1, "bt-fr", "A man plays the guitar."),
+        (2, "original", "Two dogs run."),
+        (2, "bt-de", "Two dogs are running."),
+        (3, "original", "OK."),
+        (3, "bt-de", "OK."),
+        (3, "bt-fr", "OK."),
+        (4, "bt-fr", "She sings."),
+    ],
+    schema={"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String},
+    orient="row",
+)
+BACK = ViewPair(view_1="bt-de", view_2="bt-fr")
+
+
+def test_the_paper_pairs_two_round_trips() -> None:
+    pairs = build_pairs(VIEWS, PairConfig(shuffle_seed=None)).collect()
+    assert pairs.drop("pair_id").rows() == [
+        (1, "A man plays guitar.", "A man plays the guitar.", "en", "en", "bt-de|bt-fr"),
+        (3, "OK.", "OK.", "en", "en", "bt-de|bt-fr"),
+    ]
+
+
+def test_columns_are_those_of_the_pairs_artifact() -> None:
+    expected = {"pair_id": pl.UInt64, "sentence_id": pl.UInt64} | dict.fromkeys(
+        ("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String
+    )
+    assert dict(build_pairs(VIEWS, PairConfig()).collect_schema()) == expected
+
+
+def test_several_pairings_become_one_training_set() -> None:
+    german = ViewPair(view_1="original", view_2="bt-de")
+    pairs = build_pairs(VIEWS, PairConfig(pairings=(BACK, german))).collect()
+    assert dict(pairs["source"].value_counts().rows()) == {"bt-de|bt-fr": 2, "original|bt-de": 3}
+    assert pairs["pair_id"].n_unique() == 5
+
+
+def test_languages_are_those_of_the_pairing() -> None:
+    pairing = ViewPair(view_1="original", view_2="mt-ar", lang_2="ar")
+    views = pl.concat([VIEWS, pl.LazyFrame({"sentence_id": [1], "method": ["mt-ar"], "text": ["رجل يعزف على الجيتار."]},
+                                           schema=VIEWS.collect_schema())])  # fmt: skip
+    pairs = build_pairs(views, PairConfig(pairings=(pairing,))).collect()
+    assert pairs.select("text_2", "lang_1", "lang_2").rows() == [("رجل يعزف على الجيتار.", "en", "ar")]
+
+
+def test_pair_ids_are_the_same_for_ever() -> None:
+    pairs = build_pairs(VIEWS, PairConfig(shuffle_seed=None)).collect()
+    assert pairs["pair_id"].to_list() == [17931770063574117977, 10985909307802278351]
+
+
+def test_the_order_hangs_on_the_seed_and_not_on_the_rows() -> None:
+    views = pl.LazyFrame(
+        {"sentence_id": range(200), "text": [f"Sentence number {n}." for n in range(200)]},
+        schema_overrides={"sentence_id": pl.UInt64},
+    )
+    views = pl.concat([views.with_columns(method=pl.lit(method)) for method in ("bt-de", "bt-fr")])
+    ordered = build_pairs(views, PairConfig(shuffle_seed=None)).collect()
+    shuffled = build_pairs(views, PairConfig(shuffle_seed=1)).collect()
+    assert shuffled["sentence_id"].to_list() != ordered["sentence_id"].to_list()
+    assert_frame_equal(shuffled.sort("sentence_id"), ordered)
+    assert_frame_equal(build_pairs(views.reverse(), PairConfig(shuffle_seed=1)).collect(), shuffled)
+    assert not build_pairs(views, PairConfig(shuffle_seed=2)).collect().equals(shuffled)
+    fewer = build_pairs(views.filter(pl.col("sentence_id") != 77), PairConfig(shuffle_seed=1)).collect()
+    assert_frame_equal(fewer, shuffled.filter(pl.col("sentence_id") != 77))
+
+
+@pytest.mark.parametrize(("drop_identical", "pairs"), [(False, 2), (True, 1)])
+def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
+    config = PairConfig(drop_identical=drop_identical)
+    [row] = count_pairs(VIEWS, config).to_dicts()
+    assert row == {
+        "source": "bt-de|bt-fr",
+        "sentences": 4,
+        "only_view_1": 1,
+        "only_view_2": 1,
+        "identical": 1,
+        "pairs": pairs,
+    }
+    assert build_pairs(VIEWS, config).collect().height == pairs
+
+
+@pytest.mark.parametrize(
+    ("views", "found"), [(("bt-de", "bt-xx"), "3 sentences have only the first view, 0"), (("xx", "yy"), "0 s")]
+)
+def test_an_unknown_view_stops(views: tuple[str, str], found: str) -> None:
+    config = PairConfig(pairings=(BACK, ViewPair(view_1=views[0], view_2=views[1])))
+    with pytest.raises(MissingViewError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
+        require_pairs(count_pairs(VIEWS, config))
+
+
+def test_pairs_that_are_there_pass() -> None:
+    require_pairs(count_pairs(VIEWS, PairConfig()))

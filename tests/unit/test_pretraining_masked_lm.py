@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+
+from models.pretraining.config import LearningConfig
+from models.pretraining.export import export_half
+from models.pretraining.loop import pretrain
+from models.pretraining.masked_lm import IGNORED, MaskedLMConfig, MaskedSentences, build_masked_lm, evaluate_masked_lm
+from models.pretraining.wordpiece import encode, train_wordpiece
+
+TEXTS = [
+    "A man is playing a guitar.",
+    "The dog runs across the green field.",
+    "Two children play in the water.",
+    "A woman reads a long book at home.",
+] * 5
+SHAPE = MaskedLMConfig(layers=2, width=32, heads=2, feed_forward=32, batch_tokens=100, max_tokens=16)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return train_wordpiece(TEXTS, 120)
+
+
+def test_sentences_are_framed_lower_cased_and_cut(tokenizer):
+    (row,) = encode(tokenizer, ["A MAN is playing a guitar."], 6)
+    assert len(row) == 6
+    assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    assert tokenizer("A MAN")["input_ids"] == tokenizer("a man")["input_ids"]
+
+
+def test_only_inner_tokens_are_masked_and_labels_are_what_was_there(tokenizer):
+    sentences = MaskedSentences(encode(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
+    tokens = np.array([sentences.sentences[0], sentences.sentences[0]])
+    hidden, labels = sentences.mask(tokens, np.random.default_rng(0))
+    asked = labels != IGNORED
+    assert asked.any()
+    assert (labels[asked] == tokens[asked]).all()
+    assert (hidden[~asked] == tokens[~asked]).all()
+    assert not asked[:, 0].any()
+    assert not asked[:, -1].any()
+
+
+def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):
+    model = build_masked_lm(SHAPE, tokenizer, seed=0)
+    sentences = MaskedSentences(encode(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
+    before = evaluate_masked_lm(model, sentences, seed=1)["loss"]
+    learning = LearningConfig(steps=80, peak_lr=5e-3, warmup_steps=5, bf16=False)
+    pretrain(model, sentences, learning, lambda done, total, detail: None)
+    assert evaluate_masked_lm(model, sentences, seed=1)["loss"] < before - 1.5
+    export_half(model, tokenizer, tmp_path)
+    encoder, reader = AutoModel.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    assert encoder.dtype == torch.float32
+    alone = encoder.eval()(**reader(TEXTS[:1], return_tensors="pt")).last_hidden_state
+    padded = encoder(**reader([TEXTS[0], "word " * 70], padding=True, return_tensors="pt")).last_hidden_state
+    torch.testing.assert_close(padded[:1, : alone.shape[1]], alone, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,103 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import MarianMTModel, MarianTokenizer
+
+from models.pretraining.config import LearningConfig
+from models.pretraining.export import export_half
+from models.pretraining.linear_cross_entropy import linear_cross_entropy
+from models.pretraining.loop import pretrain
+from models.pretraining.translation import TranslationModelConfig, build_translator
+from models.pretraining.translation_pairs import EncodedPairs, TranslationPairs
+from models.pretraining.vocabulary import encode_pieces, train_vocabulary
+
+ENGLISH = ["a dog runs", "a cat sleeps", "the man eats bread", "the woman reads a book", "a child sings a song"]
+GERMAN = [
+    "ein Hund rennt",
+    "eine Katze schläft",
+    "der Mann isst Brot",
+    "die Frau liest ein Buch",
+    "ein Kind singt ein Lied",
+]
+SHAPE = TranslationModelConfig(
+    encoder_layers=1, decoder_layers=1, width=32, heads=2, feed_forward=64, batch_tokens=120, joined=0.2
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> MarianTokenizer:
+    return train_vocabulary(ENGLISH + GERMAN, 48, ["deu", "fra"], tmp_path_factory.mktemp("vocabulary"))
+
+
+def pairs(tokenizer: MarianTokenizer, share: float = 1.0) -> TranslationPairs:
+    prefix = tokenizer.get_vocab()[">>deu<<"]
+    encoded = EncodedPairs(encode_pieces(tokenizer, ENGLISH), encode_pieces(tokenizer, GERMAN), prefix, share)
+    return TranslationPairs([encoded], tokenizer, SHAPE, seed=0)
+
+
+def ignore(done: int, total: int, detail: str) -> None:
+    pass
+
+
+def test_vocabulary_follows_opus_mt(tokenizer):
+    vocabulary = tokenizer.get_vocab()
+    assert len(vocabulary) == 48
+    assert (vocabulary["</s>"], vocabulary["<unk>"], vocabulary["<pad>"]) == (0, 1, 47)
+    assert ">>fra<<" in tokenizer.supported_language_codes
+
+
+def test_fast_encoding_is_the_tokenizers(tokenizer):
+    framed = tokenizer([f">>deu<< {text}" for text in ENGLISH])["input_ids"]
+    for row, fast in zip(framed, encode_pieces(tokenizer, ENGLISH), strict=True):
+        assert row == [tokenizer.get_vocab()[">>deu<<"], *fast, tokenizer.eos_token_id]
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_fused_loss_is_cross_entropy_with_its_gradients(smoothing):
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(300, 8, generator=generator, requires_grad=True)
+    weight = torch.randn(20, 8, generator=generator, requires_grad=True)
+    labels = torch.randint(0, 20, (300,), generator=generator)
+    plain = torch.nn.functional.cross_entropy(states @ weight.T, labels, label_smoothing=smoothing)
+    expected = torch.autograd.grad(plain, [states, weight])
+    fused = linear_cross_entropy(states, weight, labels, smoothing)
+    torch.testing.assert_close(fused, plain)
+    for found, gradient in zip(torch.autograd.grad(fused, [states, weight]), expected, strict=True):
+        torch.testing.assert_close(found, gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_a_share_draws_that_many_pairs_and_epochs_differ(tokenizer):
+    drawn = np.concatenate(pairs(tokenizer, share=1.6).plan(0))
+    assert len(drawn) == 8
+    assert set(drawn[:, 0]) == set(range(5))
+    assert not np.array_equal(np.concatenate(pairs(tokenizer).plan(0)), np.concatenate(pairs(tokenizer).plan(1)))
+
+
+def test_it_learns_its_pairs_and_the_export_translates_them(tokenizer, tmp_path):
+    model = build_translator(SHAPE, tokenizer, seed=0)
+    learning = LearningConfig(steps=150, peak_lr=8e-3, warmup_steps=10, bf16=False)
+    pretrain(model, pairs(tokenizer), learning, ignore)
+    assert not model.model.shared.weight[-1].any(), "CTranslate2 starts decoding from zeros, so <pad> must stay zero"
+    export_half(model, tokenizer, tmp_path / "model")
+    loaded = MarianMTModel.from_pretrained(tmp_path / "model")
+    assert loaded.dtype == torch.float32
+    reader = MarianTokenizer.from_pretrained(tmp_path / "model")
+    inputs = reader([f">>deu<< {text}" for text in ENGLISH], return_tensors="pt", padding=True)
+    output = reader.batch_decode(loaded.eval().generate(**inputs, max_length=30), skip_special_tokens=True)
+    assert sum(found == right for found, right in zip(output, GERMAN, strict=True)) >= 4
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_an_interrupted_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path, optimizer):
+    learning = LearningConfig(optimizer=optimizer, steps=8, peak_lr=1e-3, warmup_steps=2, bf16=False)
+    whole, broken = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
+    pretrain(whole, pairs(tokenizer), learning, ignore)
+    answers = iter([False, False, False, True, True, True])
+    half = pretrain(broken, pairs(tokenizer), learning, ignore, tmp_path, lambda: next(answers))
+    assert 0 < half.step < 8
+    resumed = build_translator(SHAPE, tokenizer, seed=5)
+    assert pretrain(resumed, pairs(tokenizer), learning, ignore, tmp_path).step == 8
+    for expected, found in zip(whole.parameters(), resumed.parameters(), strict=True):
+        torch.testing.assert_close(found, expected)

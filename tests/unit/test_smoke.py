@@ -1,0 +1,82 @@
+"""The smoke test stops a translator that runs but does not speak."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from models.translation.config import TranslatorConfig
+from models.translation.errors import SmokeTestError
+from models.translation.marian import load_translator
+from models.translation.smoke import PLAIN_SENTENCES, smoke_test
+from models.translation.translator import OnProgress, Translation
+from tests.tiny_marian import build_tiny_marian
+
+GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
+
+
+@dataclass(frozen=True)
+class PhraseBook:
+    """A translator by the book: the shortest thing that meets the protocol."""
+
+    phrases: dict[str, str]
+
+    def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
+        return [Translation(self.phrases[text], 1, 0.0) for text in texts]
+
+
+def test_language_passes_and_is_shown() -> None:
+    assert smoke_test(PhraseBook(GERMAN), "en", "de") == list(GERMAN.items())
+
+
+def test_pinned_translations_pass_when_met() -> None:
+    pinned = {"The boy is reading a book.": "Der Junge liest ein Buch."}
+    assert smoke_test(PhraseBook(GERMAN), "en", "de", pinned) == list(pinned.items())
+
+
+@pytest.mark.parametrize(
+    ("phrases", "fault"),
+    [
+        (dict.fromkeys(GERMAN, ""), "3 of 3 are bad \\(empty\\)"),
+        (GERMAN | {"The boy is reading a book.": "die die die die die die"}, "1 of 3 are bad \\(loop\\)"),
+        (dict.fromkeys(GERMAN, "Das ist ein Satz."), "the same translation"),
+        ({text: text for text in GERMAN}, "letter triples"),  # untranslated
+        (dict(zip(GERMAN, PLAIN_SENTENCES["fr"], strict=True)), "letter triples"),  # the wrong target token
+    ],
+)
+def test_what_is_not_language_stops(phrases: dict[str, str], fault: str) -> None:
+    with pytest.raises(SmokeTestError, match=fault):
+        smoke_test(PhraseBook(phrases), "en", "de")
+
+
+def test_a_translation_other_than_pinned_stops() -> None:
+    with pytest.raises(SmokeTestError, match="1 of 1 differ from the pinned"):
+        smoke_test(PhraseBook(GERMAN), "en", "de", {"The boy is reading a book.": "Der Knabe liest ein Buch."})
+
+
+@pytest.mark.parametrize(
+    ("weights", "fault"),
+    [
+        ({"gain": 20, "end_bias": 0}, "3 of 3 are bad \\(loop\\)"),
+        ({"gain": 1, "end_bias": 5}, "3 of 3 are bad \\(empty\\)"),
+        ({"gain": 1, "end_bias": 0}, "letter triples|the same translation"),
+    ],
+)
+def test_random_weights_stop(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
+    config = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
+    translator = load_translator(build_tiny_marian(tmp_path / "marian", **weights), config, threads=1)
+    with pytest.raises(SmokeTestError, match=fault):
+        smoke_test(translator, "en", "de")
+
+
+def test_the_plain_sentences_tell_languages_apart() -> None:
+    for lang, sentences in PLAIN_SENTENCES.items():
+        for other in PLAIN_SENTENCES.keys() - {lang}:
+            book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
+            with pytest.raises(SmokeTestError):
+                smoke_test(book, "en", other)
+
+
+def test_a_language_without_plain_sentences_goes_untried() -> None:
+    assert smoke_test(PhraseBook({}), "nl", "en") == []

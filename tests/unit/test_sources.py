@@ -1,0 +1,244 @@
+"""Finding sources and models: who has them, what they are called, what decides a key."""
+
+import json
+import shutil
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from storage.declarations import DATASETS
+from storage.errors import SourceError
+from storage.hub import HubTable, stream_table
+from storage.keys import artifact_key
+from storage.readers.columns import Columns
+from storage.readers.parquet import from_arrow
+from storage.readers.report import ReadReport
+from storage.readers.shapes import detect
+from storage.readers.source import read_labelled_pairs, read_scored_pairs, read_source
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.weights import resolve_model
+
+PAIRS = [
+    ("A man sleeps.", "A person rests.", 0),
+    ("A man sleeps.", "Nobody knows.", -1),
+    ("A dog runs.", "A cat runs.", 2),
+]
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    folder = tmp_path / "mirror" / "snli"
+    folder.mkdir(parents=True)
+    frame = pl.DataFrame(PAIRS, schema=["premise", "hypothesis", "label"], orient="row")
+    frame.write_parquet(folder / "train.parquet")
+    return str(tmp_path / "mirror")
+
+
+@pytest.fixture
+def original(tmp_path):
+    """The same pairs as distributed: JSON lines, labels as words, "-" for none."""
+    words = {0: "entailment", -1: "-", 2: "contradiction"}
+    rows = [{"gold_label": words[label], "sentence1": one, "sentence2": two} for one, two, label in PAIRS]
+    path = tmp_path / "snli_1.0_train.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return str(path)
+
+
+def sentences(source: ResolvedSource, report: ReadReport | None = None) -> list[list[str]]:
+    frame = pl.concat(read_source(source, report or ReadReport(source.name), max_bad_share=0.0))
+    return [column.to_list() for column in frame.iter_columns()]
+
+
+def test_both_shapes_of_nli_drop_and_count_the_unlabelled(mirror, original):
+    for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
+        source, report = resolve_source(spec, mirror), ReadReport("nli")
+        assert sentences(source, report) == [["A man sleeps.", "A dog runs."], ["A person rests.", "A cat runs."]]
+        assert (report.records, report.unlabelled, report.rejected) == (3, 1, 0)
+
+
+def test_labelled_pairs_are_the_same_from_both_shapes(mirror, original):
+    for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
+        frame = pl.concat(read_labelled_pairs(resolve_source(spec, mirror), ReadReport("nli"), max_bad_share=0.0))
+        assert frame.schema == {"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}
+        assert frame["label"].to_list() == [0, 2]
+
+
+def test_unknown_label_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("premise,hypothesis,label\na,b,entialment\n")
+    with pytest.raises(SourceError, match="1 rows have a label such as 'entialment'"):
+        sentences(resolve_source(SourceSpec(path=str(path))))
+
+
+def test_named_columns_are_read_whatever_the_shape(tmp_path):
+    path = tmp_path / "talks.tsv"
+    path.write_text("id\ttitle\tbody\n1\tT\tB\n")
+    source = resolve_source(SourceSpec(path=str(path), columns=("body",), lang="de"))
+    assert sentences(source) == [["B"]]
+    assert (source.name, source.lang) == ("talks", "de")
+    with pytest.raises(SourceError, match=r"column 'bodi' is missing; found 'id', 'title', 'body'.*mean 'body'"):
+        sentences(resolve_source(SourceSpec(path=str(path), columns=("bodi",))))
+    with pytest.raises(SourceError, match="none of the known sets"):
+        sentences(resolve_source(SourceSpec(path=str(path))))
+
+
+def test_single_column_is_text_whatever_its_name():
+    assert detect("a.csv", ("satz",)).texts == ("satz",)
+
+
+def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
+    for name, text in (("b.txt", "two"), ("a.txt.gz.txt", "one"), ("c.docx", "no")):
+        (tmp_path / name).write_text(text)
+    assert sentences(resolve_source(SourceSpec(path=str(tmp_path)))) == [["one", "two"]]
+    assert sentences(resolve_source(SourceSpec(path=str(tmp_path / "b*")))) == [["two"]]
+    with pytest.raises(SourceError, match="holds 1 files, none of a known format"):
+        resolve_source(SourceSpec(path=str(tmp_path / "c*")))
+    with pytest.raises(SourceError, match="no such file or folder"):
+        resolve_source(SourceSpec(path=str(tmp_path / "d.txt")))
+
+
+def test_place_is_not_in_the_key_but_content_name_and_columns_are(tmp_path):
+    def key(folder: str, content: str, **wanted: object) -> str:
+        path = tmp_path / folder / "corpus.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        return artifact_key("corpus", 1, {"sources": [resolve_source(SourceSpec(path=str(path), **wanted))]})
+
+    base = key("here", "one\n")
+    assert key("there", "one\n") == base
+    others = [
+        key("here", "two\n"),
+        key("here", "one\n", name="x"),
+        key("here", "one\n", lang="de"),
+        key("here", "one\n", columns=("text",)),
+    ]
+    assert len({base, *others}) == 5
+
+
+def test_unknown_names_say_what_was_tried(mirror):
+    with pytest.raises(SourceError, match=r"has no snlli/train\.parquet, and it is none of .*did you mean 'snli'"):
+        resolve_source(SourceSpec(dataset="snlli"), mirror)
+    with pytest.raises(SourceError, match="no mirror is set, and only mirrors hold it"):
+        resolve_source(SourceSpec(dataset="snli_tok", split="dev"))
+    with pytest.raises(SourceError, match="has no split 'valid'; it has train, dev, test"):
+        resolve_source(SourceSpec(dataset="snli", split="valid"), mirror)
+    with pytest.raises(ValidationError, match="needs a `dataset` or a `path`"):
+        SourceSpec(split="train")
+
+
+def test_mirror_may_hold_more_than_is_declared(tmp_path):
+    (tmp_path / "ours").mkdir()
+    pl.DataFrame({"text": ["hello"]}).write_parquet(tmp_path / "ours" / "train.parquet")
+    assert sentences(resolve_source(SourceSpec(dataset="ours"), str(tmp_path))) == [["hello"]]
+
+
+def test_embedded_sets_are_sources_too():
+    source = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
+    assert source.name == "nli-sample"
+    assert sum(len(frame) for frame in read_source(source, ReadReport("nli-sample"), max_bad_share=0.0)) > 1000
+    dev = resolve_source(SourceSpec(dataset="embedded:stsb", split="dev"))
+    assert read_scored_pairs(dev, ReadReport("stsb")).height == 1500
+    with pytest.raises(SourceError, match="embedded:stsb has no split 'validation'; it has dev, test, train"):
+        resolve_source(SourceSpec(dataset="embedded:stsb", split="validation"))
+
+
+def test_declarations_are_complete():
+    for name, dataset in DATASETS.items():
+        assert name == dataset.name
+        assert dataset.licence
+        assert dataset.citation
+        assert (dataset.hub_id is None) == (dataset.revision is None), f"{name} is on the Hub but not pinned"
+
+
+def test_hub_tables_stream_from_a_data_set_repository(tmp_path):
+    frame = pl.DataFrame(PAIRS, schema=["premise", "hypothesis", "label"], orient="row")
+    frame.write_parquet(tmp_path / "train-00000-of-00001.parquet")
+    names, batches = stream_table(HubTable(hub_id=str(tmp_path)), batch_rows=2)
+    assert names == ("premise", "hypothesis", "label")
+    wanted, report = Columns(("premise", "hypothesis"), ("label",)), ReadReport("hub")
+    assert pl.concat(from_arrow(batches, "hub", wanted, report)).rows() == PAIRS
+    with pytest.raises(SourceError, match=r"cannot be had from the Hub .*Bad split"):
+        stream_table(HubTable(hub_id=str(tmp_path), split="dev"), batch_rows=2)
+
+
+def test_hub_out_of_reach_is_said_at_once(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(SourceError, match=r"someone/sentences@None.*BSL_DATA_MIRROR.*bsl doctor"):
+        resolve_source(SourceSpec(dataset="someone/sentences"))
+
+
+def test_a_full_commit_needs_no_hub_to_be_named(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    found = resolve_source(SourceSpec(dataset="snli"))
+    assert found.digest.startswith("stanfordnlp/snli@cdb5c3d")
+
+
+# STS
+
+
+def scored(tmp_path, content: str) -> ResolvedSource:
+    path = tmp_path / "sts.csv"
+    path.write_text("sentence1,sentence2,score,subset\n" + content)
+    return resolve_source(SourceSpec(path=str(path)))
+
+
+def test_scored_pairs_keep_their_order_and_drop_blank_gold(tmp_path):
+    report = ReadReport("sts")
+    frame = read_scored_pairs(scored(tmp_path, "b,c,2.5,news\na,b,5,\nx,y, ,news\n"), report)
+    assert frame.rows() == [("news", "b", "c", 2.5), ("", "a", "b", 5.0)]
+    assert report.unlabelled == 1
+
+
+@pytest.mark.parametrize("score", ["5.1", "-0.1", "nan", "four", "inf"])
+def test_score_outside_its_range_names_the_row(tmp_path, score):
+    with pytest.raises(SourceError, match=f"row 2 has the score '{score}', expected a number from 0 to 5"):
+        read_scored_pairs(scored(tmp_path, f"a,b,1,\na,b,{score},\n"), ReadReport("sts"))
+
+
+def test_sts_without_a_score_column(tmp_path):
+    path = tmp_path / "sts.csv"
+    path.write_text("sentence1,sentence2,scores\na,b,1\n")
+    with pytest.raises(SourceError, match=r"column 'score' is missing.*did you mean 'scores'"):
+        read_scored_pairs(resolve_source(SourceSpec(path=str(path))), ReadReport("sts"))
+
+
+# Models
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    return folder
+
+
+def test_model_folder_is_known_by_its_content(model, tmp_path):
+    first = resolve_model(str(model))
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy)
+    (copy / ".cache").mkdir()
+    (copy / ".cache" / "left.json").write_text("x")
+    assert resolve_model(str(copy)).identity == first.identity
+    (copy / "model.safetensors").write_bytes(b"wEights")
+    assert resolve_model(str(copy)).identity != first.identity
+
+
+def test_model_from_the_mirror(model, tmp_path):
+    shutil.copytree(model, tmp_path / "mirror" / "models" / "org" / "name")
+    found = resolve_model("org/name", mirror=str(tmp_path / "mirror"))
+    assert found.identity == resolve_model(str(model)).identity
+
+
+def test_models_that_are_none(tmp_path, monkeypatch):
+    with pytest.raises(SourceError, match="no such folder"):
+        resolve_model(str(tmp_path / "absent"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match=r"is no model: it holds nothing, expected config\.json"):
+        resolve_model(str(tmp_path / "empty"))
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(SourceError, match="cannot be had from the Hub"):
+        resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")

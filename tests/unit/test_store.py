@@ -1,0 +1,253 @@
+"""The store's promise: whole or absent, checked when read, nothing lost when writing fails."""
+
+import multiprocessing
+import os
+import signal
+import zipfile
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from storage import draft as drafts
+from storage.collect import collect, collectable, leftovers
+from storage.errors import (
+    ArtifactMissingError,
+    CorruptArtifactError,
+    NewerFormatError,
+    SchemaError,
+    StoreWriteError,
+)
+from storage.export import export
+from storage.manifest import NAME, InputEntry, Provenance
+from storage.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.store import Store
+
+VIEWS = pl.DataFrame(
+    {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},
+    schema_overrides={"sentence_id": pl.UInt64},
+)
+WHY = Provenance(stage_version=1, config={"seed": 1})
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+def put(store: Store, number: int = 1, frame: pl.DataFrame = VIEWS, why: Provenance = WHY) -> ViewsRef:
+    ref = ViewsRef(key=key(number))
+    with store.draft(ref, why) as draft:
+        draft.write(frame)
+    return ref
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"), tmp_path / "cache")
+
+
+def test_what_is_published_is_read_back(store):
+    ref = put(store)
+    assert store.scan(ref).collect().equals(VIEWS)
+    manifest = store.check(ref)
+    assert (manifest.rows, manifest.provenance.config) == (2, {"seed": 1})
+    assert store.refs("views") == [ArtifactRef(kind="views", key=ref.key)]
+
+
+def test_equal_frames_give_equal_bytes(store):
+    assert store.check(put(store, 1)).digest == store.check(put(store, 2)).digest
+
+
+def test_nested_kind_is_found(store):
+    ref = ArtifactRef(kind="translations/0123abcd", key=key(3))
+    with store.draft(ref, WHY) as draft:
+        draft.write(
+            pl.DataFrame(
+                schema=pl.Schema(
+                    {
+                        "sentence_id": pl.UInt64,
+                        "text": pl.String,
+                        "lang": pl.String,
+                        "translator": pl.String,
+                        "n_tokens": pl.UInt32,
+                        "score": pl.Float32,
+                    }
+                )
+            )
+        )
+    assert store.refs() == [ref]
+    assert store.refs("translations/0123abcd") == [ref]
+
+
+def test_missing_artifact_says_what_to_do(store):
+    with pytest.raises(ArtifactMissingError, match="run the stage that makes it"):
+        store.scan(ViewsRef(key=key(9)))
+
+
+def test_failing_stage_publishes_nothing(store):
+    def half_way() -> None:
+        with store.draft(ViewsRef(key=key(1)), WHY) as draft:
+            draft.write(VIEWS)
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        half_way()
+    assert store.refs() == []
+    assert list((store.local / ".staging").iterdir()) == []
+
+
+def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
+    ref = put(store)
+    (store.local / ref.path / NAME).unlink()
+    assert store.refs() == []
+    assert "holds no views/" in store.defect(ref)
+    put(store)
+    assert store.defect(ref) is None
+
+
+@pytest.mark.parametrize("position", [0, 100, -1])
+def test_flipped_byte_is_refused(store, position):
+    ref = put(store)
+    victim = next((store.local / ref.path).glob("*.parquet"))
+    content = bytearray(victim.read_bytes())
+    content[position] ^= 1
+    victim.write_bytes(content)
+    with pytest.raises(CorruptArtifactError, match="manifest says"):
+        store.scan(ref)
+
+
+def test_lost_file_is_refused(store):
+    ref = put(store)
+    next((store.local / ref.path).glob("*.parquet")).unlink()
+    with pytest.raises(CorruptArtifactError, match="missing, though its manifest lists it"):
+        store.fetch(ref)
+
+
+def test_newer_manifest_is_left_alone(store):
+    ref = put(store)
+    path = store.local / ref.path / NAME
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(NewerFormatError, match="format 2, this version reads up to 1; upgrade"):
+        store.manifest(ref)
+    with pytest.raises(NewerFormatError):
+        put(store)
+    assert '"format": 2' in path.read_text()
+
+
+def test_garbage_manifest_is_refused_and_replaced(store):
+    ref = put(store)
+    (store.local / ref.path / NAME).write_text("{")
+    with pytest.raises(CorruptArtifactError, match="not a manifest"):
+        store.manifest(ref)
+    put(store)
+    assert store.defect(ref) is None
+
+
+def test_wrong_columns_are_refused_on_write(store):
+    with pytest.raises(SchemaError, match="sentence_id UInt64, method String, text String"):
+        put(store, frame=VIEWS.rename({"text": "sentence"}))
+
+
+def test_wrong_columns_are_refused_on_read(store, monkeypatch):
+    ref = put(store)
+    monkeypatch.setitem(drafts.check_schema.__globals__["TABLES"], "views", pl.Schema({"id": pl.UInt64}))
+    with pytest.raises(SchemaError, match="declared are id UInt64"):
+        store.scan(ref)
+
+
+def test_second_publisher_of_a_key_drops_its_copy(store):
+    ref = put(store)
+    before = store.manifest(ref).created_at
+    put(store)
+    assert store.manifest(ref).created_at == before
+
+
+def test_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreWriteError, match="choose another store"):
+        put(Store(str(tmp_path / "file" / "store")))
+
+
+def test_full_disk_loses_nothing(store, monkeypatch):
+    kept = put(store, 1)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreWriteError, match="the disk is full; free space"):
+        put(store, 2)
+    monkeypatch.undo()
+    assert store.refs() == [ArtifactRef(kind="views", key=kept.key)]
+    assert store.defect(kept) is None
+
+
+def test_full_disk_while_polars_writes_says_so(store):
+    def onto_full_device() -> None:
+        with store.draft(ViewsRef(key=key(2)), WHY) as draft:
+            (draft.folder / "views-00000.parquet").symlink_to("/dev/full")
+            draft.write(VIEWS)
+
+    with pytest.raises(StoreWriteError, match="the disk is full; free space"):
+        onto_full_device()
+    assert store.refs() == []
+
+
+def _die_while_publishing(url: str) -> None:
+    store = Store(url)
+    with store.draft(ViewsRef(key=key(1)), WHY) as draft:
+        draft.write(VIEWS)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_kill_while_publishing_leaves_nothing_half_there(store):
+    process = multiprocessing.get_context("spawn").Process(target=_die_while_publishing, args=(store.url,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert store.refs() == []
+    assert len(leftovers(store, timedelta(seconds=-1))) == 1
+    put(store)
+    assert store.scan(ViewsRef(key=key(1))).collect().height == 2
+
+
+def _publish_many(url: str) -> None:
+    for number in range(20):
+        put(Store(url), number)
+
+
+def test_two_runs_on_one_store(store):
+    context = multiprocessing.get_context("spawn")
+    runs = [context.Process(target=_publish_many, args=(store.url,)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert [run.exitcode for run in runs] == [0, 0]
+    assert [store.defect(ref) for ref in store.refs()] == [None] * 20
+
+
+def test_collection_keeps_what_a_young_report_needs(store):
+    old, needed = put(store, 1), put(store, 2)
+    made = InputEntry(kind="views", key=needed.key, digest=store.manifest(needed).digest)
+    with store.draft(ReportRef(key=key(3)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+        (draft.folder / "report.md").write_text("# Report")
+    everything = collectable(store, timedelta(days=-1), datetime.now(UTC))
+    assert {manifest.kind for manifest in everything} == {"views", "report"}
+    none_yet = collectable(store, timedelta(days=1), datetime.now(UTC))
+    assert none_yet == []
+    report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
+    assert {manifest.key for manifest in report_is_young} <= {old.key}
+    collect(store, [store.manifest(old)], [])
+    assert [ref.key for ref in store.refs("views")] == [needed.key]
+
+
+def test_export_to_folder_and_zip(store, tmp_path):
+    ref = put(store)
+    folder = export(store, ref, tmp_path / "out")
+    assert pl.read_parquet(folder / "views-00000.parquet").equals(VIEWS)
+    assert (folder / NAME).exists()
+    archive = export(store, ref, tmp_path / "out.zip")
+    assert sorted(zipfile.ZipFile(archive).namelist()) == [NAME, "views-00000.parquet"]
+    with pytest.raises(StoreWriteError, match="exists already"):
+        export(store, ref, folder)

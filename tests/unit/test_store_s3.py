@@ -1,0 +1,75 @@
+"""The same promises on an object store, which has no rename: the manifest that is uploaded last decides."""
+
+import polars as pl
+import pytest
+from moto.server import ThreadedMotoServer
+
+from storage.errors import CorruptArtifactError
+from storage.manifest import Provenance
+from storage.refs import ArtifactRef, ViewsRef
+from storage.store import Store
+
+VIEWS = pl.DataFrame(
+    {"sentence_id": [1], "method": ["original"], "text": ["A cat sits."]}, schema_overrides={"sentence_id": pl.UInt64}
+)
+REF = ViewsRef(key=f"{1:064x}")
+
+
+@pytest.fixture(scope="module")
+def bucket():
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}:{port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        Store("s3://bucket").fs.mkdir("bucket")
+        yield "bucket"
+    server.stop()
+
+
+@pytest.fixture
+def store(bucket, tmp_path):
+    return Store(f"s3://{bucket}/{tmp_path.name}", tmp_path / "cache")
+
+
+def put(store: Store) -> None:
+    with store.draft(REF, Provenance(stage_version=1, config={})) as draft:
+        draft.write(VIEWS)
+        (draft.folder / "encoder").mkdir()
+        (draft.folder / "encoder" / "config.json").write_text("{}")
+
+
+def test_round_trip(store):
+    put(store)
+    assert store.scan(REF).collect().equals(VIEWS)
+    assert (store.fetch(REF) / "encoder" / "config.json").read_text() == "{}"
+    assert store.refs() == [ArtifactRef(kind="views", key=REF.key)]
+
+
+def test_object_without_manifest_is_no_artifact(store):
+    put(store)
+    store.fs.rm_file(f"{store.root}/{REF.path}/manifest.json")
+    assert store.refs() == []
+    put(store)
+    assert store.defect(REF) is None
+
+
+def test_changed_object_is_refused(store):
+    put(store)
+    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    content = bytearray(store.fs.cat_file(path))
+    content[40] ^= 1
+    store.fs.pipe_file(path, bytes(content))
+    with pytest.raises(CorruptArtifactError, match="manifest says"):
+        store.scan(REF)
+
+
+def test_remove_and_record(store):
+    put(store)
+    store.remember(REF, b"{}")
+    assert store.was_published(REF)
+    store.remove(REF)
+    assert not store.was_published(REF)

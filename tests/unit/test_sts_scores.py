@@ -1,0 +1,66 @@
+"""Protocols over subsets, by hand."""
+
+import polars as pl
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.correlation import pearson, spearman
+from models.evaluation.sts import sts_scores
+
+ROWS = pl.DataFrame(
+    {
+        "subset": ["images"] * 4 + ["news"] * 6,
+        "gold": [5.0, 3.0, 1.0, 0.0, 4.0, 4.0, 2.0, 1.0, 0.0, 5.0],
+        "cosine": [0.9, 0.8, 0.2, 0.3, 0.5, 0.7, 0.6, 0.1, 0.2, 0.4],
+    }
+)
+
+
+def figures(rows=ROWS, **options):
+    return {(r.metric, r.protocol, r.subset): r for r in sts_scores(rows, dataset="sts99", split="test", **options)}
+
+
+def test_all_three_protocols_and_every_subset():
+    found = figures()
+    assert len(found) == 2 * (1 + 2 + 2)
+    for metric, correlation in (("spearman", spearman), ("pearson", pearson)):
+        images = correlation(ROWS["cosine"][:4], ROWS["gold"][:4])
+        news = correlation(ROWS["cosine"][4:], ROWS["gold"][4:])
+        assert found[metric, "all", "images"].value == pytest.approx(images)
+        assert found[metric, "all", "all"].value == pytest.approx(correlation(ROWS["cosine"], ROWS["gold"]))
+        assert found[metric, "mean", "all"].value == pytest.approx((images + news) / 2)
+        assert found[metric, "wmean", "all"].value == pytest.approx((4 * images + 6 * news) / 10)
+    assert {r.n for r in found.values() if r.subset == "all"} == {10}
+    assert found["spearman", "all", "images"].n == 4
+
+
+def test_every_figure_has_an_interval_and_a_seed_fixes_it():
+    assert all(r.ci_low <= r.value <= r.ci_high for r in figures(resamples=300).values())
+    assert figures(seed=1) == figures(seed=1)
+    assert figures(seed=1)["spearman", "all", "all"].ci_low != figures(seed=2)["spearman", "all", "all"].ci_low
+
+
+def test_a_set_without_subsets_has_one_protocol():
+    found = figures(ROWS.with_columns(subset=pl.lit("all")))
+    assert list(found) == [("spearman", "all", "all"), ("pearson", "all", "all")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ROWS.drop("gold"), r"sts99 test: columns \['gold'\] are missing"),
+        (ROWS.clear(), "sts99 test: no pairs"),
+        (
+            ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(None).otherwise("gold")),
+            "row 4 is not finite",
+        ),
+        (
+            ROWS.with_columns(gold=pl.when(pl.col("subset") == "news").then(1.0).otherwise("gold")),
+            "sts99 test news .*all 6",
+        ),
+        (ROWS.head(5), "sts99 test news .*1 scored pairs"),
+    ],
+)
+def test_bad_rows_are_named_with_their_set(rows, message):
+    with pytest.raises(EvaluationError, match=message):
+        figures(rows)

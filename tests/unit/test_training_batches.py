@@ -1,0 +1,60 @@
+"""Which pairs form a batch, and what the pairs are as tokens."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import TrainingError
+from models.training.batches import BatchOrder, count_steps, tokenise_pairs
+from models.training.config import TrainingConfig
+from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    return tiny_encoder(tmp_path)[1]
+
+
+def test_every_epoch_is_its_own_permutation_without_the_rest():
+    config = TrainingConfig(batch_size=4, epochs=3, seed=5)
+    order = BatchOrder(10, config)
+    epochs = [np.concatenate([order.rows(2 * e + 1), order.rows(2 * e + 2)]) for e in range(3)]
+    assert all(len(set(rows.tolist())) == 8 for rows in epochs)
+    assert not np.array_equal(epochs[0], epochs[1])
+
+
+def test_a_batch_depends_on_seed_and_step_only():
+    config = TrainingConfig(batch_size=4, epochs=3, seed=5)
+    walked, jumped = BatchOrder(10, config), BatchOrder(10, config)
+    last = [walked.rows(step) for step in range(1, 7)][-1]
+    np.testing.assert_array_equal(jumped.rows(6), last)
+    assert not np.array_equal(BatchOrder(10, config.model_copy(update={"seed": 6})).rows(6), last)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "epochs", "limit", "steps"), [(10, 1, None, 2), (10, 3, None, 6), (10, 3, 5, 5), (4, 1, 9, 1)]
+)
+def test_steps_are_full_batches(pairs, epochs, limit, steps):
+    assert count_steps(pairs, TrainingConfig(batch_size=4, epochs=epochs, max_steps=limit)) == steps
+
+
+def test_too_few_pairs_are_refused():
+    with pytest.raises(TrainingError, match="3 pairs are less than one batch of 4"):
+        count_steps(3, TrainingConfig(batch_size=4))
+
+
+def test_texts_that_repeat_are_tokenised_once(tokenizer):
+    frame = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_DE[1]], "pair_id": range(5)})
+    pairs = tokenise_pairs(tokenizer, frame, 24)
+    assert (len(pairs), len(pairs.tokens)) == (5, 8)
+    for view, column in ((pairs.view_1, "text_1"), (pairs.view_2, "text_2")):
+        for row, text in zip(view, frame[column], strict=True):
+            ids = pairs.tokens.ids[pairs.tokens.offsets[row] : pairs.tokens.offsets[row + 1]]
+            assert ids.tolist() == tokenizer(text)["input_ids"]
+
+
+def test_incomplete_pairs_are_refused(tokenizer):
+    with pytest.raises(TrainingError, match=r"expected \['text_1', 'text_2'\]"):
+        tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a"]}), 24)
+    with pytest.raises(TrainingError, match="text_2 of pair 1 is null"):
+        tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}), 24)

@@ -1,0 +1,151 @@
+"""A run learns, selects, repeats to the bit, and stops where it must."""
+
+import polars as pl
+import pytest
+import torch
+
+from models.errors import CollapseError, EvaluationError, NonFiniteLossError
+from models.training.config import CollapseConfig
+from models.training.loop import LOG_SCHEMA, train
+from models.training.snapshots import write_state
+from models.training.state import PARTS
+from tests.tiny_encoder import tiny_encoder, write_tiny
+from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
+
+
+@pytest.fixture(params=["bert", "modernbert"])
+def folder(request, tmp_path):
+    return write_tiny(tmp_path / "model", request.param)
+
+
+@pytest.fixture
+def bert(tmp_path):
+    return write_tiny(tmp_path / "model")
+
+
+def same(one, two):
+    return same_tensors(one.state_dict(), two.state_dict())
+
+
+def same_tensors(one, two):
+    return all(torch.equal(one[name], two[name]) for name in one.keys() | two.keys())
+
+
+def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path):
+    first, second = run(folder), run(folder)
+    write_state(tmp_path / "1", first.state)
+    write_state(tmp_path / "2", second.state)
+    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    assert {f"{part}.safetensors" for part in PARTS} < set(names)
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    assert first.log.equals(second.log)
+    assert not same(first.encoder, run(folder, CONFIG.model_copy(update={"seed": 4})).encoder)
+
+
+def test_training_leaves_encoder_and_generators_of_the_caller_alone(bert):
+    torch.manual_seed(11)
+    expected = torch.rand(1)
+    torch.manual_seed(11)
+    encoder, tokenizer = tiny_encoder(bert)
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    torch.manual_seed(11)
+    result = train(PAIRS, encoder, tokenizer, CONFIG, dev=DEV)
+    assert torch.equal(torch.rand(1), expected)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in encoder.state_dict().items())
+    assert not same(result.encoder, encoder)
+
+
+def test_the_loss_falls_and_views_come_closer(folder):
+    log = run(folder).log
+    assert log["loss"].drop_nulls()[-3:].mean() < log["loss"].drop_nulls()[:3].mean() - 0.1
+
+
+def test_log_has_a_row_a_step_and_figures_where_evaluated(bert):
+    result = run(bert)
+    log = result.log
+    assert log.schema == LOG_SCHEMA
+    assert log["step"].to_list() == list(range(STEPS + 1))
+    assert log.filter(pl.col("alignment").is_not_null())["step"].to_list() == [0, 3, 6, 9, 12]
+    assert log["loss"].null_count() == 1
+    assert log["dev_spearman"][0] == result.start_dev
+    assert log["momentum"][-1] == 1.0  # the cosine ramp ends with a frozen target
+    assert result.pairs_per_s > 0
+
+
+def test_the_best_evaluation_is_kept_or_the_last_step(bert):
+    best, last = run(bert), run(bert, CONFIG.model_copy(update={"select": "last"}))
+    curve = best.log.filter(pl.col("step") > 0).drop_nulls("dev_spearman")
+    assert best.best_dev == curve["dev_spearman"].max()
+    assert best.best_step == curve.sort("dev_spearman", "step", descending=[True, False])["step"][0]
+    assert (last.best_step, last.best_dev) == (STEPS, curve["dev_spearman"][-1])
+    assert all(torch.equal(w, last.state.tensors["online"][n]) for n, w in last.encoder.state_dict().items())
+
+
+@pytest.mark.parametrize("momentum", [0.0, 1.0])
+def test_the_target_follows_or_stays(bert, momentum):
+    bsl = CONFIG.bsl.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
+    state = run(bert, CONFIG.model_copy(update={"bsl": bsl})).state
+    start, _ = tiny_encoder(bert)
+    expected = state.tensors["online"] if momentum == 0 else start.state_dict()
+    assert all(torch.equal(w, expected[name]) for name, w in state.tensors["target"].items())
+    assert not same_tensors(state.tensors["online"], start.state_dict())
+
+
+def test_without_a_dev_set_the_last_step_is_kept(bert):
+    result = run(bert, dev=None)
+    assert (result.best_dev, result.best_step, result.start_dev) == (None, STEPS, None)
+    assert result.log["dev_spearman"].null_count() == STEPS + 1
+
+
+def test_evaluations_and_progress_are_reported(bert):
+    seen, progress = [], []
+    run(bert, on_eval=seen.append, on_progress=lambda *a: progress.append(a))
+    assert [e.step for e in seen] == [0, 3, 6, 9, 12]
+    assert progress[-1][:2] == (STEPS, STEPS)
+    assert "best dev" in progress[-1][2]
+
+
+def test_bf16_trains_with_fp32_weights(bert):
+    result = run(bert, CONFIG.model_copy(update={"precision": "bf16"}))
+    assert {p.dtype for p in result.encoder.parameters()} == {torch.float32}
+    assert not same(result.encoder, run(bert).encoder)
+
+
+def test_a_collapse_is_an_error_with_its_evidence(bert):
+    """No negatives, the target at the online network's heels (δ = 0), a high learning rate."""
+    config = CONFIG.model_copy(
+        update={
+            "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
+            "bsl": CONFIG.bsl.model_copy(
+                update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
+            ),
+            "lr": 0.3,
+            "epochs": 20,
+        }
+    )
+    with pytest.raises(CollapseError, match="target_norm") as caught:
+        run(bert, config)
+    assert caught.value.step > 0
+    assert {"effective_rank", "std", "dev_spearman"} <= caught.value.evidence.keys()
+
+
+@pytest.mark.parametrize(("broken_call", "step"), [(1, 1), (8, 4)])
+def test_nan_stops_with_step_and_rows(bert, broken_call, step):
+    encoder, tokenizer = tiny_encoder(bert)
+    calls = iter(range(1, 10_000))
+
+    def overflow(module, inputs, output):
+        return output * float("inf") if module.training and next(calls) >= broken_call else output
+
+    # Two micro-batches at most reach the online encoder in a step: one call here.
+    encoder.backbone.embeddings.register_forward_hook(overflow)
+    config = CONFIG.model_copy(update={"bsl": CONFIG.bsl.model_copy(update={"target_dropout": True})})
+    with pytest.raises(NonFiniteLossError, match=f"loss is nan at step {step}") as caught:
+        train(PAIRS, encoder, tokenizer, config)
+    assert len(caught.value.rows) == CONFIG.batch_size
+
+
+def test_an_uneven_dev_set_is_refused(bert):
+    with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second, 7 scores"):
+        run(bert, dev=type(DEV)(DEV.name, DEV.texts_1, DEV.texts_2, list(DEV.scores)[:7]))

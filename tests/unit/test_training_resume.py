@@ -1,0 +1,142 @@
+"""Interrupted equals uninterrupted, to the bit, however the run ended."""
+
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.errors import InterruptedRunError, ResumeError
+from models.training.randomness import capture_rng, restore_rng, seeded
+from models.training.snapshots import newest_snapshot, read_state, save_snapshot, write_state
+from tests.tiny_encoder import write_tiny
+from tests.tiny_training import CONFIG, STEPS, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(folder, tmp_path_factory):
+    result = run(folder)
+    write_state(out := tmp_path_factory.mktemp("undisturbed"), result.state)
+    return result, {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def assert_same(result, undisturbed, out):
+    expected, files = undisturbed
+    write_state(out, result.state)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == files
+    assert result.log.equals(expected.log)
+    assert (result.best_step, result.best_dev) == (expected.best_step, expected.best_dev)
+    for name, tensor in expected.encoder.state_dict().items():
+        assert torch.equal(result.encoder.state_dict()[name], tensor)
+
+
+def stop_at(*steps):
+    count = iter(range(1, 1000))
+    return lambda: next(count) in steps
+
+
+@pytest.mark.parametrize("step", [1, 3, 6, 11])
+def test_a_stopped_run_goes_on_to_the_same_end(folder, undisturbed, tmp_path, step):
+    with pytest.raises(InterruptedRunError, match=f"after step {step} of {STEPS}"):
+        run(folder, work=tmp_path / "work", should_stop=stop_at(step))
+    assert_same(run(folder, work=tmp_path / "work"), undisturbed, tmp_path / "out")
+
+
+def test_a_run_stopped_after_every_step(folder, undisturbed, tmp_path):
+    for _ in range(STEPS - 1):
+        with pytest.raises(InterruptedRunError):
+            run(folder, work=tmp_path / "work", should_stop=lambda: True)
+    assert_same(run(folder, work=tmp_path / "work", should_stop=lambda: True), undisturbed, tmp_path / "out")
+
+
+@pytest.mark.parametrize("step", [7])
+def test_a_killed_process_goes_on_to_the_same_end(folder, undisturbed, tmp_path, step):
+    work = tmp_path / "work"
+    command = [sys.executable, "-m", "tests.tiny_training", str(work), str(folder), str(step)]
+    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not list(work.glob(f"step-{step:08d}"))
+    assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
+
+
+def test_a_finished_run_is_read_back_without_a_step(folder, undisturbed, tmp_path):
+    run(folder, work=tmp_path / "work")
+    again = run(folder, work=tmp_path / "work")
+    assert again.pairs_per_s == 0
+    assert_same(again, undisturbed, tmp_path / "out")
+
+
+def test_only_the_newest_snapshots_stay(folder, tmp_path):
+    run(folder, work=tmp_path, save_every=2, keep=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{n:08d}" for n in (8, 10, 12)]
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "lost"])
+def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, tmp_path, damage, caplog):
+    work = tmp_path / "work"
+    with pytest.raises(InterruptedRunError):
+        run(folder, work=work, save_every=2, should_stop=stop_at(7))
+    file = work / "step-00000007" / "optimizer.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    if damage == "lost":
+        file.unlink()
+    else:
+        file.write_bytes(content if damage == "flip" else content[:100])
+    assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
+    assert "removing a damaged snapshot" in caplog.text
+
+
+def test_the_snapshot_of_another_run_is_removed(folder, tmp_path, caplog):
+    with pytest.raises(InterruptedRunError):
+        run(folder, work=tmp_path, should_stop=stop_at(4))
+    other = CONFIG.model_copy(update={"lr": 2e-2})
+    assert run(folder, other, work=tmp_path).log.equals(run(folder, other).log)
+    assert "removing a snapshot of other pairs" in caplog.text
+
+
+def test_two_runs_of_one_training_may_save_in_one_folder(folder, tmp_path):
+    state = run(folder).state
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: save_snapshot(tmp_path / "work", state, keep=2), range(12)))
+    found = newest_snapshot(tmp_path / "work", state.fingerprint)
+    assert found is not None
+    assert found.step == state.step
+    assert [path.name for path in (tmp_path / "work").iterdir()] == [f"step-{state.step:08d}"]
+
+
+def test_a_newer_format_is_refused(folder, tmp_path):
+    saved = save_snapshot(tmp_path, run(folder).state, keep=1)
+    head = saved / "state.json"
+    head.write_text(head.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(ResumeError, match="snapshot format 2, expected 1"):
+        read_state(saved)
+
+
+def test_generators_go_on_where_they_were():
+    import random
+
+    import numpy as np
+
+    def draw():
+        return random.random(), random.gauss(0, 1), np.random.rand(), np.random.randn(), torch.rand(1).item()  # noqa: NPY002
+
+    with seeded(3):
+        draw()
+        state = capture_rng()
+        expected = [draw() for _ in range(3)]
+        restore_rng(state)
+        assert [draw() for _ in range(3)] == expected
+    with seeded(3):
+        draw()
+        assert draw() == expected[0]
