@@ -72,19 +72,18 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     Returns:
         The asset's folder. Its figures are added by `record`.
     """
-    target = root / name
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(store.fetch(ref) / MODEL, target)
     made = store.manifest(ref)
     training: dict[str, JsonValue] = {**made.provenance.config, "run": made.figures, "artifact": ref.key}
-    write_manifest(name, root, seed, training=training, figures={})
-    return target
+    target, fresh = root / name, root / f".{name}"
+    shutil.rmtree(fresh, ignore_errors=True)  # what a killed run left
+    shutil.copytree(store.fetch(ref) / MODEL, fresh)
+    describe(name, fresh, seed, training)
+    shutil.rmtree(target, ignore_errors=True)
+    return fresh.rename(target)
 
 
-def write_manifest(
-    name: str, root: Path, seed: int, training: dict[str, JsonValue], figures: dict[str, JsonValue]
-) -> None:
-    """Describe the files of `<root>/<name>` as they are now."""
+def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:
+    """Write the manifest of asset `name` over the files of `folder`, without figures yet."""
     packing = PACKINGS[name]
     manifest = AssetManifest.model_validate(
         {
@@ -95,11 +94,10 @@ def write_manifest(
             "sources": packing.sources,
             "seed": seed,
             "training": training,
-            "figures": figures,
-            "files": describe_files(root / name),
+            "files": describe_files(folder),
         }
     )
-    (root / name / NAME).write_text(manifest.model_dump_json(indent=1) + "\n")
+    (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n")
 
 
 def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:

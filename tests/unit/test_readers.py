@@ -8,41 +8,15 @@ import pyarrow as pa
 import pytest
 
 from storage.errors import SourceError
-from storage.readers import delimited, jsonl, lines, parquet
+from storage.readers import delimited, jsonl, lines
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
-from storage.readers.table import columns_of, format_of, read_table
+from storage.readers.table import columns_of, format_of
+from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))
 NUL = "\x00"
-
-
-@pytest.fixture
-def report() -> ReadReport:
-    return ReadReport("test")
-
-
-@pytest.fixture
-def write(tmp_path):
-    def call(name: str, content: bytes | str) -> str:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return str(path)
-
-    return call
-
-
-def table(path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:
-    return pl.concat(read_table(path, format_of(path), wanted, report))
-
-
-def texts(path: str, report: ReadReport, column: str = "text") -> list[str]:
-    return table(path, Columns((column,)), report)[column].to_list()
-
-
-def where(report: ReadReport) -> list[tuple[int, str]]:
-    return [(record.line, record.reason) for record in report.bad]
 
 
 # Plain text
@@ -191,47 +165,6 @@ def test_quotes_mean_nothing_in_tsv(write, report):
 def test_csv_without_a_usable_header(write, report, content, message):
     with pytest.raises(SourceError, match=message):
         columns_of(write("a.csv", content), "csv", report)
-
-
-# Parquet
-
-
-def test_parquet(write, report, tmp_path):
-    pl.DataFrame({"text": ["a", None, "c"], "label": [0, 1, -1]}).write_parquet(tmp_path / "a.parquet")
-    frame = table(str(tmp_path / "a.parquet"), Columns(("text",), ("label",)), report)
-    assert frame.rows() == [("a", 0), ("c", -1)]
-    assert where(report) == [(2, "column 'text' is null")]
-    assert report.bytes_read == report.bytes_total > 0
-
-
-def test_parquet_in_batches(report, tmp_path):
-    pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(tmp_path / "a.parquet")
-    frames = list(parquet.read(str(tmp_path / "a.parquet"), Columns(("text",)), report, batch_rows=300))
-    assert [frame.height for frame in frames] == [300, 300, 300, 100]
-
-
-def test_parquet_texts_must_be_strings(report, tmp_path):
-    pl.DataFrame({"text": [1, 2]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="column 'text' holds Int64, expected strings"):
-        texts(str(tmp_path / "a.parquet"), report)
-
-
-def test_damaged_parquet(write, report, tmp_path):
-    with pytest.raises(SourceError, match=r"is not a Parquet file"):
-        texts(write("a.parquet", b"PAR1 this is not it"), report)
-    pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(tmp_path / "b.parquet")
-    content = bytearray((tmp_path / "b.parquet").read_bytes())
-    content[200:400] = bytes(200)
-    with pytest.raises(SourceError, match="damaged Parquet file"):
-        texts(write("c.parquet", bytes(content)), report)
-
-
-def test_arrow_strings_must_be_utf8(report):
-    broken = pa.RecordBatch.from_arrays(
-        [pa.array([b"ok", b"\xff"]).cast(pa.binary()).view(pa.string())], names=["text"]
-    )
-    with pytest.raises(SourceError, match="not UTF-8"):
-        list(parquet.from_arrow([broken], "hub", Columns(("text",)), report))
 
 
 # All formats

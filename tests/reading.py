@@ -1,0 +1,19 @@
+"""A source read to its end, for tests."""
+
+import polars as pl
+
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
+from storage.readers.table import format_of, read_table
+
+
+def table(path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:
+    return pl.concat(read_table(path, format_of(path), wanted, report))
+
+
+def texts(path: str, report: ReadReport, column: str = "text") -> list[str]:
+    return table(path, Columns((column,)), report)[column].to_list()
+
+
+def where(report: ReadReport) -> list[tuple[int, str]]:
+    return [(record.line, record.reason) for record in report.bad]
