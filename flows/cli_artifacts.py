@@ -11,10 +11,10 @@ from rich.table import Table
 
 from flows.site import site_from_environment
 from storage.collect import collect, collectable, leftovers, readable_manifests
-from storage.errors import ArtifactMissingError, StorageError
+from storage.errors import StorageError
 from storage.export import export
+from storage.lookup import find
 from storage.manifest import Manifest
-from storage.refs import ArtifactRef
 from storage.store import Store
 
 if TYPE_CHECKING:
@@ -48,20 +48,6 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     copy.add_argument("artifact")
     copy.add_argument("target", type=Path)
     copy.set_defaults(call=_export)
-
-
-def find(store: Store, text: str) -> ArtifactRef:
-    """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
-
-    Raises:
-        ArtifactMissingError: none or several fit.
-    """
-    kind, _, key = text.rpartition("/")
-    fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]
-    if len(fitting) != 1:
-        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
-        raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
-    return fitting[0]
 
 
 def age(text: str) -> timedelta:

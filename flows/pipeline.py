@@ -50,8 +50,8 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 
-    before = embed(site, start, sets, encoder)
-    after = embed(site, checkpoint, sets, encoder)
+    before = embed(site, start, sets, encoder, config.evaluation.precision)
+    after = embed(site, checkpoint, sets, encoder, config.evaluation.precision)
     scores = (
         score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
         score(site, before, f"before BSL ({encoder.pooling})", "", sets, config.evaluation.bootstrap),

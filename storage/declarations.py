@@ -114,7 +114,7 @@ def _track(name: str, file: str) -> Dataset:
     return Dataset(
         name=f"sts17-{name}",
         licence=_STS_LICENCE,
-        citation="Cer et al., 2017. SemEval-2017 task 1; en-de, fr-en, it-en, nl-en: Reimers and Gurevych, 2020. EMNLP.",
+        citation="Cer et al., 2017. SemEval-2017 task 1. SemEval. Its extension: Reimers and Gurevych, 2020. EMNLP.",
         lang=first if first != "en" else second,
         splits={"test": "test"},
         hub_id="mteb/sts17-crosslingual-sts",

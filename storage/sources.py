@@ -193,8 +193,8 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
     remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
     raise SourceError(
-        f"data set {name!r} was not found: {tried}, and {known}; {remedy}set BSL_DATA_MIRROR, give a `path` or a Hub id, or "
-        "let `bsl doctor` say what is within reach"
+        f"data set {name!r} was not found: {tried}, and {known}; {remedy}set BSL_DATA_MIRROR, give a `path` or a Hub "
+        "id, or let `bsl doctor` say what is within reach"
     )
 
 
