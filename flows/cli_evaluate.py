@@ -55,7 +55,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
-    from models.report.evaluation import difference_rows
+    from models.report.page import difference_rows
     from models.report.tables import paper_tables
     from tasks.summary import PAGE
 

@@ -5,7 +5,6 @@ from pydantic import BaseModel, ConfigDict
 
 from flows.site import site_from_environment
 from models.evaluation.config import BootstrapConfig, Precision
-from storage.errors import SourceError
 from storage.refs import EvaluationRef
 from tasks.candidates import Reading, find_candidates
 from tasks.embed import embed
@@ -25,7 +24,7 @@ class Evaluated(BaseModel):
     reading: Reading = Reading()
     """Pooling and length of bare transformers."""
     precision: Precision = "fp32"
-    """Arithmetic of the encoder; bf16 is several times faster and moves scores by hundredths."""
+    """Arithmetic of the encoder; bf16 is faster and moves scores by hundredths of a point."""
     bootstrap: BootstrapConfig = BootstrapConfig()
     """How the 95 % interval of each figure is drawn."""
 
@@ -47,8 +46,6 @@ def evaluation(
     how = config or Evaluated()
     place = site_from_environment(**(site.model_dump(exclude_unset=True) if site else {}))
     sets, missing = available(place, names_of(suite))
-    if not sets:
-        raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
     found = find_candidates(place, models, how.reading, how.precision)
 
     embedded = [embed(place, one.encoder, sets, one.config, how.precision) for one in found]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
 GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
 
 
@@ -93,7 +94,12 @@ def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame
 
 def _space(made: Provenance) -> object:
     """All that decides a sentence's vector; a model's name does not, its content stands in `encoder`."""
-    settings = {name: made.config.get(name) for name in ("config", "precision", "encoder")}
-    inner = settings.pop("config")
-    shape = {name: value for name, value in inner.items() if name not in {"model", "revision"}} if inner else None
-    return made.stage_version, made.inputs.get("encoder"), settings, shape
+    config = made.config.get("config")
+    shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
+    return (
+        made.stage_version,
+        made.inputs.get("encoder"),
+        made.config.get("encoder"),
+        made.config.get("precision"),
+        shape,
+    )

@@ -119,7 +119,7 @@ def available(site: Site, names: Iterable[str]) -> tuple[tuple[ScoredSet, ...], 
     """The sets that can be had and read, and why each of the others cannot.
 
     Raises:
-        SourceError: a name is not that of a set.
+        SourceError: a name is not that of a set, or none of the sets can be had.
     """
     found: list[ScoredSet] = []
     missing: dict[str, str] = {}
@@ -133,4 +133,6 @@ def available(site: Site, names: Iterable[str]) -> tuple[tuple[ScoredSet, ...], 
             missing[name] = str(error)
         else:
             found.append(scored)
+    if not found:
+        raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
     return tuple(found), missing

@@ -28,6 +28,6 @@ class EvaluationConfig(BaseModel):
     dev: str | None = "stsb/dev"
     """Set whose Spearman selects the best step of training; None keeps the last step."""
     precision: Precision = "fp32"
-    """Arithmetic of the encoder when it embeds the sets; bf16 is several times faster and moves scores by hundredths."""
+    """Arithmetic of the encoder when it embeds the sets; bf16 is faster and moves scores by hundredths of a point."""
     bootstrap: BootstrapConfig = BootstrapConfig()
     """How the 95 % interval of each figure is drawn."""

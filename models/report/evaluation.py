@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from models.report.page import markdown_table, score_rows
+from models.report.page import differences, markdown_table, not_scored, score_rows
 from models.report.tables import paper_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
 
 def evaluation_page(scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str]) -> str:
@@ -23,30 +23,5 @@ def evaluation_page(scores: pl.DataFrame, comparison: pl.DataFrame | None, missi
     )
     if comparison is not None:
         sections.append(differences(comparison))
-    if missing:
-        lines = [f"- {name}: {reason}" for name, reason in missing.items()]
-        sections.append("## Missing\n\nNot scored, and not part of any average:\n\n" + "\n".join(lines))
+    sections += not_scored(missing)
     return "\n\n".join(sections) + "\n"
-
-
-def differences(comparison: pl.DataFrame) -> str:
-    """The section on paired differences."""
-    return (
-        "## Differences\n\nSpearman's ρ × 100 on the same draws of pairs, with 95 % interval and two-sided p.\n\n"
-        + markdown_table(difference_rows(comparison))
-    )
-
-
-def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a pair of systems and a set: difference × 100, interval, p."""
-    rows = comparison.filter(metric="spearman").to_dicts()
-    return [
-        {
-            "system": row["model"],
-            "compared with": row["reference"],
-            "set": f"{row['dataset']} {row['split']}",
-            "difference": f"{100 * row['value']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
-            "p": f"{row['p_value']:.3f}",
-        }
-        for row in rows
-    ]
