@@ -47,6 +47,7 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
     copy.add_argument("artifact")
     copy.add_argument("target", type=Path)
+    copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
     copy.set_defaults(call=_export)
 
 
@@ -112,7 +113,13 @@ def _gc(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    print(export(store, find(store, arguments.artifact), arguments.target))
+    ref = find(store, arguments.artifact)
+    if arguments.form:
+        from tasks.export import export_figures  # imports the task layer, which a plain copy needs not
+
+        print(export_figures(store, ref, arguments.target, arguments.form))
+    else:
+        print(export(store, ref, arguments.target))
     return 0
 
 

@@ -12,8 +12,7 @@ from models.encoder.config import EncoderConfig
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.readers.source import read_scored_pairs
+from storage.scored import read_declared_pairs
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import ResolvedModel, find_model, resolve_model
 from tasks.site import Site
@@ -98,21 +97,8 @@ def check_name(name: str) -> None:
 
 @lru_cache(maxsize=64)  # the whole suite: several stages read the same set, perhaps from the Hub
 def read_scored_set(scored: ScoredSet) -> pl.DataFrame:
-    """The pairs in their order: `subset`, `sentence1`, `sentence2`, `score`.
-
-    Raises:
-        SourceError: it cannot be read, a column or score is not as declared, or it is not as long as its papers say.
-    """
-    declared = DATASETS[scored.dataset]
-    low, high = declared.score_range or (0.0, 5.0)
-    pairs = read_scored_pairs(scored.source, ReadReport(scored.name), low, high)
-    expected = declared.pairs.get(scored.split, pairs.height)
-    if pairs.height != expected:
-        remedy = declared.remedy or "copy it again, or give a set of your own a name of its own"
-        raise SourceError(
-            f"{scored.name} holds {pairs.height:,} scored pairs, expected the {expected:,} that papers report; {remedy}"
-        )
-    return pairs
+    """The pairs in their order, checked: `subset`, `sentence1`, `sentence2`, `score`."""
+    return read_declared_pairs(scored.dataset, scored.split, scored.source)
 
 
 def available(site: Site, names: Iterable[str]) -> tuple[tuple[ScoredSet, ...], dict[str, str]]:
