@@ -34,7 +34,8 @@ def _mirror(arguments: argparse.Namespace) -> int:
     """Everything that can be had; exit code 1 if something could not."""
     mirror = Mirror(arguments.folder, site_from_environment(mirror=arguments.mirror).mirror)
     lacking = 0
-    for name in arguments.names or [name for name, declared in DATASETS.items() if declared.folder is None]:
+    own = [declared for declared in DATASETS.values() if declared.folder is None]
+    for name in arguments.names or [f"{each.name}/{split}" for each in own for split in each.splits]:
         try:
             for file, outcome in mirror.add(name):
                 print(f"{outcome:<8} {file}")

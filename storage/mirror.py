@@ -1,7 +1,7 @@
 """A mirror: a folder that stands in for the Hub on machines that have none.
 
-`<name>/<split>.parquet` for data sets, `models/<hub id>/` for models, and `mirror.json`, which keeps of every file where
-it came from and its sha256. A file that is there already is checked against it and kept, so a broken run goes on.
+`<name>/<split>.parquet` for data sets, `models/<hub id>/` for models, and `mirror.json`, which keeps of every file
+where it came from and its sha256. A file that is there already is checked against it and kept, so a broken run goes on.
 """
 
 import json
@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
-from storage.hub import stream_table
+from storage.hub import HubTable, stream_table
 from storage.readers.parquet import BATCH_ROWS
 from storage.scored import read_declared_pairs
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 
 RECORD: Final = "mirror.json"
@@ -83,7 +83,7 @@ class Mirror:
         pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
         with _whole(self.folder / name) as path:
             if source.hub is not None:
-                _write_hub(source, path)
+                _write_hub(source.hub, path)
             elif source.format == "parquet" or pairs is None:
                 shutil.copyfile(source.files[0], path)
             else:
@@ -121,10 +121,11 @@ class Mirror:
             path.write_text(text + "\n", encoding="utf-8")
 
 
-def _write_hub(source: ResolvedSource, path: Path) -> None:
-    assert source.hub is not None
-    _, batches = stream_table(source.hub, BATCH_ROWS)
-    first = next(batches)
+def _write_hub(table: HubTable, path: Path) -> None:
+    _, batches = stream_table(table, BATCH_ROWS)
+    first = next(batches, None)
+    if first is None:
+        raise SourceError(f"{table.address} holds no row; look at the set on the Hub")
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
         writer.write_batch(first)
         for batch in batches:
