@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from flows.cli_artifacts import add_artifacts
 from flows.cli_assets import add_assets
 from flows.cli_doctor import add_doctor
+from flows.cli_evaluate import add_evaluate
+from flows.cli_mirror import add_mirror
 from flows.cli_run import add_recipes, add_run, add_ui
 from storage.errors import StorageError
 
@@ -18,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense."""
     parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (add_run, add_recipes, add_artifacts, add_assets, add_doctor, add_ui):
+    for add in (add_run, add_evaluate, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor, add_ui):
         add(verbs)
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from flows.site import site_from_environment
 from storage.collect import collect, collectable, leftovers, readable_manifests
-from storage.errors import ArtifactMissingError, StorageError
+from storage.errors import StorageError
 from storage.export import export
+from storage.lookup import find
 from storage.manifest import Manifest
-from storage.refs import ArtifactRef
 from storage.store import Store
 
 if TYPE_CHECKING:
@@ -47,21 +47,8 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
     copy.add_argument("artifact")
     copy.add_argument("target", type=Path)
+    copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
     copy.set_defaults(call=_export)
-
-
-def find(store: Store, text: str) -> ArtifactRef:
-    """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
-
-    Raises:
-        ArtifactMissingError: none or several fit.
-    """
-    kind, _, key = text.rpartition("/")
-    fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]
-    if len(fitting) != 1:
-        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
-        raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
-    return fitting[0]
 
 
 def age(text: str) -> timedelta:
@@ -126,7 +113,13 @@ def _gc(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    print(export(store, find(store, arguments.artifact), arguments.target))
+    ref = find(store, arguments.artifact)
+    if arguments.form:
+        from tasks.export import export_figures  # imports the task layer, which a plain copy needs not
+
+        print(export_figures(store, ref, arguments.target, arguments.form))
+    else:
+        print(export(store, ref, arguments.target))
     return 0
 
 

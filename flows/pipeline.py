@@ -13,9 +13,10 @@ from tasks.ingest import ingest, locate_sources
 from tasks.logs import show_logs
 from tasks.pair import pair
 from tasks.report import ConfigText, report
-from tasks.resolve import resolve_encoder, resolve_scored_set
-from tasks.score import score, score_tfidf
+from tasks.resolve import available, resolve_encoder, resolve_scored_set
+from tasks.score import compare, score, score_tfidf
 from tasks.site import Site
+from tasks.summary import Missing
 from tasks.train import train
 
 
@@ -42,7 +43,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 def run(config: PipelineConfig, site: Site) -> ReportRef:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
-    sets = tuple(resolve_scored_set(site, name) for name in config.evaluation.sets)
+    sets, missing = available(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
 
     corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
@@ -50,12 +51,15 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 
-    before = embed(site, start, sets, encoder)
-    after = embed(site, checkpoint, sets, encoder)
+    before = embed(site, start, sets, encoder, config.evaluation.precision)
+    after = embed(site, checkpoint, sets, encoder, config.evaluation.precision)
+    names = (f"before BSL ({encoder.pooling})", "after BSL")
     scores = (
         score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
-        score(site, before, f"before BSL ({encoder.pooling})", "", sets, config.evaluation.bootstrap),
-        score(site, after, "after BSL", checkpoint.key, sets, config.evaluation.bootstrap),
+        score(site, before, names[0], "", sets, config.evaluation.bootstrap),
+        score(site, after, names[1], checkpoint.key, sets, config.evaluation.bootstrap),
     )
+    gain = compare(site, before, after, names, sets, config.evaluation.bootstrap)
+    skipped = Missing(names=tuple(missing), reasons=missing)
     text = ConfigText(text=config.model_dump_json(indent=1))
-    return report(site, config.title, scores, checkpoint, pairs, views, corpus, config.published, text)
+    return report(site, config.title, scores, gain, skipped, checkpoint, pairs, views, corpus, config.published, text)

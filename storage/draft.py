@@ -34,13 +34,14 @@ class Draft:
     Attributes:
         folder: where a stage may also write files of its own (an exported encoder, a picture).
         figures: what was measured on the way; goes into the manifest and never decides a key.
+        provenance: from which inputs and by which configuration it is made.
     """
 
     def __init__(self, ref: ArtifactRef, folder: Path, provenance: Provenance) -> None:
         self.ref = ref
         self.folder = folder
         self.figures: dict[str, JsonValue] = {}
-        self._provenance = provenance
+        self.provenance = provenance
         self._tables: dict[str, TableEntry] = {}
         self._parts: dict[str, int] = {}
         self._started = time.monotonic()
@@ -77,7 +78,7 @@ class Draft:
         manifest = Manifest(
             kind=self.ref.kind,
             key=self.ref.key,
-            provenance=self._provenance,
+            provenance=self.provenance,
             tables=self._tables,
             files=describe_files(self.folder),
             figures=self.figures,

@@ -58,6 +58,18 @@ class ScoresRef(ArtifactRef):
     kind: Literal["scores"] = "scores"
 
 
+class ComparisonRef(ArtifactRef):
+    """Differences of two systems on the same pairs."""
+
+    kind: Literal["comparison"] = "comparison"
+
+
+class EvaluationRef(ArtifactRef):
+    """Scores of one or more encoders, their differences, and what could not be scored."""
+
+    kind: Literal["evaluation"] = "evaluation"
+
+
 class ReportRef(ArtifactRef):
     """Tables, plots and prose of one run."""
 

@@ -58,6 +58,23 @@ SCORES = pl.Schema(
         "checkpoint": pl.String,
     }
 )
+COMPARISON = pl.Schema(
+    {
+        "model": pl.String,
+        "reference": pl.String,
+        "dataset": pl.String,
+        "subset": pl.String,
+        "split": pl.String,
+        "metric": pl.String,
+        "protocol": pl.String,
+        "value": pl.Float64,
+        "n": pl.UInt32,
+        "ci_low": pl.Float64,
+        "ci_high": pl.Float64,
+        "p_value": pl.Float64,
+        "seed": pl.Int64,
+    }
+)
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
@@ -67,6 +84,7 @@ TABLES: dict[str, pl.Schema] = {
     "training_log": TRAINING_LOG,
     "embeddings": EMBEDDINGS,
     "scores": SCORES,
+    "comparison": COMPARISON,
 }
 
 

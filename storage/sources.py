@@ -16,6 +16,7 @@ from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
+from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 
@@ -87,13 +88,16 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     """
     declared = DATASETS.get(spec.dataset or "")
     found = _files(spec, declared, mirror)
+    originals = () if found or spec.path else _originals(spec, declared, mirror)
+    if originals and declared:
+        found, spec = originals, spec.model_copy(update={"format": declared.original_format})
     table = None if found else pin_table(_hub_table(spec, declared, mirror))
     kind = (spec.format or _one_format(found)) if found else None
     return ResolvedSource(
         name=spec.name or (spec.dataset or _stem(found[0])).removeprefix(EMBEDDED),
         lang=spec.lang or (declared.lang if declared else "en"),
-        digest=table.address if table else _digest(found),
-        columns=spec.columns or (declared.texts if declared else ()),
+        digest=table.address if table else _digest(tuple(part for path in found for part in parts_of(path, kind))),
+        columns=spec.columns or (declared.texts if declared and not originals else ()),
         label=spec.label,
         format=kind,
         files=found,
@@ -110,8 +114,26 @@ def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tu
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
     if mirror is None:
         return ()
-    path = f"{mirror.rstrip('/')}/{name}/{_split(spec, declared)}.parquet"
+    folder = declared.folder if declared and declared.folder else name
+    path = f"{mirror.rstrip('/')}/{folder}/{_split(spec, declared)}.parquet"
     return (path,) if _exists(path) else ()
+
+
+def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
+    """The distribution's own files on a mirror, if it has all of them."""
+    if mirror is None or declared is None:
+        return ()
+    fs, root = fsspec.url_to_fs(mirror)
+    patterns = declared.originals.get(_split(spec, declared), ())
+    found = [sorted(str(path) for path in fs.glob(f"{root.rstrip('/')}/{pattern}")) for pattern in patterns]
+    several = [paths for paths in found if len(paths) > 1]
+    if several:
+        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are one file twice; keep one of them")
+    paths = tuple(path for each in found for path in each)
+    if paths and len(paths) < len(patterns):
+        lacking = [pattern for pattern, each in zip(patterns, found, strict=True) if not each]
+        raise SourceError(f"{declared.name}: {mirror} has a part of it but no {', '.join(lacking)}; copy all its files")
+    return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 
 
 def _listed(path: str) -> tuple[str, ...]:
@@ -155,7 +177,8 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
 def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
     name = str(spec.dataset)
     split = _split(spec, declared)
-    tried = f"the mirror {mirror} has no {name}/{split}.parquet" if mirror else "no mirror is set"
+    folder = (declared.folder if declared else None) or name
+    tried = f"the mirror {mirror} has no {folder}/{split}.parquet" if mirror else "no mirror is set"
     if declared is not None and declared.hub_id is not None:
         return HubTable(
             hub_id=declared.hub_id,
@@ -168,9 +191,10 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     nearest = difflib.get_close_matches(name, DATASETS, n=1)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
     known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
+    remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
     raise SourceError(
-        f"data set {name!r} was not found: {tried}, and {known}; set BSL_DATA_MIRROR, give a `path` or a Hub id, or "
-        "let `bsl doctor` say what is within reach"
+        f"data set {name!r} was not found: {tried}, and {known}; {remedy}set BSL_DATA_MIRROR, give a `path` or a Hub "
+        "id, or let `bsl doctor` say what is within reach"
     )
 
 

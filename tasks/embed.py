@@ -1,42 +1,105 @@
-"""An encoder and scored sets to embeddings: each unique sentence once."""
+"""An encoder and evaluation sets to embeddings: each unique sentence once, and once for all runs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from models.encoder.config import EncoderConfig
+from models.evaluation.config import Precision
 from models.text.normalize import sentence_ids
+from storage.errors import StorageError
+from storage.manifest import Provenance
 from storage.refs import CheckpointRef, EmbeddingsRef
+from storage.store import Store
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
 from tasks.machine import device_of, settle_threads
-from tasks.resolve import ScoredSet, read_scored_set
+from tasks.resolve import EvaluationSet
 from tasks.show import progress_of
 from tasks.train import ENCODER
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-@stage(ref=EmbeddingsRef, version=1)
+_NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
+GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
+
+
+@stage(ref=EmbeddingsRef, version=2)
 def embed(
-    work: Work, encoder: CheckpointRef | ResolvedModel, sets: tuple[ScoredSet, ...], config: EncoderConfig
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    sets: tuple[EvaluationSet, ...],
+    config: EncoderConfig,
+    precision: Precision,
 ) -> None:
-    """Embed the unique sentences of all sets in one pass, sorted by length."""
-    from models.encoder.transformer import encode, load_encoder
+    """Embed the unique sentences of all sets in one pass, sorted by length; what an earlier run embedded is taken over.
 
-    settle_threads(work.site)
-    sentences = unique_sentences([read_scored_set(scored) for scored in sets])
-    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
-    network, tokenizer = load_encoder(folder, config)
-    vectors = encode(
-        network,
-        tokenizer,
-        sentences["text"].to_list(),
-        device=device_of(work.site),
-        on_progress=progress_of("embedding"),
-    )
-    work.draft.write(sentences.select("sentence_id", embedding=pl.Series(vectors)))
-    work.draft.note({"sentences": sentences.height, "dimensions": vectors.shape[1]})
+    Vectors that two runs share are equal to the bit; the same sentence embedded in another batch differs by rounding.
+    """
+    sentences = unique_sentences(sets)
+    known = _known(work.store, work.draft.provenance, sentences.select("sentence_id"))
+    missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
+    parts = [known] if known.height else []
+    if missing.height:
+        vectors = _encode(work, encoder, missing["text"].to_list(), config, precision)
+        parts.append(missing.select("sentence_id", embedding=pl.Series(vectors)))
+    table = pl.concat(parts).sort("sentence_id")
+    work.draft.write(table)
+    width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array, by the table's schema
+    work.draft.note({"sentences": table.height, "embedded": missing.height, "dimensions": width})
 
 
-def unique_sentences(sets: list[pl.DataFrame]) -> pl.DataFrame:
-    """The sentences of scored sets as they are scored (not normalised), each once, by id."""
-    texts = pl.concat([pl.concat([scored["sentence1"], scored["sentence2"]]) for scored in sets])
+def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
+    """The sentences of evaluation sets as they are scored (not normalised), each once, by id."""
+    texts = pl.concat([one.sentences() for one in sets])
     frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
     return frame.select("sentence_id", "text").sort("sentence_id")
+
+
+def _encode(
+    work: Work, encoder: CheckpointRef | ResolvedModel, texts: list[str], config: EncoderConfig, precision: Precision
+) -> "NDArray[np.float32]":
+    from models.encoder.transformer import ENCODE_TOKENS, encode, load_encoder
+
+    settle_threads(work.site)
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    network, tokenizer = load_encoder(folder, config)
+    device = device_of(work.site)
+    return encode(
+        network,
+        tokenizer,
+        texts,
+        batch_tokens=ENCODE_TOKENS if device == "cpu" else GPU_TOKENS,
+        device=device,
+        bf16=precision == "bf16",
+        on_progress=progress_of("embedding"),
+    )
+
+
+def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame:
+    """What other embeddings of the same encoder in the same precision hold of the wanted sentences."""
+    found: list[pl.DataFrame] = []
+    for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
+        try:
+            if _space(store.manifest(ref).provenance) == _space(mine):
+                found.append(store.scan(ref).join(wanted.lazy(), on="sentence_id", how="semi").collect())
+        except StorageError:
+            continue  # a damaged one is as good as none: its sentences are embedded again
+    none = pl.DataFrame(schema={"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)})
+    return pl.concat(found).unique("sentence_id", keep="first") if found else none
+
+
+def _space(made: Provenance) -> object:
+    """All that decides a sentence's vector; a model's name does not, its content stands in `encoder`."""
+    config = made.config.get("config")
+    shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
+    return (
+        made.stage_version,
+        made.inputs.get("encoder"),
+        made.config.get("encoder"),
+        made.config.get("precision"),
+        shape,
+    )

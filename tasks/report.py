@@ -11,9 +11,10 @@ from models.evaluation.published import published_rows
 from models.report.curve import training_curve
 from models.report.page import ReportContent, page, score_rows
 from storage.keys import NotInKey
-from storage.refs import ArtifactRef, CheckpointRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
+from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
 from tasks.cached import Work, stage
 from tasks.show import show_image, show_link, show_markdown, show_table
+from tasks.summary import Missing
 
 
 class ConfigText(BaseModel):
@@ -29,11 +30,13 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=1)
+@stage(ref=ReportRef, version=2)
 def report(
     work: Work,
     title: str,
     scores: tuple[ScoresRef, ...],
+    comparison: ComparisonRef,
+    missing: Missing,
     checkpoint: CheckpointRef,
     pairs: PairsRef,
     views: ViewsRef,
@@ -44,10 +47,12 @@ def report(
     """Write the page, its picture and the score table, and show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     log = work.store.scan(checkpoint, "training_log").collect()
-    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores)
+    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores, comparison)
     content = ReportContent(
         title=title,
         scores=table,
+        comparison=work.store.scan(comparison).collect(),
+        missing=missing.reasons,
         published=published_rows(published),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
         statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
@@ -59,6 +64,7 @@ def report(
     (work.draft.folder / CURVE).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
     work.draft.write(table, "scores")
+    work.draft.write(content.comparison, "comparison")
     _show(work, content, curve)
 
 

@@ -1,17 +1,23 @@
 """Embeddings, or the corpus itself for TF-IDF, to figures with their uncertainty."""
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
 from models.text.normalize import sentence_ids
-from storage.refs import CorpusRef, EmbeddingsRef, ScoresRef
-from storage.schemas import SCORES
+from storage.refs import ComparisonRef, CorpusRef, EmbeddingsRef, ScoresRef
+from storage.schemas import COMPARISON, SCORES
 from tasks.cached import Work, stage
 from tasks.resolve import ScoredSet, read_scored_set
 from tasks.show import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 
 @stage(ref=ScoresRef, version=1)
@@ -24,16 +30,8 @@ def score(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score."""
-    from models.evaluation.correlation import cosine_scores
-
-    vectors = work.store.scan(embeddings).collect()
-    table = vectors["embedding"].to_numpy()
-    rows_of = dict(zip(vectors["sentence_id"].to_list(), range(vectors.height), strict=True))
-    tables = []
-    for scored in sets:
-        pairs = read_scored_set(scored)
-        one, two = (_lookup(rows_of, pairs[column]) for column in ("sentence1", "sentence2"))
-        tables.append(_figures(scored, pairs, cosine_scores(table[one], table[two]), config))
+    vectors = _Vectors(work, embeddings)
+    tables = [_figures(scored, vectors.cosines(scored), config) for scored in sets]
     _publish(work, tables, model, checkpoint, config)
 
 
@@ -47,29 +45,68 @@ def score_tfidf(work: Work, corpus: CorpusRef, sets: tuple[ScoredSet, ...], conf
     for scored in sets:
         pairs = read_scored_set(scored)
         cosine = tfidf_scores(sentences, pairs["sentence1"].to_list(), pairs["sentence2"].to_list())
-        tables.append(_figures(scored, pairs, cosine, config))
+        tables.append(_figures(scored, cosine, config))
     _publish(work, tables, "Unigram TF-IDF", "", config)
 
 
-def _lookup(rows_of: dict[int, int], texts: pl.Series) -> list[int]:
-    ids = texts.to_frame("text").select(sentence_ids(pl.col("text"))).to_series()
-    return [rows_of[sentence] for sentence in ids.to_list()]
-
-
-def _figures(
-    scored: ScoredSet,
-    pairs: pl.DataFrame,
-    cosine: np.ndarray[tuple[int], np.dtype[np.float64]],
+@stage(ref=ComparisonRef, version=1)
+def compare(
+    work: Work,
+    first: EmbeddingsRef,
+    second: EmbeddingsRef,
+    names: tuple[str, str],
+    sets: tuple[ScoredSet, ...],
     config: BootstrapConfig,
-) -> pl.DataFrame:
+) -> None:
+    """Bootstrap the difference of two encoders on each set, both on the same draws of its pairs."""
+    from models.evaluation.paired import paired_difference
+
+    one, two = _Vectors(work, first), _Vectors(work, second)
+    rows = []
+    for scored in sets:
+        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (one.cosines(scored), two.cosines(scored))
+        place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
+        for metric in ("spearman", "pearson"):
+            difference = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
+            rows.append({**place, "metric": metric, **asdict(difference)})
+    table = pl.DataFrame(rows).with_columns(
+        model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
+    )
+    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
+    work.draft.write(comparison)
+    show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
+
+
+class _Vectors:
+    """The vectors of an embeddings artifact, found by sentence."""
+
+    def __init__(self, work: Work, embeddings: EmbeddingsRef) -> None:
+        table = work.store.scan(embeddings).collect()
+        self._ids, self._vectors = table["sentence_id"].to_numpy(), table["embedding"].to_numpy()
+
+    def cosines(self, scored: ScoredSet) -> "NDArray[np.float64]":
+        """Cosine of the two sentences of each pair, (n,)."""
+        from models.evaluation.correlation import cosine_scores
+
+        pairs = read_scored_set(scored)
+        return cosine_scores(*(self._vectors[self._rows(pairs[side])] for side in ("sentence1", "sentence2")))
+
+    def _rows(self, texts: pl.Series) -> "NDArray[np.int64]":
+        ids = texts.to_frame("text").select(sentence_ids(pl.col("text"))).to_series().to_numpy()
+        return np.searchsorted(self._ids, ids)  # embeddings are sorted by id
+
+
+def _figures(scored: ScoredSet, cosine: "NDArray[np.float64]", config: BootstrapConfig) -> pl.DataFrame:
     from models.evaluation.sts import sts_scores
 
-    rows = pairs.select("subset", gold="score", cosine=pl.Series(cosine))
+    rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosine))
     figures = sts_scores(rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed)
     return pl.DataFrame([asdict(figure) for figure in figures])
 
 
-def _publish(work: Work, tables: list[pl.DataFrame], model: str, checkpoint: str, config: BootstrapConfig) -> None:
+def _publish(
+    work: Work, tables: "Sequence[pl.DataFrame]", model: str, checkpoint: str, config: BootstrapConfig
+) -> None:
     named = pl.concat(tables).with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     work.draft.write(scores)

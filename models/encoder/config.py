@@ -22,3 +22,7 @@ class EncoderConfig(BaseModel):
     """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token."""
     max_length: int = Field(default=64, ge=4, le=8192)
     """Tokens kept of a sentence, special tokens included (released code: 64)."""
+    normalize: bool = False
+    """Scale each sentence vector to length 1, as a sentence-transformers folder may ask for."""
+    lower_case: bool = False
+    """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""

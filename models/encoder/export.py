@@ -20,6 +20,7 @@ MODULES = [
     {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
     {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
 ]
+NORMALIZE = {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}
 
 
 def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -30,8 +31,11 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
     folder.mkdir(parents=True, exist_ok=True)
     encoder.backbone.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    _write(folder / "modules.json", MODULES)
-    _write(folder / "sentence_bert_config.json", {"max_seq_length": encoder.config.max_length, "do_lower_case": False})
+    _write(folder / "modules.json", [*MODULES, NORMALIZE] if encoder.config.normalize else MODULES)
+    _write(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": encoder.config.max_length, "do_lower_case": encoder.config.lower_case},
+    )
     pooling = {
         "word_embedding_dimension": encoder.width,
         "pooling_mode_cls_token": encoder.config.pooling == "cls",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from tokenizers import normalizers
 from torch import nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
@@ -60,7 +61,8 @@ class Encoder(nn.Module):
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
         hidden_BTD = self.backbone(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
-        return pool(hidden_BTD, mask_BT, self.config.pooling)
+        vectors_BD = pool(hidden_BTD, mask_BT, self.config.pooling)
+        return nn.functional.normalize(vectors_BD, dim=-1) if self.config.normalize else vectors_BD
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
@@ -102,6 +104,8 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
             "newly initialised layers are refused: use a folder whose weights belong to its config.json"
         )
     _check_length(backbone, config, folder)
+    if config.lower_case:
+        _lower_case(tokenizer)
     if getattr(backbone, "pooler", None) is not None:
         setattr(backbone, "pooler", None)  # noqa: B010  a module slot that mypy knows as a module only
     return Encoder(backbone, config).eval(), tokenizer
@@ -195,6 +199,12 @@ def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path
         raise EncoderError(
             f"{folder}: the model has {positions} positions, max_length asks for {config.max_length}; lower max_length"
         )
+
+
+def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
+    core = tokenizer.backend_tokenizer
+    steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
+    core.normalizer = normalizers.Sequence(steps)
 
 
 def _check_finite(vectors: NDArray[np.float32]) -> None:

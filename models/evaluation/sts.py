@@ -27,11 +27,11 @@ Protocol = Literal["all", "mean", "wmean"]
 WHOLE = "all"  # subset name of figures that cover every subset
 COLUMNS = ("subset", "gold", "cosine")
 
-_FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
+FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
     "spearman": spearman,
     "pearson": pearson,
 }
-_RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
+RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
     "spearman": spearman_resamples,
     "pearson": pearson_resamples,
 }
@@ -75,7 +75,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
         raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2; read the data set again")
     subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
     out: list[ScoreRow] = []
-    for metric in _FIGURE:
+    for metric in FIGURE:
         whole = _Sample(rows, metric, f"{dataset} {split}", resamples, seed)
         out.append(_row(whole.value, whole.draws, dataset, WHOLE, split, metric, "all", len(rows)))
         if len(subsets) > 1:
@@ -94,8 +94,8 @@ class _Sample:
     def __init__(self, rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: int) -> None:
         cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
         try:
-            self.value = _FIGURE[metric](cosine, gold)
-            self.draws = _RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
+            self.value = FIGURE[metric](cosine, gold)
+            self.draws = RESAMPLES[metric](cosine, gold, resamples=resamples, seed=seed)
         except EvaluationError as error:
             raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
         self.n = len(rows)

@@ -16,6 +16,8 @@ class ReportContent:
     Attributes:
         title: the recipe's name and purpose.
         scores: the scores tables of all systems, one below the other.
+        comparison: differences between the encoder before and after training.
+        missing: set that was asked for and could not be had → why.
         published: system → data set → Spearman × 100 as its paper prints it.
         examples: rows with the original sentence and one column a view.
         statistics: section → figure → value, as the stages measured them.
@@ -26,6 +28,8 @@ class ReportContent:
 
     title: str
     scores: pl.DataFrame
+    comparison: pl.DataFrame
+    missing: Mapping[str, str]
     published: Mapping[str, Mapping[str, float]]
     examples: Sequence[Row]
     statistics: Mapping[str, Mapping[str, object]]
@@ -41,6 +45,8 @@ def page(content: ReportContent) -> str:
         "## Scores\n\nSpearman's ρ × 100 between cosine and gold, protocol `all`, with 95 % bootstrap intervals.\n\n"
         + markdown_table(score_rows(content.scores)),
         *_published(content.published),
+        differences(content.comparison),
+        *not_scored(content.missing),
         "## Views\n\n" + markdown_table(content.examples),
         f"## Training\n\n![training curve]({content.curve})",
         *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
@@ -64,6 +70,37 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
             row[f"{dataset} {split}"] = _interval(figure[0]) if figure else "missing"
         rows.append(row)
     return rows
+
+
+def not_scored(missing: Mapping[str, str]) -> list[str]:
+    """The section on sets that could not be had, if there are any: name → why."""
+    if not missing:
+        return []
+    lines = [f"- {name}: {reason}" for name, reason in missing.items()]
+    return ["## Missing\n\nNot scored, and not part of any average:\n\n" + "\n".join(lines)]
+
+
+def differences(comparison: pl.DataFrame) -> str:
+    """The section on paired differences."""
+    return (
+        "## Differences\n\nSpearman's ρ × 100 on the same draws of pairs, with 95 % interval and two-sided p.\n\n"
+        + markdown_table(difference_rows(comparison))
+    )
+
+
+def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
+    """One row a pair of systems and a set: difference × 100, interval, p."""
+    rows = comparison.filter(metric="spearman").to_dicts()
+    return [
+        {
+            "system": row["model"],
+            "compared with": row["reference"],
+            "set": f"{row['dataset']} {row['split']}",
+            "difference": f"{100 * row['value']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
+            "p": f"{row['p_value']:.3f}",
+        }
+        for row in rows
+    ]
 
 
 def markdown_table(rows: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from storage.readers.nli import labelled, read_nli
 from storage.readers.parquet import BATCH_ROWS, from_arrow
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, detect
-from storage.readers.sts import read_sts, sts_columns
+from storage.readers.sts import read_sts, scored_shape
 from storage.readers.table import columns_of, format_of, read_table
 from storage.sources import ResolvedSource
 
@@ -50,8 +50,9 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
     Raises:
         SourceError: a column is missing, a record cannot be read or a score is outside its range.
     """
-    wanted = sts_columns(source_columns(source))
-    return read_sts(read_columns(source, wanted, report), low, high, report)
+    found = source_columns(source)
+    shape = scored_shape(report.name, found, source.columns)
+    return read_sts(read_columns(source, shape.columns(found), report), low, high, report, shape)
 
 
 def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

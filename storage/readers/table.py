@@ -8,11 +8,11 @@ from typing import Final, Literal, Protocol, get_args
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers import delimited, jsonl, lines, parquet
+from storage.readers import delimited, jsonl, lines, parquet, sts_files
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 
-Format = Literal["txt", "jsonl", "csv", "tsv", "parquet"]
+Format = Literal["txt", "jsonl", "csv", "tsv", "parquet", "sts-task", "sts-benchmark"]
 
 SUFFIXES: Final[dict[str, Format]] = {
     ".txt": "txt",
@@ -37,6 +37,8 @@ _COLUMNS: Final[dict[Format, Callable[[str, ReadReport], tuple[str, ...]]]] = {
     "csv": partial(delimited.columns, dialect=delimited.CSV),
     "tsv": partial(delimited.columns, dialect=delimited.TSV),
     "parquet": parquet.columns,
+    "sts-task": sts_files.columns,
+    "sts-benchmark": sts_files.columns,
 }
 _READ: Final[dict[Format, _Read]] = {
     "txt": lines.read,
@@ -44,6 +46,8 @@ _READ: Final[dict[Format, _Read]] = {
     "csv": partial(delimited.read, dialect=delimited.CSV),
     "tsv": partial(delimited.read, dialect=delimited.TSV),
     "parquet": parquet.read,
+    "sts-task": sts_files.read_task,
+    "sts-benchmark": sts_files.read_benchmark,
 }
 
 

@@ -14,7 +14,18 @@ from storage.store import Store
 from tasks.site import Site
 
 HERE = Path(__file__).parent
-KILLED_IN = ("corpus", "translations", "views", "pairs", "training", "checkpoint", "embeddings", "scores", "report")
+KILLED_IN = (
+    "corpus",
+    "translations",
+    "views",
+    "pairs",
+    "training",
+    "checkpoint",
+    "embeddings",
+    "scores",
+    "comparison",
+    "report",
+)
 
 
 def run_apart(store: str, kind: str, small: dict, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
@@ -38,6 +49,7 @@ def test_report_names_what_it_is_made_of(undisturbed):
     page = (folder / "report.md").read_text()
     assert "| after BSL |" in page
     assert "| Unigram TF-IDF |" in page
+    assert "| after BSL | before BSL (mean) | stsb test |" in page
     assert "bt-de" in page
     assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
@@ -55,6 +67,7 @@ def test_every_kind_is_there_and_whole(undisturbed):
         "checkpoint",
         "embeddings",
         "scores",
+        "comparison",
         "report",
     }
     assert [store.defect(ref) for ref in store.refs()] == [None] * len(store.refs())

@@ -1,0 +1,80 @@
+"""`bsl evaluate MODEL … --suite …`: any encoder's scores on the papers' sets."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.cli_run import add_site_options
+from flows.server import use_server
+from flows.site import site_from_environment
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from storage.refs import EvaluationRef
+    from storage.store import Store
+
+
+def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb."""
+    parser = verbs.add_parser(
+        "evaluate", help="score any encoder on the papers' sets; compare several on the same pairs"
+    )
+    parser.add_argument(
+        "models", nargs="+", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+    )
+    parser.add_argument("--suite", nargs="+", default=["sts"], help="sts, sts-tok, sts17, all, or <name>/<split> (sts)")
+    parser.add_argument("--pooling", choices=["mean", "cls"], help="of a bare transformer (mean)")
+    parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    parser.add_argument("--revision", help="commit of a Hub model")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_site_options(parser)
+    parser.set_defaults(call=_evaluate)
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    use_server()
+    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    from tasks.suites import names_of
+
+    names_of(arguments.suite)  # a suite that does not exist is refused before a server is started
+    from flows.evaluation import Evaluated, evaluation
+    from tasks.candidates import Reading
+
+    reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
+    config = Evaluated(reading=reading, precision=arguments.precision)
+    state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
+    if not state.is_completed():
+        print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)
+        return 1
+    _conclude(site.open_store(), state.result())
+    return 0
+
+
+def _conclude(store: "Store", ref: "EvaluationRef") -> None:
+    from models.report.page import difference_rows
+    from models.report.tables import paper_tables
+    from tasks.summary import PAGE
+
+    for title, rows in paper_tables(store.scan(ref, "scores").collect()):
+        _print(title, rows)
+    if "comparison" in store.manifest(ref).tables:
+        _print(
+            "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())
+        )
+    page = store.fetch(ref) / PAGE
+    missing = page.read_text(encoding="utf-8").partition("## Missing")[2].strip()
+    if missing:
+        print(f"Missing: {missing}")
+    print(f"page:    {page}")
+    print(f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)")
+
+
+def _print(title: str, rows: list[dict[str, str]]) -> None:
+    table = Table(*rows[0], title=title)
+    for row in rows:
+        table.add_row(*row.values())
+    Console(width=max(120, Console().width)).print(table)

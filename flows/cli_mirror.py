@@ -1,0 +1,45 @@
+"""`bsl mirror FOLDER [NAME …]`: data sets and models into a folder for machines without the Hub."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.site import site_from_environment
+from storage.declarations import DATASETS
+from storage.errors import StorageError
+from storage.mirror import MODEL, Mirror
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_mirror(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb."""
+    parser = verbs.add_parser("mirror", help="fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"<set>, <set>/<split> or {MODEL}<hub id>; every declared set (default)",
+    )
+    parser.add_argument(
+        "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
+    )
+    parser.set_defaults(call=_mirror)
+
+
+def _mirror(arguments: argparse.Namespace) -> int:
+    """Everything that can be had; exit code 1 if something could not."""
+    mirror = Mirror(arguments.folder, site_from_environment(mirror=arguments.mirror).mirror)
+    lacking = 0
+    own = [declared for declared in DATASETS.values() if declared.folder is None]
+    for name in arguments.names or [f"{each.name}/{split}" for each in own for split in each.splits]:
+        try:
+            for file, outcome in mirror.add(name):
+                print(f"{outcome:<8} {file}")
+        except StorageError as error:
+            lacking += 1
+            print(f"lacking  {name}: {error}", file=sys.stderr)
+    return 1 if lacking else 0

@@ -1,0 +1,27 @@
+"""The page of an evaluation: the papers' tables, every figure with its interval, differences, what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from models.report.page import differences, markdown_table, not_scored, score_rows
+from models.report.tables import paper_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+
+def evaluation_page(scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str]) -> str:
+    """The page as GitHub-flavoured Markdown."""
+    sections = ["# Evaluation"]
+    sections += [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores)]
+    sections.append(
+        "## Intervals\n\nSpearman's ρ × 100, protocol `all`, with 95 % bootstrap intervals.\n\n"
+        + markdown_table(score_rows(scores))
+    )
+    if comparison is not None:
+        sections.append(differences(comparison))
+    sections += not_scored(missing)
+    return "\n\n".join(sections) + "\n"

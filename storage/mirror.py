@@ -1,0 +1,141 @@
+"""A mirror: a folder that stands in for the Hub on machines that have none.
+
+`<name>/<split>.parquet` for data sets, `models/<hub id>/` for models, and `mirror.json`, which keeps of every file
+where it came from and its sha256. A file that is there already is checked against it and kept, so a broken run goes on.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field
+
+from storage.declarations import DATASETS
+from storage.digest import file_sha256
+from storage.errors import SourceError
+from storage.hub import HubTable, stream_table
+from storage.readers.parquet import BATCH_ROWS
+from storage.scored import read_declared_pairs
+from storage.sources import SourceSpec, resolve_source
+from storage.weights import resolve_model
+
+RECORD: Final = "mirror.json"
+MODEL: Final = "model:"  # how a name says that it is a model's
+
+
+class MirroredFile(BaseModel):
+    """What is known of one file of a mirror."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    origin: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class Mirror:
+    """A folder that is being filled.
+
+    Args:
+        folder: the mirror.
+        source: another mirror, or a folder with the distributions' own files, that is read before the Hub.
+    """
+
+    def __init__(self, folder: Path, source: str | None = None) -> None:
+        self.folder = folder
+        self._source = source
+        path = folder / RECORD
+        entries = json.loads(path.read_bytes()) if path.is_file() else {}
+        self._record = {name: MirroredFile.model_validate(entry) for name, entry in entries.items()}
+
+    def add(self, name: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
+        """Bring a data set `<name>` or `<name>/<split>`, or a model `model:<hub id>`, into the mirror.
+
+        Yields:
+            File or folder, and whether it was written or there already.
+
+        Raises:
+            SourceError, AssetError: nobody has it, it is not what its declaration says, or a file that is there is not
+                as it was written.
+        """
+        if name.startswith(MODEL):
+            yield self._model(name.removeprefix(MODEL))
+            return
+        dataset, _, split = name.partition("/")
+        declared = DATASETS.get(dataset)
+        if declared is None:
+            raise SourceError(f"{name!r} is not declared; expected {MODEL}<hub id> or one of {', '.join(DATASETS)}")
+        if declared.folder is not None:
+            raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
+        for each in [split] if split else declared.splits:
+            yield self._split(dataset, each)
+
+    def _split(self, dataset: str, split: str) -> tuple[str, Literal["written", "kept"]]:
+        name = f"{dataset}/{split}.parquet"
+        if self._kept(name):
+            return name, "kept"
+        source = resolve_source(SourceSpec(dataset=dataset, split=split), self._source)
+        # A set that is not the papers' own is refused here, not on the machine that scores it.
+        pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
+        with _whole(self.folder / name) as path:
+            if source.hub is not None:
+                _write_hub(source.hub, path)
+            elif source.format == "parquet" or pairs is None:
+                shutil.copyfile(source.files[0], path)
+            else:
+                pairs.write_parquet(path, compression="zstd")
+        self._note(name, source.digest)
+        return name, "written"
+
+    def _model(self, hub_id: str) -> tuple[str, Literal["written", "kept"]]:
+        name = f"models/{hub_id}"
+        if (self.folder / name).is_dir():
+            return name, "kept"
+        found = resolve_model(hub_id, mirror=self._source)
+        with _whole(self.folder / name) as path:
+            shutil.copytree(found.folder, path)
+        for file in sorted((self.folder / name).rglob("*")):
+            if file.is_file():
+                self._note(file.relative_to(self.folder).as_posix(), found.identity)
+        return name, "written"
+
+    def _kept(self, name: str) -> bool:
+        path = self.folder / name
+        if not path.is_file():
+            return False
+        known = self._record.get(name)
+        if known is not None and (found := file_sha256(path)) != known.sha256:
+            raise SourceError(
+                f"{path}: sha256 {found[:12]}…, {RECORD} says {known.sha256[:12]}…; delete the file and run again"
+            )
+        return True
+
+    def _note(self, name: str, origin: str) -> None:
+        self._record[name] = MirroredFile(origin=origin, sha256=file_sha256(self.folder / name))
+        text = json.dumps({each: entry.model_dump() for each, entry in sorted(self._record.items())}, indent=1)
+        with _whole(self.folder / RECORD) as path:
+            path.write_text(text + "\n", encoding="utf-8")
+
+
+def _write_hub(table: HubTable, path: Path) -> None:
+    _, batches = stream_table(table, BATCH_ROWS)
+    first = next(batches, None)
+    if first is None:
+        raise SourceError(f"{table.address} holds no row; look at the set on the Hub")
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """A path beside the target that takes its place when the block ends well."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mirror-") as staging:
+        yield Path(staging) / target.name
+        (Path(staging) / target.name).rename(target)

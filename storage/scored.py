@@ -1,0 +1,28 @@
+"""Declared scored sets: read, and held against what their papers say of them."""
+
+import polars as pl
+
+from storage.declarations import DATASETS
+from storage.errors import SourceError
+from storage.readers.report import ReadReport
+from storage.readers.source import read_scored_pairs
+from storage.sources import ResolvedSource
+
+
+def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
+    """The pairs in their order: `subset`, `sentence1`, `sentence2`, `score`.
+
+    Raises:
+        SourceError: it cannot be read, a column or score is not as declared, or it is not as long as its papers say.
+    """
+    declared = DATASETS[dataset]
+    low, high = declared.score_range or (0.0, 5.0)
+    pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
+    expected = declared.pairs.get(split, pairs.height)
+    if pairs.height != expected:
+        remedy = declared.remedy or "copy it again, or give a set of your own a name of its own"
+        raise SourceError(
+            f"{dataset} {split} holds {pairs.height:,} scored pairs, expected the {expected:,} that papers report; "
+            f"{remedy}"
+        )
+    return pairs

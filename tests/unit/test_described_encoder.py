@@ -1,0 +1,90 @@
+"""A sentence-transformers folder is scored as SentenceTransformer would encode it, or refused."""
+
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.modules import described_config
+from models.encoder.transformer import encode, load_encoder
+from models.errors import EncoderError
+from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
+
+TEXTS = [*ORIGINALS, *BACK_DE, " A Man  is PLAYING a guitar. " * 8]
+
+
+def exported(tmp_path, **fields):
+    config = EncoderConfig(model="tiny", **fields)
+    export_sentence_transformers(*load_encoder(write_tiny(tmp_path / "bare"), config), tmp_path / "made")
+    return tmp_path / "made"
+
+
+@pytest.mark.parametrize("resaved", [False, True], ids=["format 2 to 5", "format 6"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pooling": "mean", "max_length": 24},
+        {"pooling": "cls", "max_length": 12, "normalize": True},
+        {"pooling": "mean", "max_length": 16, "lower_case": True},
+    ],
+    ids=str,
+)
+def test_vectors_equal_sentence_transformers(tmp_path, fields, resaved):
+    folder = exported(tmp_path, **fields)
+    peer = SentenceTransformer(str(folder), device="cpu")
+    if resaved:
+        folder = tmp_path / "again"
+        peer.save(str(folder))
+    config = described_config(folder, "tiny")
+    assert config is not None
+    assert (config.pooling, config.max_length, config.normalize) == (
+        fields["pooling"], fields["max_length"], fields.get("normalize", False),
+    )  # fmt: skip
+    assert np.abs(encode(*load_encoder(folder, config), TEXTS) - peer.encode(TEXTS)).max() < 1e-6
+
+
+def test_a_folder_without_a_length_takes_the_tokenizer_s(tmp_path):
+    folder = exported(tmp_path, max_length=24)
+    (folder / "sentence_bert_config.json").write_text("{}")
+    peer = SentenceTransformer(str(folder), device="cpu")
+    config = described_config(folder, "tiny")
+    assert config is not None
+    assert config.max_length == peer.max_seq_length == 64
+
+
+def test_a_bare_transformer_describes_nothing(tmp_path):
+    assert described_config(write_tiny(tmp_path / "bare"), "tiny") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pooling max, expected one of mean, cls"),
+        (
+            "1_Pooling/config.json",
+            {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True},
+            r"pooling mean \+ pooling_mode_max_tokens",
+        ),
+        ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
+        (
+            "config_sentence_transformers.json",
+            {"default_prompt_name": "query", "prompts": {"query": "query: "}},
+            "puts the prompt 'query: ' before every text",
+        ),
+    ],
+)
+def test_what_is_not_computed_here_is_refused(tmp_path, file, content, message):
+    folder = exported(tmp_path, max_length=24)
+    (folder / file).write_text(json.dumps(content))
+    with pytest.raises(EncoderError, match=message):
+        described_config(folder, "tiny")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    folder = exported(tmp_path, max_length=24)
+    (folder / "modules.json").write_text("[")
+    with pytest.raises(EncoderError, match=r"modules.json is not JSON"):
+        described_config(folder, "tiny")

@@ -1,0 +1,82 @@
+"""Figures as MTEB's result files, Markdown and LaTeX."""
+
+import json
+
+import polars as pl
+import pytest
+
+from flows.cli import main
+from models.report.mteb import task_results
+from storage.manifest import Provenance
+from storage.refs import ScoresRef
+from storage.schemas import SCORES
+from storage.store import Store
+
+
+def row(dataset, metric, value, **changed):
+    return {
+        "model": "org/mine", "dataset": dataset, "subset": "all", "split": "test", "metric": metric, "protocol": "all",
+        "value": value, "n": 10, "ci_low": 0.0, "ci_high": 1.0, "seed": 0, "checkpoint": "", **changed,
+    }  # fmt: skip
+
+
+ROWS = [
+    row("stsb", "spearman", 0.8203),
+    row("stsb", "pearson", 0.8274),
+    row("stsb", "spearman", 0.1, split="dev"),
+    row("sts12", "spearman", 0.7, protocol="mean"),
+    *(row(f"sts17-{track}", metric, 0.5) for track in ("en-en", "es-en") for metric in ("spearman", "pearson")),
+    row("sickr", "spearman", 0.7),
+    row("sts12-tok", "spearman", 0.7),
+]
+
+
+def test_layout_is_that_of_a_task_result():
+    results = task_results(pl.DataFrame(ROWS), {"stsb": "abc", "sts17-en-en": "def", "sts17-es-en": "def"})
+    assert sorted(results) == ["STS17", "STSBenchmark"]  # MTEB's SICK-R has other pairs, and it has no tokenised text
+    assert results["STSBenchmark"] == {
+        "dataset_revision": "abc",
+        "evaluation_time": None,
+        "kg_co2_emissions": None,
+        "mteb_version": None,
+        "scores": {
+            "test": [
+                {
+                    "hf_subset": "default",
+                    "languages": ["eng-Latn"],
+                    "main_score": 0.8203,
+                    "spearman": 0.8203,
+                    "pearson": 0.8274,
+                    "cosine_spearman": 0.8203,
+                    "cosine_pearson": 0.8274,
+                }
+            ]
+        },
+        "task_name": "STSBenchmark",
+    }
+    tracks = results["STS17"]["scores"]["test"]
+    assert [(entry["hf_subset"], entry["languages"]) for entry in tracks] == [
+        ("en-en", ["eng-Latn"]),
+        ("es-en", ["spa-Latn", "eng-Latn"]),
+    ]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    store = Store(str(tmp_path / "store"))
+    with store.draft(ScoresRef(key=f"{7:064x}"), Provenance(stage_version=1, config={})) as draft:
+        draft.write(pl.DataFrame(ROWS).select(SCORES.names()).cast(SCORES))
+    return store
+
+
+def test_the_command_writes_each_form_once(store, tmp_path, capsys):
+    assert main(["artifacts", "export", "scores/0", str(tmp_path / "mteb"), "--as", "mteb"]) == 0
+    written = json.loads((tmp_path / "mteb" / "org__mine" / "STSBenchmark.json").read_text())
+    assert written["dataset_revision"] == "b0fddb56ed78048fa8b90373c8a3cfc37b684831"
+    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.tex"), "--as", "latex"]) == 0
+    assert "org/mine & spearman, all & -- &" in (tmp_path / "table.tex").read_text()
+    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 0
+    assert "| org/mine | spearman, all |" in (tmp_path / "table.md").read_text()
+    assert main(["artifacts", "export", "scores/0", str(tmp_path / "table.md"), "--as", "markdown"]) == 1
+    assert "exists already" in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""A mirror is filled from another one or from the distributions' own files, and can be read in their place."""
+
+import json
+
+import polars as pl
+import pytest
+
+from flows.cli import main
+from storage.errors import SourceError
+from storage.mirror import Mirror
+from storage.readers.report import ReadReport
+from storage.readers.source import read_scored_pairs
+from storage.sources import SourceSpec, resolve_source
+
+PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """The Hub's part is played by a folder: one set in the mirror's form, one as its task distributes it."""
+    folder = tmp_path / "stand-in"
+    (folder / "sts17-en-de").mkdir(parents=True)
+    PAIRS.write_parquet(folder / "sts17-en-de" / "test.parquet")
+    (folder / "sts17").mkdir()
+    (folder / "sts17" / "STS.input.track5.en-en.txt").write_text("A dog.\tA cat.\n" * 250)
+    (folder / "sts17" / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
+    return folder
+
+
+def read(mirror, name):
+    return read_scored_pairs(resolve_source(SourceSpec(dataset=name), str(mirror)), ReadReport(name))
+
+
+def test_what_was_mirrored_reads_the_same(stand_in, tmp_path):
+    made = tmp_path / "made"
+    mirror = Mirror(made, str(stand_in))
+    for name in ("sts17-en-de", "sts17-en-en"):
+        assert list(mirror.add(name)) == [(f"{name}/test.parquet", "written")]
+        assert read(made, name).equals(read(stand_in, name))
+    assert sorted(json.loads((made / "mirror.json").read_bytes())) == [
+        "sts17-en-de/test.parquet",
+        "sts17-en-en/test.parquet",
+    ]
+    assert not list(made.rglob(".mirror-*"))
+
+
+def test_a_second_run_keeps_and_a_changed_file_is_noticed(stand_in, tmp_path):
+    made = tmp_path / "made"
+    list(Mirror(made, str(stand_in)).add("sts17-en-de"))
+    assert list(Mirror(made, str(stand_in)).add("sts17-en-de/test")) == [("sts17-en-de/test.parquet", "kept")]
+    PAIRS.with_columns(score=pl.lit(2.0)).write_parquet(made / "sts17-en-de" / "test.parquet")
+    with pytest.raises(SourceError, match=r"mirror.json says .*delete the file and run again"):
+        list(Mirror(made, str(stand_in)).add("sts17-en-de"))
+
+
+def test_a_set_that_is_not_the_papers_is_not_mirrored(stand_in, tmp_path):
+    PAIRS.head(249).write_parquet(stand_in / "sts17-en-de" / "test.parquet")
+    with pytest.raises(SourceError, match="249 scored pairs, expected the 250"):
+        list(Mirror(tmp_path / "made", str(stand_in)).add("sts17-en-de"))
+    assert not (tmp_path / "made" / "sts17-en-de" / "test.parquet").exists()
+
+
+def test_a_model_is_mirrored_and_found_again(stand_in, tmp_path):
+    model = stand_in / "models" / "someone" / "encoder"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    assert list(Mirror(tmp_path / "made", str(stand_in)).add("model:someone/encoder")) == [
+        ("models/someone/encoder", "written")
+    ]
+    assert (tmp_path / "made" / "models" / "someone" / "encoder" / "config.json").read_text() == "{}"
+
+
+def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
+    call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "sickr", "sts12-tok", "--mirror", str(stand_in)]
+    assert main(call) == 1
+    out, err = capsys.readouterr()
+    assert "written  sts17-en-de/test.parquet" in out
+    assert "lacking  sickr: " in err
+    assert "SICK_test_annotated.txt" in err
+    assert "sts12-tok shares the file of sts12" in err

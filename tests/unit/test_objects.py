@@ -1,0 +1,88 @@
+"""Any object with `encode`: scored like an encoder, refused where its vectors make no sense."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation import objects
+from models.evaluation.objects import evaluate_pairs
+from storage.errors import SourceError
+from tasks.evaluate import evaluate
+
+PAIRS = pl.DataFrame(
+    {
+        "subset": ["", "", ""],
+        "sentence1": ["a cat sat", "a dog ran", "a cat sat"],
+        "sentence2": ["a cat sits", "it rains", "a dog ran"],
+        "score": [4.0, 0.5, 2.0],
+    }
+)
+SETS = {("mine", "test"): PAIRS}
+
+
+class Letters:
+    """Counts of letters: a real, if poor, encoder."""
+
+    def __init__(self):
+        self.calls: list[list[str]] = []
+
+    def encode(self, texts):
+        self.calls.append(texts)
+        return np.array([[text.count(chr(97 + letter)) for letter in range(26)] for text in texts], dtype=np.float32)
+
+
+def test_each_unique_sentence_is_embedded_once():
+    encoder = Letters()
+    scores = evaluate_pairs(encoder, SETS, resamples=100)
+    assert encoder.calls == [["a cat sat", "a dog ran", "a cat sits", "it rains"]]
+    assert scores.filter(metric="spearman")["value"].item() == pytest.approx(1.0)
+    assert scores["n"].unique().to_list() == [3]
+
+
+def test_calls_are_bounded(monkeypatch):
+    monkeypatch.setattr(objects, "CALL_TEXTS", 3)
+    encoder = Letters()
+    assert evaluate_pairs(encoder, SETS, resamples=100).equals(evaluate_pairs(Letters(), SETS, resamples=100))
+    assert [len(call) for call in encoder.calls] == [3, 1]
+
+
+class Given:
+    def __init__(self, vectors):
+        self.vectors = vectors
+
+    def encode(self, texts):
+        return self.vectors(texts)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (lambda texts: np.ones((len(texts) + 1, 4)), r"mine test, row 1, sentence1: .*shape \(5, 4\) for 4 texts"),
+        (lambda texts: np.ones(len(texts)), r"shape \(4,\) for 4 texts, expected \(4, d\)"),
+        (lambda texts: [[1.0] * (3 + (text == "it rains")) for text in texts], "is no matrix"),
+        (
+            lambda texts: [[np.nan if text == "it rains" else 1.0] for text in texts],
+            "mine test, row 2, sentence2: the vector of 'it rains' is not finite",
+        ),
+        (lambda texts: np.ones((len(texts), 4)), "mine test .*all 3 values"),
+    ],
+)
+def test_bad_encoders_are_refused_with_data_set_and_row(vectors, message):
+    with pytest.raises(EvaluationError, match=message):
+        evaluate_pairs(Given(vectors), SETS, resamples=100)
+
+
+def test_an_encoder_that_changes_its_width_is_refused(monkeypatch):
+    monkeypatch.setattr(objects, "CALL_TEXTS", 2)
+    widths = iter([4, 5])
+    with pytest.raises(EvaluationError, match="row 1, sentence2: the encoder gives vectors of 5 numbers, 4 before"):
+        evaluate_pairs(Given(lambda texts: np.ones((len(texts), next(widths)))), SETS)
+
+
+def test_from_python_by_the_names_of_sets():
+    found = evaluate(Letters(), suite=["embedded:stsb/test", "sickr/test"])
+    assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
+    assert list(found.missing) == ["sickr/test"]
+    with pytest.raises(SourceError, match="is no suite"):
+        evaluate(Letters(), suite=["stss"])

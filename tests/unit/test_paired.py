@@ -1,0 +1,67 @@
+"""The paired bootstrap equals one by lists, and sees what single intervals cannot."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from models.errors import EvaluationError
+from models.evaluation.intervals import percentile_interval, spearman_resamples
+from models.evaluation.paired import paired_difference
+
+
+def cosines(n=400, seed=0):
+    generator = np.random.default_rng(seed)
+    gold = np.round(generator.uniform(0, 5, n), 1)
+    shared = gold + generator.normal(0, 1.5, n)
+    return gold, shared, shared + generator.normal(0, 0.3, n) + 0.15 * gold
+
+
+def test_both_encoders_meet_the_same_draws():
+    gold, first, second = cosines(60)
+    order = np.argsort(gold, kind="stable")
+    g, a, b = gold[order], first[order], second[order]
+    picks = np.random.Generator(np.random.PCG64(5)).integers(0, 60, (200, 60))
+    by_list = [scipy.stats.spearmanr(g[p], b[p]).statistic - scipy.stats.spearmanr(g[p], a[p]).statistic for p in picks]
+    found = paired_difference(first, second, gold, resamples=200, seed=5)
+    assert (found.ci_low, found.ci_high) == pytest.approx(percentile_interval(np.array(by_list)), abs=1e-12)
+    far = min(np.sum(np.array(by_list) <= 0), np.sum(np.array(by_list) >= 0))
+    assert found.p_value == pytest.approx(min(1, 2 * (far + 1) / 201))
+    expected = scipy.stats.spearmanr(second, gold).statistic - scipy.stats.spearmanr(first, gold).statistic
+    assert found.value == pytest.approx(expected)
+
+
+def test_a_small_gain_shows_where_single_intervals_overlap():
+    gold, first, second = cosines()
+    found = paired_difference(first, second, gold)
+    assert 0 < found.ci_low < found.value < found.ci_high
+    assert found.p_value < 0.01
+    assert (
+        percentile_interval(spearman_resamples(gold, first))[1]
+        > percentile_interval(spearman_resamples(gold, second))[0]
+    )
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson"])
+def test_turned_round_and_with_itself(metric):
+    gold, first, second = cosines(100)
+    there = paired_difference(first, second, gold, metric=metric, resamples=300)
+    back = paired_difference(second, first, gold, metric=metric, resamples=300)
+    assert (back.value, back.ci_low, back.p_value) == pytest.approx((-there.value, -there.ci_high, there.p_value))
+    same = paired_difference(first, first, gold, metric=metric, resamples=300)
+    assert (same.value, same.ci_low, same.ci_high, same.p_value) == (0, 0, 0, 1)
+
+
+def test_no_false_alarm_more_often_than_its_level():
+    """Two encoders that are equally good: p < 0.05 in about one case of twenty."""
+    alarms = 0
+    for seed in range(100):
+        generator = np.random.default_rng(seed)
+        gold = generator.normal(size=150)
+        one, two = (gold + generator.normal(size=150) for _ in range(2))
+        alarms += paired_difference(one, two, gold, resamples=200, seed=seed).p_value < 0.05
+    assert alarms <= 12
+
+
+def test_bad_scores_are_named():
+    with pytest.raises(EvaluationError, match="second score in row 1 is not finite"):
+        paired_difference(np.array([1.0, 2.0]), np.array([1.0, np.nan]), np.array([1.0, 2.0]))

@@ -1,0 +1,146 @@
+"""Scored sets as their tasks distribute them, found on a mirror; what is not the official set is refused."""
+
+import re
+
+import polars as pl
+import pytest
+
+from storage.declarations import DATASETS
+from storage.errors import SourceError
+from storage.readers.report import ReadReport
+from storage.readers.source import read_scored_pairs
+from storage.sources import SourceSpec, resolve_source
+from tasks.resolve import available, read_scored_set, resolve_scored_set
+from tasks.site import Site
+from tasks.suites import names_of
+
+INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"
+
+
+def write(folder, files):
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+def pairs(mirror, name, split="test"):
+    source = resolve_source(SourceSpec(dataset=name, split=split), mirror)
+    report = ReadReport(name)
+    return read_scored_pairs(source, report, *DATASETS[name].score_range), report
+
+
+def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
+    files = {}
+    for subset in ("FNWN", "headlines", "OnWN", "SMT"):
+        files[f"sts13/test-gs/STS.input.{subset}.txt"] = INPUT
+        files[f"sts13/test-gs/STS.gs.{subset}.txt"] = "5\n\n0.4\n"
+    frame, report = pairs(write(tmp_path, files), "sts13")
+    assert frame["subset"].unique(maintain_order=True).to_list() == ["FNWN", "headlines", "OnWN"]  # SMT is not free
+    assert frame.row(0) == ("FNWN", "A dog runs.", "A dog is running.", 5.0)
+    assert frame.row(1) == ("FNWN", "It rains.", "It snows.", 0.4)
+    assert report.unlabelled == 3
+
+
+@pytest.mark.parametrize(
+    ("track", "file"), [("en-ar", "track2.ar-en"), ("es-en", "track4a.es-en"), ("en-de", "extended.de-en")]
+)
+def test_sts17_tracks_are_found_under_the_task_s_own_names(tmp_path, track, file):
+    mirror = write(tmp_path, {f"sts17/STS.input.{file}.txt": INPUT, f"sts17/gs/x/../../STS.gs.{file}.txt": "1\n2\n3\n"})
+    frame, _ = pairs(mirror, f"sts17-{track}")
+    assert frame["score"].to_list() == [1, 2, 3]
+
+
+def test_a_changed_score_file_changes_the_digest(tmp_path):
+    mirror = write(tmp_path, {"sts17/STS.input.track5.en-en.txt": INPUT, "sts17/STS.gs.track5.en-en.txt": "1\n2\n3\n"})
+    before = resolve_source(SourceSpec(dataset="sts17-en-en"), mirror).digest
+    write(tmp_path, {"sts17/STS.gs.track5.en-en.txt": "1\n2\n4\n"})
+    assert resolve_source(SourceSpec(dataset="sts17-en-en"), mirror).digest != before
+
+
+def test_sts_benchmark_has_no_quotes_and_no_header(tmp_path):
+    line = 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'
+    frame, _ = pairs(write(tmp_path, {"stsb/stsbenchmark/sts-test.csv": line * 2}), "stsb")
+    assert frame.row(1) == ("", 'A "girl sings.', "A girl reads.", 2.5)
+
+
+def test_sick_as_distributed(tmp_path):
+    table = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
+    frame, _ = pairs(write(tmp_path, {"sickr/SICK/SICK_test_annotated.txt": table}), "sickr")
+    assert frame.rows() == [("", "A kid.", "A boy.", 3.3)]
+
+
+def test_tokenised_text_is_a_set_of_its_own(tmp_path):
+    table = pl.DataFrame({"sentence1": ["It's."], "sentence2": ["No."], "score": [2.0]})
+    (tmp_path / "sts16").mkdir()
+    table.write_parquet(tmp_path / "sts16" / "test.parquet")
+    with pytest.raises(SourceError, match="'sentence1_tok', 'sentence2_tok' is missing"):
+        pairs(str(tmp_path), "sts16-tok")  # never the raw text under the other name
+    table.with_columns(sentence1_tok=pl.lit("it 's ."), sentence2_tok=pl.lit("no .")).write_parquet(
+        tmp_path / "sts16" / "test.parquet"
+    )
+    assert pairs(str(tmp_path), "sts16-tok")[0].row(0) == ("", "it 's .", "no .", 2.0)
+    assert pairs(str(tmp_path), "sts16")[0].row(0) == ("", "It's.", "No.", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"STS.gs.track5.en-en.txt": "1\n2\n"}, "has 3 lines and .*gs.track5.en-en.txt has 2"),
+        ({}, "STS.gs.track5.en-en.txt: cannot be read"),
+        ({"STS.gs.track5.en-en.txt": "1\n2\n7\n"}, "row 3 has the score '7', expected a number from 0 to 5"),
+        (
+            {"STS.gs.track5.en-en.txt": "1\n2\n3\n", "STS.input.track5.en-en.txt": "a\tb\nalone\nc\td\n"},
+            "line 2: 1 fields",
+        ),
+    ],
+)
+def test_bad_task_files_are_named_with_their_line(tmp_path, files, message):
+    texts = {"STS.input.track5.en-en.txt": INPUT, **files}
+    mirror = write(tmp_path / "sts17", texts) and str(tmp_path)
+    with pytest.raises(SourceError, match=message):
+        pairs(mirror, "sts17-en-en")
+
+
+def test_a_part_of_the_files_is_not_the_set(tmp_path):
+    mirror = write(tmp_path, {"sts13/STS.input.FNWN.txt": INPUT, "sts13/STS.gs.FNWN.txt": "1\n2\n3\n"})
+    with pytest.raises(SourceError, match=re.escape("no sts13/**/STS.input.headlines.txt, sts13/**/STS.input.OnWN")):
+        pairs(mirror, "sts13")
+
+
+def sick(rows):
+    return pl.DataFrame({"sentence1": ["A kid."] * rows, "sentence2": ["A boy."] * rows, "score": [3.0] * rows})
+
+
+def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
+    (tmp_path / "sickr").mkdir()
+    sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
+    site = Site(mirror=str(tmp_path))
+    with pytest.raises(SourceError, match=r"9,927 scored pairs, expected the 4,927 .* SICK_test_annotated.txt"):
+        read_scored_set(resolve_scored_set(site, "sickr/test"))
+    found, missing = available(site, ["embedded:stsb/test", "sickr/test"])
+    assert [one.name for one in found] == ["stsb test"]
+    assert "SICK_test_annotated.txt" in missing["sickr/test"]
+    sick(4927).write_parquet(tmp_path / "sickr" / "test.parquet")
+    assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
+
+
+def test_wrong_column_and_nothing_at_all(tmp_path):
+    (tmp_path / "sts12").mkdir()
+    pl.DataFrame({"sentence1": ["a"], "sentence_2": ["b"], "score": [1.0]}).write_parquet(
+        tmp_path / "sts12" / "test.parquet"
+    )
+    with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
+        read_scored_set(resolve_scored_set(Site(mirror=str(tmp_path)), "sts12/test"))
+    with pytest.raises(SourceError, match="none of the sets can be had"):
+        available(Site(mirror=str(tmp_path)), ["sts12/test", "sickr/test"])
+
+
+def test_suites_and_their_misspellings():
+    assert names_of(["sts"])[-2:] == ("stsb/test", "sickr/test")
+    assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
+    assert set(names_of(["all"])) > set(names_of(["sts-tok"]))
+    with pytest.raises(SourceError, match="did you mean 'sts17'"):
+        names_of(["sts_17"])
+    with pytest.raises(SourceError, match="names no scored set"):
+        names_of(["snli/test"])
