@@ -1,3 +1,4 @@
+# ruff: noqa: NPY002  the protocol draws from the legacy global generator
 """SentEval's classifier protocol one fit at a time, as REFERENCE C describes it: what the batched one must equal."""
 
 from __future__ import annotations

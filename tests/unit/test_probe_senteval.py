@@ -1,4 +1,4 @@
-"""The batched SentEval protocol equals the plain one fit by fit; float64 makes equality exact, ties of rounding aside."""
+"""The batched SentEval protocol equals the plain one fold by fold: float64 leaves rounding no say in a prediction."""
 
 import os
 from dataclasses import replace

@@ -143,8 +143,8 @@ def _stratified(rows: NDArray[np.int64], labels: NDArray[np.int64], folds: int, 
 def _check(place: str, part: Part, classes: int) -> None:
     if part.features.ndim != 2 or len(part.features) != len(part.labels):
         raise EvaluationError(
-            f"{place}: features of shape {part.features.shape} for {len(part.labels)} labels, expected one row a label; embed "
-            "the sentences of this set again"
+            f"{place}: features of shape {part.features.shape}, {len(part.labels)} labels, expected one row a label; "
+            "embed the sentences of this set again"
         )
     if len(part.labels) == 0:
         raise EvaluationError(f"{place}: no rows, expected a labelled set; look at its source")
@@ -171,3 +171,14 @@ def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...
             f"{name}: class {classes[rare]!r} has {counts[rare]} of {len(labels)} rows ({where}), expected at least "
             f"{needed} so that each of {folds} folds can hold one; use fewer folds, or a source with all classes"
         )
+
+
+def pair_features(one_ND: NDArray[np.float32], two_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What SentEval makes of a pair of sentences: [|u − v|, u · v], (N, 2D)."""
+    return np.hstack([np.abs(one_ND - two_ND), one_ND * two_ND])
+
+
+def senteval_order(texts: list[list[str]], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """SentEval's order of rows, on which its folds depend: by words of each text, then by class, then as they came."""
+    words = [np.array([len(text.split()) for text in column]) for column in texts]
+    return np.lexsort((labels, *reversed(words)))
