@@ -1,4 +1,4 @@
-"""SentEval's transfer sets: their columns, their classes in its order, and their files as its download script leaves them.
+"""SentEval's transfer sets: their columns, their classes in its order, and the files of its download script.
 
 The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
 """

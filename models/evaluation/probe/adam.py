@@ -128,7 +128,7 @@ class _Block:
                 self._pass()
             self.passes += self.config.epoch_size
             self._look()
-        return self.best.unflatten(2, self.shape).transpose(1, 2)
+        return self.best.view(*self.best.shape[:2], *self.shape).transpose(1, 2)
 
     def _pass(self) -> None:
         batch = self.config.batch_size
@@ -153,10 +153,10 @@ class _Block:
 
     def _step(self, rows_FB: torch.Tensor, share_FB: torch.Tensor) -> None:
         count = len(rows_FB)
-        x_FBP = self.x_NP.index_select(0, rows_FB.reshape(-1)).unflatten(0, rows_FB.shape)
-        target_FBC = self.target_NC.index_select(0, rows_FB.reshape(-1)).unflatten(0, rows_FB.shape)
+        x_FBP = self.x_NP.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
+        target_FBC = self.target_NC.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
         weights = self.weights[:count]
-        error = torch.bmm(x_FBP, weights).unflatten(2, self.shape).softmax(dim=3)
+        error = torch.bmm(x_FBP, weights).view(*rows_FB.shape, *self.shape).softmax(dim=3)
         error.sub_(target_FBC[:, :, None]).mul_(share_FB[:, :, None, None])
         slope = torch.baddbmm(self.decay[:count] * weights, x_FBP.mT, error.flatten(2))
         for place in range(count):
@@ -200,7 +200,7 @@ class _Block:
         out = torch.empty((len(self.alive), self.shape[0]), dtype=torch.float64, device=self.x_NP.device)
         for place, number in enumerate(self.alive.tolist()):
             dev = torch.from_numpy(self.fits[number].rows.dev).to(self.x_NP.device)
-            scores = (self.x_NP[dev] @ self.weights[place]).unflatten(1, self.shape)
+            scores = (self.x_NP[dev] @ self.weights[place]).view(-1, *self.shape)
             right = scores.argmax(dim=2) == self.target_NC[dev].argmax(dim=1)[:, None]
             out[place] = right.double().mean(dim=0)
         return out

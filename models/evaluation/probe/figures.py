@@ -58,7 +58,7 @@ def probe_rows(
             *place,
             "accuracy",
             protocol,
-            round(float(np.mean(percents)), 2) / 100,
+            round(round(float(np.mean(percents)), 2) / 100, 4),
             len(right),
             *percentile_interval(draws),
         )
@@ -67,7 +67,7 @@ def probe_rows(
         gold = np.concatenate([problem.labels[outer.test] for outer in problem.folds])
         table = _confusion(gold, np.concatenate([outcome.predicted for outcome in outcomes]))
         resampled = generator.multinomial(len(gold), table / len(gold), config.resamples)
-        value = round(100 * float(_f1(table)), 2) / 100
+        value = round(float(_f1(table)), 4)
         rows.append(ProbeRow(*place, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
     return rows
 

@@ -16,7 +16,7 @@ Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), F fol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch.nn.functional import one_hot, softplus
@@ -112,7 +112,7 @@ class _Family:
     def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> torch.Tensor:
         """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound: (P, P)."""
         if at_P1K.any():
-            chance_N1K = self._chance(self._score(at_P1K))
+            chance_N1K = self.chance(self.score(at_P1K))
             curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
         else:
             curve_N1 = torch.full_like(weight_N1, CURVATURE)
@@ -125,7 +125,7 @@ class _Family:
         # A task that is learnt perfectly leaves no curvature on the bias.
         penalised.diagonal()[-1].add_(1e-8)
         factor = torch.linalg.cholesky(penalised)
-        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).unflatten(1, slope_PFK.shape[1:])
+        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
 
     def solve(
         self,
@@ -154,10 +154,10 @@ class _Family:
             "tolerance"
         )
 
-    def _score(self, at_PFK: torch.Tensor) -> torch.Tensor:
-        return (self.x_NP @ at_PFK.flatten(1)).unflatten(1, at_PFK.shape[1:])
+    def score(self, at_PFK: torch.Tensor) -> torch.Tensor:
+        return (self.x_NP @ at_PFK.flatten(1)).view(-1, *at_PFK.shape[1:])
 
-    def _chance(self, score_NFK: torch.Tensor) -> torch.Tensor:
+    def chance(self, score_NFK: torch.Tensor) -> torch.Tensor:
         return score_NFK.sigmoid() if self.scores == 1 else score_NFK.softmax(dim=2)
 
     def losses(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
@@ -168,8 +168,8 @@ class _Family:
 
     def slope(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
         """Gradient of those sums: (P, F, K)."""
-        error_NFK = self._chance(score_NFK).sub_(self.target_N1K).mul_(weight_NF[:, :, None])
-        return (self.x_NP.T @ error_NFK.flatten(1)).unflatten(1, score_NFK.shape[1:])
+        error_NFK = self.chance(score_NFK).sub_(self.target_N1K).mul_(weight_NF[:, :, None])
+        return (self.x_NP.T @ error_NFK.flatten(1)).view(-1, *score_NFK.shape[1:])
 
 
 class _State:
@@ -184,7 +184,7 @@ class _State:
         precondition: Callable[[torch.Tensor], torch.Tensor],
     ) -> None:
         self.family, self.c, self.weight_NF, self.at, self.precondition = family, c, weight_NF, at, precondition
-        self.score = family._score(at)
+        self.score = family.score(at)
         self.slope = self._slope()
         self.value_F = self._value(self.score, at)
         self.moves: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
@@ -204,7 +204,7 @@ class _State:
     def step(self) -> None:
         """One iteration."""
         direction = -self._newton(self.slope)
-        ahead = self.family._score(direction)
+        ahead = self.family.score(direction)
         promise_F = _dot(direction, self.slope)
         length_F = torch.ones_like(promise_F)
         for _ in range(50):
@@ -234,7 +234,7 @@ class _State:
 
     def _value(self, score: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         penalty_F = 0.5 * at[:-1].square().sum(dim=(0, 2))
-        return cast("torch.Tensor", self.c * self.family.losses(score, self.weight_NF) + penalty_F)
+        return self.c * self.family.losses(score, self.weight_NF) + penalty_F
 
     def _slope(self) -> torch.Tensor:
         slope = self.c * self.family.slope(self.score, self.weight_NF)

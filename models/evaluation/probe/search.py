@@ -186,7 +186,7 @@ def _adam(
     moved = [fit.moved(int(start)) for start, part in zip(starts, fits, strict=True) for fit in part]
     x_NP, y_N = torch.cat([table.features for table in tables]), torch.cat([table.labels for table in tables])
     weights = fit_adam(x_NP, y_N, tables[0].problem.classes, moved, config, on_progress)
-    return list(weights.split([len(part) for part in fits]))
+    return list(torch.split(weights, [len(part) for part in fits]))
 
 
 def _logistic(
