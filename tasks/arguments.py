@@ -5,8 +5,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
-from models.evaluation.arguments import ArgumentProtocol, Supervision
-from models.evaluation.config import BootstrapConfig, FinetuneConfig
+from models.evaluation.config import ArgumentProtocol, BootstrapConfig, FinetuneConfig, Supervision
 from storage.readers.arguments import HIGH, TOPICS, read_arguments, topic_file
 from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
 from storage.schemas import PREDICTIONS, SCORES

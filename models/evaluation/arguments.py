@@ -5,13 +5,13 @@
     10-fold-disjoint    the same number of folds, but nothing is learnt from a pair that shares a sentence with the test
     cross-topic         learnt on two topics, tested on the third
 
-Every pair is tested once. A topic's figure is over all its pairs; the figure of the papers is the plain mean over topics.
+Every pair is tested once. A topic's figure is over all its pairs; the papers' figure is the mean over topics.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -24,9 +24,8 @@ from models.evaluation.sts import WHOLE, sts_scores
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
-ArgumentProtocol = Literal["unsupervised", Supervision]
-SUPERVISED: Final[tuple[Supervision, ...]] = get_args(Supervision)
+    from models.evaluation.config import ArgumentProtocol, Supervision
+
 FOLDS: Final = 10
 MEAN: Final = "mean"
 

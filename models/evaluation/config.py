@@ -1,6 +1,11 @@
 """Which sets an encoder is scored on, and how uncertainty is drawn."""
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
+
+Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
+ArgumentProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
 
 
 class BootstrapConfig(BaseModel):

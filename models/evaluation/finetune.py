@@ -119,7 +119,7 @@ def finetune(
                 if not torch.isfinite(loss):
                     raise NonFiniteLossError(step, "loss", float(loss), rows.tolist())
                 optimizer.zero_grad(set_to_none=True)
-                loss.backward()
+                torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), config.clip)
                 optimizer.step()
                 if on_progress is not None:
