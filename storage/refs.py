@@ -52,6 +52,12 @@ class EmbeddingsRef(ArtifactRef):
     kind: Literal["embeddings"] = "embeddings"
 
 
+class PredictionsRef(ArtifactRef):
+    """Cosines of test pairs under an encoder that was fine-tuned on others."""
+
+    kind: Literal["predictions"] = "predictions"
+
+
 class ScoresRef(ArtifactRef):
     """Figures of one system."""
 

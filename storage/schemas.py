@@ -42,6 +42,7 @@ TRAINING_LOG = pl.Schema(
     }
 )
 EMBEDDINGS = pl.Schema([("sentence_id", pl.UInt64()), ("embedding", pl.Array(pl.Float32, 0))])
+PREDICTIONS = pl.Schema({"row": pl.UInt32, "topic": pl.String, "gold": pl.Float64, "cosine": pl.Float64})
 SCORES = pl.Schema(
     {
         "model": pl.String,
@@ -83,6 +84,7 @@ TABLES: dict[str, pl.Schema] = {
     "pairs": PAIRS,
     "training_log": TRAINING_LOG,
     "embeddings": EMBEDDINGS,
+    "predictions": PREDICTIONS,
     "scores": SCORES,
     "comparison": COMPARISON,
 }

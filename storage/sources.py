@@ -10,7 +10,8 @@ from typing import Annotated
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from storage.declarations import DATASETS, Dataset
+from storage.declarations import DATASETS
+from storage.declared.dataset import Dataset
 from storage.digest import stream_sha256
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError

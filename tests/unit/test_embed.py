@@ -6,7 +6,8 @@ import pytest
 
 from models.encoder.config import EncoderConfig
 from models.text.normalize import sentence_ids
-from storage.declarations import DATASETS, Dataset
+from storage.declarations import DATASETS
+from storage.declared.dataset import Dataset
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.resolve import resolve_scored_set

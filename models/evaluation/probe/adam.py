@@ -1,0 +1,206 @@
+"""SentEval's classifier, hundreds of them at once: a softmax layer, Adam, early stopping on dev accuracy.
+
+What the original does, and what is therefore done here (senteval/tools/classifier.py)
+- Every fit starts from the same seed: equal first weights, and equal orders of the rows where fits have equal lengths.
+- The loss is the batch mean. `size_average = False` is set there too, but has no effect on torch ≥ 0.4.1.
+- L2 is coupled: `weight_decay` of plain Adam, on the bias as well; lr 1e-3, betas 0.9 and 0.999, ε 1e-8.
+- Dev accuracy is looked at every `epoch_size` passes. The count of looks without improvement never goes back to 0, and
+  the look after the forgiven ones stops the fit. The best weights are kept, the first of equals.
+- Rounds start while the passes done are ≤ `max_epoch`, so the last may end `epoch_size` passes beyond it.
+
+Each fit of a fold shares its batches with the fold's other regularisations (columns of one matrix); folds are the batch
+of a `bmm`. Folds with fewer steps in a pass rest at its end: they are sorted, so that the working ones are a prefix.
+
+Shapes: F fits, R regularisations of each, C classes, P = D + 1 parameters of a class (features and a bias), B batch.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+
+from models.training.randomness import seeded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from models.evaluation.probe.config import ProbeConfig
+    from models.evaluation.probe.problem import Fit
+
+LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
+CPU_BATCH_BYTES: Final = 4 << 20  # rows of one step, kept within the processor's cache
+GPU_BATCH_BYTES: Final = 1 << 30
+
+
+def fit_adam(
+    x_NP: torch.Tensor,
+    y_N: torch.Tensor,
+    classes: int,
+    fits: Sequence[Fit],
+    config: ProbeConfig,
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> torch.Tensor:
+    """Train every fit to its early stop: (F, R, P, C), the weights of each fit's best look.
+
+    Args:
+        x_NP: features with a last column of ones, on the device to compute on, in the precision to compute in.
+        y_N: class numbers.
+        classes: C.
+        fits: all with the same number of regularisations.
+        config: rule of the protocol.
+        on_progress: called as (fits done, fits in all, detail).
+    """
+    steps = np.array([-(-len(fit.rows.fit) // config.batch_size) for fit in fits])
+    order = np.argsort(-steps, kind="stable")
+    first_PC = first_weights(x_NP.shape[1] - 1, classes, config.seed).to(x_NP)
+    budget = CPU_BATCH_BYTES if x_NP.device.type == "cpu" else GPU_BATCH_BYTES
+    size = max(1, budget // (config.batch_size * x_NP.shape[1] * x_NP.element_size()))
+    out = torch.empty((len(fits), len(fits[0].penalties), *first_PC.shape), dtype=x_NP.dtype, device=x_NP.device)
+    for start in range(0, len(fits), size):
+        part = order[start : start + size]
+        block = _Block(x_NP, y_N, [fits[number] for number in part], first_PC, config)
+        out[torch.from_numpy(part).to(out.device)] = block.run()
+        if on_progress is not None:
+            on_progress(min(start + size, len(fits)), len(fits), f"{block.passes} passes")
+    return out
+
+
+def first_weights(width: int, classes: int, seed: int) -> torch.Tensor:
+    """What `nn.Linear` draws from a fresh seed, bias last: (P, C)."""
+    with seeded(seed):
+        layer = torch.nn.Linear(width, classes)
+    return torch.cat([layer.weight.detach().T, layer.bias.detach()[None]])
+
+
+def hold_out(rows: NDArray[np.int64], seed: int, share: float = 0.05) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that a last fit learns from and those it holds out to stop by, as the original draws them."""
+    order = np.random.RandomState(seed).permutation(len(rows))
+    held = int(share * len(rows))
+    return rows[order[held:]], rows[order[:held]]
+
+
+class _Orders:
+    """The orders of the rows, pass after pass; fits with equal lengths share them."""
+
+    def __init__(self, fits: Sequence[Fit], seed: int) -> None:
+        self.sizes = [(fit.held_out_of, len(fit.rows.fit)) for fit in fits]
+        self.streams = {size: np.random.RandomState(seed) for size in self.sizes}
+        for (held_out_of, _), stream in self.streams.items():
+            if held_out_of is not None:
+                stream.permutation(held_out_of)
+
+    def draw(self) -> dict[tuple[int | None, int], NDArray[np.int64]]:
+        """The next order of every stream."""
+        return {size: stream.permutation(size[1]) for size, stream in self.streams.items()}
+
+
+class _Block:
+    """Fits that step together."""
+
+    def __init__(
+        self, x_NP: torch.Tensor, y_N: torch.Tensor, fits: Sequence[Fit], first_PC: torch.Tensor, config: ProbeConfig
+    ) -> None:
+        self.x_NP, self.fits, self.config = x_NP, list(fits), config
+        self.shape = (len(fits[0].penalties), first_PC.shape[1])
+        self.target_NC = torch.nn.functional.one_hot(y_N, first_PC.shape[1]).to(x_NP.dtype)
+        self.orders = _Orders(fits, config.seed)
+        self.steps = [-(-len(fit.rows.fit) // config.batch_size) for fit in fits]
+        self.alive = torch.arange(len(fits), device=x_NP.device)
+        penalties_FR = torch.tensor([fit.penalties for fit in fits], dtype=x_NP.dtype, device=x_NP.device)
+        self.decay = penalties_FR.repeat_interleave(first_PC.shape[1], dim=1)[:, None]
+        self.weights = first_PC.repeat(len(fits), 1, self.shape[0])  # (F, P, R·C)
+        self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
+        self.done = [0] * len(fits)  # Adam steps of each fit
+        self.passes = 0
+        self.best = self.weights.clone()
+        self.accuracy_FR = torch.full(penalties_FR.shape, -1.0, dtype=torch.float64, device=x_NP.device)
+        self.misses_FR = torch.zeros(penalties_FR.shape, dtype=torch.int64, device=x_NP.device)
+
+    def run(self) -> torch.Tensor:
+        """Train until every fit has stopped: (F, R, P, C)."""
+        while len(self.alive) and self.passes <= self.config.max_epoch:
+            for _ in range(self.config.epoch_size):
+                self._pass()
+            self.passes += self.config.epoch_size
+            self._look()
+        return self.best.view(*self.best.shape[:2], *self.shape).transpose(1, 2)
+
+    def _pass(self) -> None:
+        batch = self.config.batch_size
+        rows, share = self._batches()
+        for step in range(self.steps[0]):
+            working = sum(steps > step for steps in self.steps)
+            at = slice(step * batch, (step + 1) * batch)
+            self._step(rows[:working, at], share[:working, at])
+
+    def _batches(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The rows of every step side by side, (F, steps·B), and the share of each in its batch's mean loss."""
+        batch, orders = self.config.batch_size, self.orders.draw()
+        rows = np.zeros((len(self.alive), self.steps[0] * batch), dtype=np.int64)
+        share = np.zeros(rows.shape)
+        for place, number in enumerate(self.alive.tolist()):
+            fit = self.fits[number].rows.fit
+            rows[place, : len(fit)] = fit[orders[self.orders.sizes[number]]]
+            whole = len(fit) // batch * batch
+            share[place, :whole] = 1 / batch
+            share[place, whole : len(fit)] = 1 / max(1, len(fit) - whole)
+        return torch.from_numpy(rows).to(self.x_NP.device), torch.from_numpy(share).to(self.x_NP)
+
+    def _step(self, rows_FB: torch.Tensor, share_FB: torch.Tensor) -> None:
+        count = len(rows_FB)
+        x_FBP = self.x_NP.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
+        target_FBC = self.target_NC.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
+        weights = self.weights[:count]
+        error = torch.bmm(x_FBP, weights).view(*rows_FB.shape, *self.shape).softmax(dim=3)
+        error.sub_(target_FBC[:, :, None]).mul_(share_FB[:, :, None, None])
+        slope = torch.baddbmm(self.decay[:count] * weights, x_FBP.mT, error.flatten(2))
+        for place in range(count):
+            self.done[place] += 1
+        self._adam(weights, slope, self.mean[:count], self.square[:count], self.done[:count])
+
+    def _adam(
+        self, weights: torch.Tensor, slope: torch.Tensor, mean: torch.Tensor, square: torch.Tensor, done: list[int]
+    ) -> None:
+        mean.lerp_(slope, 1 - BETA_1)
+        square.mul_(BETA_2).addcmul_(slope, slope, value=1 - BETA_2)
+        count = torch.tensor(done, dtype=torch.float64)[:, None, None]
+        rate = (LR / (1 - BETA_1**count)).to(weights)
+        scale = (1 - BETA_2**count).rsqrt().to(weights)
+        weights.sub_(square.sqrt().mul_(scale).add_(EPS).reciprocal_().mul_(mean).mul_(rate))
+
+    def _look(self) -> None:
+        """Judge every working fit on its dev rows, keep what improved, let go of the folds whose fits have stopped."""
+        alive = self.alive
+        accuracy_FR = self._dev_accuracy()
+        better = accuracy_FR > self.accuracy_FR[alive]
+        stopped = self.misses_FR[alive] > self.config.tenacity  # a stopped column still moves, but is not looked at
+        better &= ~stopped
+        columns = better.repeat_interleave(self.shape[1], dim=1)[:, None]
+        self.best[alive] = torch.where(columns, self.weights, self.best[alive])
+        self.accuracy_FR[alive] = torch.where(better, accuracy_FR, self.accuracy_FR[alive])
+        self.misses_FR[alive] += (~better).long()
+        working = (self.misses_FR[alive] <= self.config.tenacity).any(dim=1)
+        if not working.all():
+            self._keep(working)
+
+    def _keep(self, working: torch.Tensor) -> None:
+        self.alive = self.alive[working]
+        for name in ("weights", "mean", "square", "decay"):
+            setattr(self, name, getattr(self, name)[working])
+        kept = working.tolist()
+        self.steps = list(itertools.compress(self.steps, kept))
+        self.done = list(itertools.compress(self.done, kept))
+
+    def _dev_accuracy(self) -> torch.Tensor:
+        out = torch.empty((len(self.alive), self.shape[0]), dtype=torch.float64, device=self.x_NP.device)
+        for place, number in enumerate(self.alive.tolist()):
+            dev = torch.from_numpy(self.fits[number].rows.dev).to(self.x_NP.device)
+            scores = (self.x_NP[dev] @ self.weights[place]).view(-1, *self.shape)
+            right = scores.argmax(dim=2) == self.target_NC[dev].argmax(dim=1)[:, None]
+            out[place] = right.double().mean(dim=0)
+        return out

@@ -1,0 +1,83 @@
+"""Outcomes of the outer folds to figures with their uncertainty.
+
+A bootstrap over test rows draws how many are right, so the draws of an accuracy are binomial and those of a confusion
+table multinomial: the same distribution as drawing rows, without drawing them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from models.evaluation.intervals import percentile_interval
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from models.evaluation.config import BootstrapConfig
+    from models.evaluation.probe.config import ProbeProtocol
+    from models.evaluation.probe.problem import Problem
+    from models.evaluation.probe.search import Outcome
+
+Metric = Literal["accuracy", "f1"]
+WHOLE = "all"  # the subset of figures over a whole set, as for STS
+
+
+@dataclass(frozen=True)
+class ProbeRow:
+    """One figure, with its meaning and its uncertainty; value and interval in [0, 1]."""
+
+    dataset: str
+    subset: str
+    split: str
+    metric: Metric
+    protocol: ProbeProtocol
+    value: float
+    n: int
+    ci_low: float
+    ci_high: float
+
+
+def probe_rows(
+    problem: Problem, outcomes: list[Outcome], protocol: ProbeProtocol, config: BootstrapConfig, *, f1: bool
+) -> list[ProbeRow]:
+    """The figures of one task: accuracy, and F1 of class 1 where the task reports it (MRPC).
+
+    The accuracy is SentEval's: that of each outer fold in percent, rounded to two digits, then their mean, rounded too.
+    """
+    right = np.concatenate([outcome.right for outcome in outcomes])
+    percents = [round(100 * float(outcome.right.mean()), 2) for outcome in outcomes]
+    generator = np.random.Generator(np.random.PCG64(config.seed))
+    draws = generator.binomial(len(right), right.mean(), config.resamples) / len(right)
+    split = "all" if problem.layout == "nested" else "test"
+    place = (problem.name, WHOLE, split)
+    rows = [
+        ProbeRow(
+            *place,
+            "accuracy",
+            protocol,
+            round(round(float(np.mean(percents)), 2) / 100, 4),
+            len(right),
+            *percentile_interval(draws),
+        )
+    ]
+    if f1:
+        gold = np.concatenate([problem.labels[outer.test] for outer in problem.folds])
+        table = _confusion(gold, np.concatenate([outcome.predicted for outcome in outcomes]))
+        resampled = generator.multinomial(len(gold), table / len(gold), config.resamples)
+        value = round(float(_f1(table)), 4)
+        rows.append(ProbeRow(*place, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
+    return rows
+
+
+def _confusion(gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Both 1, only predicted 1, only gold 1, neither: (4,)."""
+    return np.bincount(2 * (gold != 1) + (predicted != 1), minlength=4)[[0, 2, 1, 3]]
+
+
+def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """F1 of tables (…, 4); 0 where there is no 1 at all."""
+    both, errors = counts[..., 0], counts[..., 1] + counts[..., 2]
+    return 2 * both / np.maximum(2 * both + errors, 1)

@@ -1,0 +1,246 @@
+"""Exact L2 logistic regression for many folds and penalties at once.
+
+The objective is scikit-learn's: C · Σ loss + ½‖w‖², the bias free; with more than two classes the softmax loss over all
+of them. All folds of one penalty are columns of one matrix, so that an iteration is two matrix products over the data,
+whatever the number of folds; a fold is a column of weights on the rows.
+
+1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first.
+2. Its curvature, factored once, preconditions L-BFGS on all folds, which start from its solution and need a few steps.
+
+The penalty makes the objective strongly convex with modulus 1 in the weights: their distance to the optimum is at most
+the norm of the gradient (the bias at its own optimum). That norm is what stops an iteration, so a fit is proven, not
+believed, to be solved.
+
+Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), F folds, K scores (1 for two classes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch.nn.functional import one_hot, softplus
+
+from models.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
+MAX_ITERATIONS: Final = 1000
+SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
+ROUGH: Final = 1e-2  # tolerance of the mean problem, which only has to be near
+CURVATURE: Final = 0.25  # p (1 − p) is at most this
+BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds memory to a few times 128 MiB
+
+
+def fit_logistic(
+    x_ND: torch.Tensor,
+    y_N: torch.Tensor,
+    classes: int,
+    fits: Sequence[NDArray[np.int64]],
+    penalties: Sequence[Sequence[float]],
+    *,
+    tolerance: float = 1e-4,
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> torch.Tensor:
+    """Solve every fold under every one of its penalties: (F, R, P, C), C = `classes`.
+
+    Args:
+        x_ND: features, on the device to compute on; solved in float64.
+        y_N: class numbers.
+        classes: two or more.
+        fits: rows of each fold.
+        penalties: C of each fold's R fits, as scikit-learn's `C`: larger is weaker.
+        tolerance: bound on ‖gradient‖ / max(1, ‖weights‖) of each fit.
+        on_progress: called as (penalties done, penalties in all, detail).
+
+    Raises:
+        EvaluationError: a fit is not solved within the iterations (features of extreme scale).
+    """
+    centre_D = x_ND.double().mean(dim=0)  # leaves the weights as they are and frees the bias from them
+    x_NP = torch.cat([x_ND.double() - centre_D, torch.ones_like(x_ND[:, :1], dtype=torch.float64)], dim=1)
+    family = _Family(x_NP, y_N, classes)
+    out = torch.zeros(
+        (len(fits), len(penalties[0]), x_NP.shape[1], family.scores), dtype=torch.float64, device=x_NP.device
+    )
+    grid = sorted({c for row in penalties for c in row})
+    size = max(1, BLOCK_CELLS // (len(x_NP) * family.scores))
+    row_weights_NF = _row_weights(len(x_NP), fits).to(x_NP)
+    mean_N = row_weights_NF.mean(dim=1, keepdim=True)
+    start = torch.zeros((x_NP.shape[1], 1, family.scores), dtype=torch.float64, device=x_NP.device)
+    gram = family.gram(start, mean_N)
+    for number, c in enumerate(grid):
+        start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
+        gram = family.gram(start, mean_N)
+        solve = family.factor(c, gram)
+        wanted = [(fold, place) for fold, row in enumerate(penalties) for place, held in enumerate(row) if held == c]
+        for begin in range(0, len(wanted), size):
+            folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
+            found = family.solve(c, row_weights_NF[:, folds], start.repeat(1, len(folds), 1), solve, tolerance)
+            out[folds, places] = found.transpose(0, 1)
+        if on_progress is not None:
+            on_progress(number + 1, len(grid), f"C = {c:g}, {len(wanted)} fits")
+    return _with_centre(out, centre_D, classes)
+
+
+def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
+    weights = torch.zeros((rows, len(fits)), dtype=torch.float64)
+    for fold, held in enumerate(fits):
+        weights[torch.from_numpy(held), fold] = 1.0
+    return weights
+
+
+def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -> torch.Tensor:
+    """Weights for features as they came, and a score of 0 for the first of two classes."""
+    out_FRPK[:, :, -1] -= torch.einsum("d,frdk->frk", centre_D, out_FRPK[:, :, :-1])
+    return torch.cat([torch.zeros_like(out_FRPK), out_FRPK], dim=3) if classes == 2 else out_FRPK
+
+
+class _Family:
+    """The data of a task with its loss."""
+
+    def __init__(self, x_NP: torch.Tensor, y_N: torch.Tensor, classes: int) -> None:
+        self.x_NP = x_NP
+        self.scores = 1 if classes == 2 else classes
+        target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
+        self.target_N1K = target.to(x_NP)[:, None]
+
+    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> torch.Tensor:
+        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound: (P, P)."""
+        if at_P1K.any():
+            chance_N1K = self.chance(self.score(at_P1K))
+            curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
+        else:
+            curve_N1 = torch.full_like(weight_N1, CURVATURE)
+        return self.x_NP.T @ (self.x_NP * (weight_N1 * curve_N1))
+
+    def factor(self, c: float, gram: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+        """The inverse of C · gram + I, the bias without penalty, to be applied to (P, F, K)."""
+        penalised = c * gram
+        penalised.diagonal()[:-1].add_(1.0)
+        # A task that is learnt perfectly leaves no curvature on the bias.
+        penalised.diagonal()[-1].add_(1e-8)
+        factor = torch.linalg.cholesky(penalised)
+        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
+
+    def solve(
+        self,
+        c: float,
+        weight_NF: torch.Tensor,
+        start_PFK: torch.Tensor,
+        precondition: Callable[[torch.Tensor], torch.Tensor],
+        tolerance: float,
+    ) -> torch.Tensor:
+        """Minimise every column's objective by preconditioned L-BFGS: (P, F, K); columns leave as they are solved."""
+        out = start_PFK.clone()
+        alive = torch.arange(out.shape[1], device=out.device)
+        state = _State(self, c, weight_NF, start_PFK.clone(), precondition)
+        for _ in range(MAX_ITERATIONS):
+            open_F = state.gap > tolerance
+            if not open_F.all():
+                out[:, alive] = state.at
+                alive = alive[open_F]
+                if not len(alive):
+                    return out
+                state.keep(open_F)
+            state.step()
+        raise EvaluationError(
+            f"a logistic regression with C = {c:g} is not solved after {MAX_ITERATIONS} iterations (gradient "
+            f"{float(state.gap.max()):.1e} of the weights, expected {tolerance:g}); scale the features, or raise "
+            "tolerance"
+        )
+
+    def score(self, at_PFK: torch.Tensor) -> torch.Tensor:
+        return (self.x_NP @ at_PFK.flatten(1)).view(-1, *at_PFK.shape[1:])
+
+    def chance(self, score_NFK: torch.Tensor) -> torch.Tensor:
+        return score_NFK.sigmoid() if self.scores == 1 else score_NFK.softmax(dim=2)
+
+    def losses(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
+        """Sum of the losses of each column's rows: (F,)."""
+        normal_NF = softplus(score_NFK[:, :, 0]) if self.scores == 1 else score_NFK.logsumexp(dim=2)
+        gained_NF = (score_NFK * self.target_N1K).sum(dim=2)
+        return torch.einsum("nf,nf->f", normal_NF - gained_NF, weight_NF)
+
+    def slope(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
+        """Gradient of those sums: (P, F, K)."""
+        error_NFK = self.chance(score_NFK).sub_(self.target_N1K).mul_(weight_NF[:, :, None])
+        return (self.x_NP.T @ error_NFK.flatten(1)).view(-1, *score_NFK.shape[1:])
+
+
+class _State:
+    """Preconditioned L-BFGS in lockstep over columns; the scores X·w are kept, so a line search needs no product."""
+
+    def __init__(
+        self,
+        family: _Family,
+        c: float,
+        weight_NF: torch.Tensor,
+        at: torch.Tensor,
+        precondition: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        self.family, self.c, self.weight_NF, self.at, self.precondition = family, c, weight_NF, at, precondition
+        self.score = family.score(at)
+        self.slope = self._slope()
+        self.value_F = self._value(self.score, at)
+        self.moves: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+
+    @property
+    def gap(self) -> torch.Tensor:
+        """‖gradient‖ / max(1, ‖weights‖)."""
+        size = self.at[:-1].square().sum(dim=(0, 2)).sqrt().clamp_min(1.0)
+        return self.slope.square().sum(dim=(0, 2)).sqrt() / size
+
+    def keep(self, open_F: torch.Tensor) -> None:
+        """Go on with some of the columns."""
+        self.weight_NF, self.value_F = self.weight_NF[:, open_F], self.value_F[open_F]
+        self.at, self.score, self.slope = self.at[:, open_F], self.score[:, open_F], self.slope[:, open_F]
+        self.moves = [(step[:, open_F], change[:, open_F], rho_F[open_F]) for step, change, rho_F in self.moves]
+
+    def step(self) -> None:
+        """One iteration."""
+        direction = -self._newton(self.slope)
+        ahead = self.family.score(direction)
+        promise_F = _dot(direction, self.slope)
+        length_F = torch.ones_like(promise_F)
+        for _ in range(50):
+            value_F = self._value(self.score + length_F[:, None] * ahead, self.at + length_F[:, None] * direction)
+            short_F = value_F > self.value_F + SUFFICIENT * length_F * promise_F + 1e-13 * self.value_F.abs()
+            if not short_F.any():
+                break
+            length_F = torch.where(short_F, length_F / 2, length_F)
+        move, before = length_F[:, None] * direction, self.slope
+        self.at, self.score, self.value_F = self.at + move, self.score + length_F[:, None] * ahead, value_F
+        self.slope = self._slope()
+        change = self.slope - before
+        curved_F = _dot(move, change).clamp_min(torch.finfo(torch.float64).tiny)
+        self.moves = [*self.moves[1 - HISTORY :], (move, change, 1 / curved_F)]
+
+    def _newton(self, slope: torch.Tensor) -> torch.Tensor:
+        """The two-loop recursion around the preconditioner."""
+        used = []
+        for move, change, rho_F in reversed(self.moves):
+            share_F = rho_F * _dot(move, slope)
+            slope = slope - share_F[:, None] * change
+            used.append(share_F)
+        slope = self.precondition(slope)
+        for (move, change, rho_F), share_F in zip(self.moves, reversed(used), strict=True):
+            slope = slope + (share_F - rho_F * _dot(change, slope))[:, None] * move
+        return slope
+
+    def _value(self, score: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        penalty_F = 0.5 * at[:-1].square().sum(dim=(0, 2))
+        return self.c * self.family.losses(score, self.weight_NF) + penalty_F
+
+    def _slope(self) -> torch.Tensor:
+        slope = self.c * self.family.slope(self.score, self.weight_NF)
+        slope[:-1] += self.at[:-1]
+        return slope
+
+
+def _dot(one_PFK: torch.Tensor, two_PFK: torch.Tensor) -> torch.Tensor:
+    return torch.einsum("pfk,pfk->f", one_PFK, two_PFK)

@@ -1,0 +1,210 @@
+"""The search over regularisations and the last fit, one way for both protocols and all three layouts.
+
+SentEval's arithmetic is kept: a regularisation's score is the mean dev accuracy in percent, rounded to two digits, and
+the first of equal scores wins.
+
+Shapes: N rows, D features, F fits, R regularisations, P = D + 1 parameters of a class, C classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+
+from models.evaluation.probe.adam import fit_adam, hold_out
+from models.evaluation.probe.logistic import fit_logistic
+from models.evaluation.probe.problem import Fit, Inner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
+    from models.evaluation.probe.problem import Layout, Problem
+
+    OnProgress = Callable[[int, int, str], None]
+
+# Weight decays of the torch classifier, and C of the scikit-learn one (senteval/tools/validation.py).
+DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2)
+STRENGTHS: Final[dict[Layout, tuple[float, ...]]] = {
+    "nested": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+    "kfold": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
+    "split": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one outer fold gave.
+
+    Attributes:
+        dev: score of each regularisation in percent, rounded as SentEval rounds.
+        penalty: the chosen one.
+        predicted: class of each test row.
+        right: which of them are right.
+    """
+
+    dev: tuple[float, ...]
+    penalty: float
+    predicted: NDArray[np.int64]
+    right: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A task's tensors; the features have a last column of ones."""
+
+    problem: Problem
+    features: torch.Tensor
+    labels: torch.Tensor
+
+
+def probe(
+    problems: Sequence[Problem],
+    protocol: ProbeProtocol,
+    config: ProbeConfig,
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    on_progress: OnProgress | None = None,
+) -> list[list[Outcome]]:
+    """Run tasks under one protocol: for each the outcomes of its outer folds, in order.
+
+    Args:
+        problems: from `make_problem`; those of one width and one number of classes train as one batch.
+        protocol: `senteval` or `fast`.
+        config: its rule.
+        device: where to compute.
+        dtype: precision of `senteval`; the original's is float32. `fast` is solved in float64.
+        on_progress: called as (fits done, fits in all, detail) for each batch of fits.
+
+    Raises:
+        EvaluationError: a logistic regression cannot be solved.
+    """
+    tables = [_table(problem, device, dtype) for problem in problems]
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number, table in enumerate(tables):
+        groups.setdefault((table.features.shape[1], table.problem.classes), []).append(number)
+    out: dict[int, list[Outcome]] = {}
+    for members in groups.values():
+        group = [tables[number] for number in members]
+        out.update(zip(members, _run(group, protocol, config, on_progress), strict=True))
+    return [out[number] for number in range(len(problems))]
+
+
+def _table(problem: Problem, device: str | torch.device, dtype: torch.dtype) -> _Table:
+    x_ND = torch.from_numpy(problem.features).to(device, dtype)
+    return _Table(
+        problem, torch.nn.functional.pad(x_ND, (0, 1), value=1.0), torch.from_numpy(problem.labels).to(device)
+    )
+
+
+def _run(
+    tables: list[_Table], protocol: ProbeProtocol, config: ProbeConfig, on_progress: OnProgress | None
+) -> list[list[Outcome]]:
+    solve = _SOLVERS[protocol]
+    fits = [_search_fits(table.problem, protocol) for table in tables]
+    searched = solve(tables, fits, config, on_progress)
+    scores = [_scores(*one) for one in zip(tables, fits, searched, strict=True)]
+    final = [_chosen(*one) for one in zip(searched, scores, strict=True)]
+    again = [number for number, table in enumerate(tables) if table.problem.layout != "split"]
+    last = [_last_fits(tables[number].problem, scores[number], protocol, config) for number in again]
+    # The last fit of layout `split` would repeat the chosen one of the search.
+    for number, weights in zip(again, solve([tables[n] for n in again], last, config, None), strict=True):
+        final[number] = weights[:, 0]
+    return [_outcomes(*one, protocol) for one in zip(tables, scores, final, strict=True)]
+
+
+def _grid(layout: Layout, protocol: ProbeProtocol) -> tuple[float, ...]:
+    return DECAYS if protocol == "senteval" else STRENGTHS[layout]
+
+
+def _search_fits(problem: Problem, protocol: ProbeProtocol) -> list[Fit]:
+    grid = _grid(problem.layout, protocol)
+    return [Fit(inner, grid) for outer in problem.folds for inner in outer.inner]
+
+
+def _scores(table: _Table, fits: list[Fit], weights_FRPC: torch.Tensor) -> list[tuple[float, ...]]:
+    """For each outer fold the score of each regularisation."""
+    accuracy_FR = np.stack(
+        [_right(table, fit.rows.dev, one)[1].mean(axis=1) for fit, one in zip(fits, weights_FRPC, strict=True)]
+    )
+    parts = np.split(accuracy_FR, len(table.problem.folds))
+    return [tuple(round(100 * float(np.mean(part[:, r])), 2) for r in range(part.shape[1])) for part in parts]
+
+
+def _chosen(weights_FRPC: torch.Tensor, scores: list[tuple[float, ...]]) -> torch.Tensor:
+    """The searched weights under the best regularisation of the first outer fold: (F, P, C)."""
+    return weights_FRPC[:, int(np.argmax(scores[0]))]
+
+
+def _last_fits(
+    problem: Problem, scores: list[tuple[float, ...]], protocol: ProbeProtocol, config: ProbeConfig
+) -> list[Fit]:
+    out = []
+    for outer, score in zip(problem.folds, scores, strict=True):
+        penalty = (_grid(problem.layout, protocol)[int(np.argmax(score))],)
+        if protocol == "fast":
+            out.append(Fit(Inner(outer.train, outer.train[:0]), penalty))
+        else:
+            kept, held = hold_out(outer.train, config.seed)
+            out.append(Fit(Inner(kept, held), penalty, held_out_of=len(outer.train)))
+    return out
+
+
+def _outcomes(
+    table: _Table, scores: list[tuple[float, ...]], weights_FPC: torch.Tensor, protocol: ProbeProtocol
+) -> list[Outcome]:
+    out = []
+    for outer, score, weights_PC in zip(table.problem.folds, scores, weights_FPC, strict=True):
+        predicted, right = _right(table, outer.test, weights_PC[None])
+        penalty = _grid(table.problem.layout, protocol)[int(np.argmax(score))]
+        out.append(Outcome(score, penalty, predicted[0], right[0]))
+    return out
+
+
+def _right(
+    table: _Table, rows: NDArray[np.int64], weights_RPC: torch.Tensor
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Predicted classes of some rows and whether they are right, each (R, rows)."""
+    at = torch.from_numpy(rows).to(table.labels.device)
+    predicted = (table.features[at].to(weights_RPC.dtype) @ weights_RPC).argmax(dim=2)
+    return predicted.cpu().numpy(), (predicted == table.labels[at]).cpu().numpy()
+
+
+def _adam(
+    tables: list[_Table], fits: list[list[Fit]], config: ProbeConfig, on_progress: OnProgress | None
+) -> list[torch.Tensor]:
+    """All tasks as one batch: their rows stand below one another."""
+    if not tables:
+        return []
+    starts = np.cumsum([0] + [len(table.labels) for table in tables[:-1]])
+    moved = [fit.moved(int(start)) for start, part in zip(starts, fits, strict=True) for fit in part]
+    x_NP, y_N = torch.cat([table.features for table in tables]), torch.cat([table.labels for table in tables])
+    weights = fit_adam(x_NP, y_N, tables[0].problem.classes, moved, config, on_progress)
+    return list(torch.split(weights, [len(part) for part in fits]))
+
+
+def _logistic(
+    tables: list[_Table], fits: list[list[Fit]], config: ProbeConfig, on_progress: OnProgress | None
+) -> list[torch.Tensor]:
+    """Task by task: a product over rows that a fold does not have would be work for nothing."""
+    return [
+        fit_logistic(
+            table.features[:, :-1],
+            table.labels,
+            table.problem.classes,
+            [fit.rows.fit for fit in part],
+            [fit.penalties for fit in part],
+            tolerance=config.tolerance,
+            on_progress=on_progress,
+        )
+        for table, part in zip(tables, fits, strict=True)
+    ]
+
+
+_SOLVERS: Final = {"senteval": _adam, "fast": _logistic}

@@ -1,0 +1,52 @@
+"""One figure over several seeds: mean, standard deviation, and what they say about the mean."""
+
+from __future__ import annotations
+
+import polars as pl
+from scipy.stats import t
+
+from models.errors import EvaluationError
+from models.evaluation.intervals import LEVEL
+
+
+def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
+    """Mean and standard deviation of each figure over its seeds.
+
+    Args:
+        scores: rows of the table `scores`, one for each figure and seed.
+
+    Returns:
+        Rows of the same columns: protocol `<protocol>-mean` with Student's 95 % interval of the mean, and
+        `<protocol>-sd` without one; `n` is the number of seeds, and `seed` the first of them.
+
+    Raises:
+        EvaluationError: fewer than two seeds, or a figure that some seed lacks.
+    """
+    names = ["model", "dataset", "subset", "split", "metric", "protocol"]
+    seeds = scores["seed"].n_unique()
+    if seeds < 2:
+        raise EvaluationError(f"{seeds} seed, expected 2 or more for a standard deviation; give more seeds")
+    groups = scores.group_by(names, maintain_order=True).agg(
+        mean=pl.col("value").mean(),
+        sd=pl.col("value").std(),
+        n=pl.len().cast(pl.UInt32),
+        seed=pl.col("seed").min(),
+        checkpoint=pl.col("checkpoint").first(),
+    )
+    uneven = groups.filter(pl.col("n") != seeds)
+    if uneven.height:
+        raise EvaluationError(f"{uneven.row(0)[:6]} has {uneven['n'][0]} of {seeds} seeds; score every seed alike")
+    margin = pl.col("sd") * float(t.ppf((1 + LEVEL) / 2, seeds - 1)) / seeds**0.5
+    means = groups.with_columns(
+        protocol=pl.col("protocol") + "-mean",
+        value="mean",
+        ci_low=pl.col("mean") - margin,
+        ci_high=pl.col("mean") + margin,
+    )
+    spreads = groups.with_columns(
+        protocol=pl.col("protocol") + "-sd",
+        value="sd",
+        ci_low=pl.lit(None, pl.Float64),
+        ci_high=pl.lit(None, pl.Float64),
+    )
+    return pl.concat([means, spreads]).select(scores.columns)

@@ -1,0 +1,47 @@
+"""What a declaration of a data set says."""
+
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from storage.readers.table import Format
+
+TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
+"""Split → the name that most of the Hub gives it."""
+
+
+class Dataset(BaseModel):
+    """A declared data set. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """How sources and mirrors call it."""
+    licence: str
+    """As stated upstream."""
+    citation: str
+    """Whom to cite."""
+    lang: str = "en"
+    """ISO 639-1 code of its texts."""
+    splits: dict[str, str] = Field(min_length=1)
+    """Split → the Hub's name for it."""
+    hub_id: str | None = None
+    """Where it is on the Hub; None for a set that only mirrors hold."""
+    hub_config: str | None = None
+    """Which of the Hub's configurations."""
+    revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
+    """The Hub commit that is read."""
+    texts: tuple[str, ...] = ()
+    """Columns of text; by the known shapes if empty."""
+    score_range: tuple[float, float] | None = None
+    """Smallest and largest gold score of an STS set."""
+    pairs: dict[str, int] = {}
+    """Split → scored pairs of an STS set, as its papers count them; a copy with others is refused."""
+    folder: str | None = None
+    """Folder on a mirror; the name unless given, so that two forms of one text share a file."""
+    originals: dict[str, tuple[str, ...]] = {}
+    """Split → where the distribution's own files may lie on a mirror, as patterns that are all needed, in order."""
+    original_format: Format | None = None
+    """Format of those files."""
+    remedy: str = ""
+    """What to do where nobody has it."""

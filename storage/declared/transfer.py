@@ -1,0 +1,38 @@
+"""SentEval's transfer sets; storage/transfer.py says how their files spell a row."""
+
+from typing import Final
+
+from storage.declared.dataset import Dataset
+
+
+def _transfer(name: str, citation: str, *splits: str, texts: tuple[str, ...] = ("text",)) -> Dataset:
+    """A set of SentEval; on no Hub repository under a commit that is known to hold its rows."""
+    return Dataset(
+        name=name,
+        licence="none stated; research data",
+        citation=citation,
+        splits={split: split for split in splits},
+        texts=texts,
+    )
+
+
+_SST: Final = (
+    "Socher et al., 2013. Recursive deep models for semantic compositionality over a sentiment treebank. EMNLP."
+)
+
+TRANSFER: Final = (
+    _transfer("mr", "Pang and Lee, 2005. Seeing stars. ACL.", "all"),
+    _transfer("cr", "Hu and Liu, 2004. Mining and summarizing customer reviews. KDD.", "all"),
+    _transfer("subj", "Pang and Lee, 2004. A sentimental education. ACL.", "all"),
+    _transfer("mpqa", "Wiebe et al., 2005. Annotating expressions of opinions and emotions in language. LREC.", "all"),
+    _transfer("sst2", _SST, "train", "dev", "test"),
+    _transfer("sst5", _SST, "train", "dev", "test"),
+    _transfer("trec", "Li and Roth, 2002. Learning question classifiers. COLING.", "train", "test"),
+    _transfer(
+        "mrpc",
+        "Dolan et al., 2004. Unsupervised construction of large paraphrase corpora. COLING.",
+        "train",
+        "test",
+        texts=("sentence1", "sentence2"),
+    ),
+)

@@ -1,0 +1,129 @@
+"""Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
+
+import numpy as np
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import ArgumentProtocol, BootstrapConfig, FinetuneConfig, Supervision
+from storage.readers.arguments import HIGH, TOPICS, read_arguments, topic_file
+from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
+from storage.schemas import PREDICTIONS, SCORES
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.weights import ResolvedModel
+from tasks.cached import Work, stage
+from tasks.machine import device_of, settle_threads
+from tasks.show import progress_of, show_table
+from tasks.train import ENCODER
+from tasks.vectors import open_vectors
+
+
+class ArgumentSet(BaseModel):
+    """The three files of the data set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    topics: tuple[ResolvedSource, ...]
+    """In the order of `TOPICS`."""
+
+
+def resolve_argument_set(folder: str) -> ArgumentSet:
+    """Find ArgPairs_{GC,GM,DP}.csv in a folder at any fsspec address; the Hub has no copy.
+
+    Raises:
+        SourceError: a file is not there.
+    """
+    specs = [SourceSpec(path=topic_file(folder, topic), name=topic, format="csv") for topic in TOPICS]
+    return ArgumentSet(topics=tuple(resolve_source(spec) for spec in specs))
+
+
+def read_argument_set(arguments: ArgumentSet) -> pl.DataFrame:
+    """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
+    return pl.concat([read_arguments(source.files[0], source.name) for source in arguments.topics])
+
+
+def argument_sentences(arguments: ArgumentSet) -> pl.Series:
+    """All sentences of the set, as they are scored."""
+    pairs = read_argument_set(arguments)
+    return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
+
+
+@stage(ref=ScoresRef, version=1)
+def score_arguments(
+    work: Work,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    arguments: ArgumentSet,
+    config: BootstrapConfig,
+) -> None:
+    """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
+    from models.evaluation.correlation import cosine_scores
+
+    vectors = open_vectors(work.store, embeddings)
+    pairs = read_argument_set(arguments)
+    one, two = (vectors.of(pairs[name], "afs") for name in ("sentence1", "sentence2"))
+    scored = pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
+    _publish(work, scored, "unsupervised", model, checkpoint, config)
+
+
+@stage(ref=PredictionsRef, version=1)
+def predict_arguments(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    arguments: ArgumentSet,
+    protocol: Supervision,
+    fold: int,
+    seed: int,
+    network: EncoderConfig,
+    config: FinetuneConfig,
+) -> None:
+    """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
+    from models.encoder.transformer import load_encoder
+    from models.evaluation.arguments import argument_folds
+    from models.evaluation.finetune import finetune, graded_pairs, predict
+
+    settle_threads(work.site)
+    pairs = read_argument_set(arguments)
+    learnt, test = argument_folds(pairs, protocol, seed)[fold]
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    start, tokenizer = load_encoder(folder, network)
+    tuned = finetune(
+        start,
+        tokenizer,
+        graded_pairs("afs", pairs[learnt], HIGH),
+        config,
+        seed,
+        device=device_of(work.site),
+        on_progress=progress_of(f"fine-tuning on AFS ({protocol}, fold {fold})"),
+    )
+    cosine = predict(tuned, tokenizer, graded_pairs("afs", pairs[test], HIGH))
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosine))
+    found = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
+    work.draft.write(found.sort("row").cast(PREDICTIONS))
+
+
+@stage(ref=ScoresRef, version=1)
+def score_predictions(
+    work: Work,
+    predictions: tuple[PredictionsRef, ...],
+    protocol: Supervision,
+    model: str,
+    checkpoint: str,
+    config: BootstrapConfig,
+) -> None:
+    """Correlate the cosines that all folds predicted with the scores, topic by topic."""
+    tables = [work.store.scan(ref).collect() for ref in predictions]
+    _publish(work, pl.concat(tables).sort("row"), protocol, model, checkpoint, config)
+
+
+def _publish(
+    work: Work, scored: pl.DataFrame, protocol: ArgumentProtocol, model: str, checkpoint: str, config: BootstrapConfig
+) -> None:
+    from models.evaluation.arguments import argument_scores
+
+    figures = argument_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
+    named = figures.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
+    scores = named.select(SCORES.names()).cast(SCORES)
+    work.draft.write(scores)
+    show_table("afs-table", scores.to_dicts(), f"Argument Facet Similarity of {model} ({protocol})")

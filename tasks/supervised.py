@@ -1,0 +1,67 @@
+"""Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
+
+from dataclasses import asdict
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import BootstrapConfig, FinetuneConfig
+from storage.declarations import DATASETS
+from storage.refs import CheckpointRef, ScoresRef
+from storage.schemas import SCORES
+from storage.weights import ResolvedModel
+from tasks.cached import Work, stage
+from tasks.machine import device_of, settle_threads
+from tasks.resolve import ScoredSet, read_scored_set
+from tasks.show import progress_of, show_table
+from tasks.train import ENCODER
+
+SUPERVISED = "supervised"
+
+
+@stage(ref=ScoresRef, version=1)
+def score_supervised(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    model: str,
+    checkpoint: str,
+    sets: tuple[ScoredSet, ScoredSet, ScoredSet],
+    seed: int,
+    network: EncoderConfig,
+    config: FinetuneConfig,
+    bootstrap: BootstrapConfig,
+) -> None:
+    """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
+    from models.encoder.transformer import load_encoder
+    from models.evaluation.finetune import finetune, graded_pairs, predict
+    from models.evaluation.sts import sts_scores
+
+    settle_threads(work.site)
+    train, dev, test = (graded_pairs(one.name, read_scored_set(one), _highest(one)) for one in sets)
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    start, tokenizer = load_encoder(folder, network)
+    progress = progress_of(f"fine-tuning on {train.name}, seed {seed}")
+    tuned = finetune(start, tokenizer, train, config, seed, dev=dev, device=device_of(work.site), on_progress=progress)
+    rows = pl.DataFrame({"subset": "", "gold": test.gold, "cosine": predict(tuned, tokenizer, test)})
+    figures = sts_scores(
+        rows, dataset=sets[2].dataset, split=sets[2].split, resamples=bootstrap.resamples, seed=bootstrap.seed
+    )
+    named = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(
+        model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint), protocol=pl.lit(SUPERVISED)
+    )
+    work.draft.write(named.select(SCORES.names()).cast(SCORES))
+
+
+@stage(ref=ScoresRef, version=1)
+def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
+    """Mean and standard deviation of every figure over the seeds."""
+    from models.evaluation.repeated import over_seeds
+
+    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores])).cast(SCORES)
+    work.draft.write(table)
+    show_table("seeds-table", table.to_dicts(), f"{len(scores)} seeds")
+
+
+def _highest(scored: ScoredSet) -> float:
+    declared = DATASETS[scored.dataset].score_range
+    return declared[1] if declared else 5.0

@@ -1,0 +1,154 @@
+"""`fast` is scikit-learn's LogisticRegression, solved tighter, for all folds at once; what both protocols refuse."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import logsumexp
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from models.errors import EvaluationError
+from models.evaluation.config import BootstrapConfig
+from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.probe.figures import probe_rows
+from models.evaluation.probe.logistic import fit_logistic
+from models.evaluation.probe.problem import Part, make_problem
+from models.evaluation.probe.search import STRENGTHS, Outcome, probe
+
+CONFIG = ProbeConfig(folds=3, tolerance=1e-9)
+
+
+def rows(n: int, width: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    y = random.integers(0, classes, n)
+    return (random.normal(size=(n, width)) + 0.7 * random.normal(size=(classes, width))[y]).astype(np.float32), y
+
+
+def gradient(x: np.ndarray, y: np.ndarray, c: float, weights: np.ndarray, classes: int) -> np.ndarray:
+    """Of scikit-learn's objective at weights (P, C) of our form, restated with plain numpy."""
+    scores = x.astype(np.float64) @ weights[:-1] + weights[-1]
+    chance = np.exp(scores - scores.max(axis=1, keepdims=True))
+    error = chance / chance.sum(axis=1, keepdims=True) - np.eye(classes)[y]
+    free = slice(1, None) if classes == 2 else slice(None)  # the first of two classes has score 0
+    inner = c * x.T.astype(np.float64) @ error + weights[:-1]
+    return np.vstack([inner, c * error.sum(axis=0)])[:, free]
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_every_fit_is_at_the_optimum_that_scikit_learn_approaches(classes, scale):
+    x, y = rows(200, 8, classes)
+    x = x * np.float32(scale) + 3
+    folds = [np.arange(200)[np.arange(200) % 5 != fold] for fold in range(5)]
+    grid = (0.25, 8.0)
+    found = fit_logistic(torch.from_numpy(x), torch.from_numpy(y), classes, folds, [grid] * 5, tolerance=1e-8).numpy()
+    for fold, held in enumerate(folds):
+        for place, c in enumerate(grid):
+            weights = found[fold, place]
+            slope = gradient(x[held], y[held], c, weights, classes)
+            assert np.linalg.norm(slope[:-1]) <= 1e-6 * max(1.0, np.linalg.norm(weights))
+            theirs = LogisticRegression(C=c, tol=1e-6, max_iter=10_000).fit(x[held].astype(np.float64), y[held])
+            lowest, reached = (objective(x[held], y[held], c, one) for one in (weights, ours_of(theirs, classes)))
+            assert lowest <= reached * (1 + 1e-12)
+            assert reached <= lowest * (1 + 1e-5)
+
+
+def ours_of(model: LogisticRegression, classes: int) -> np.ndarray:
+    weights = np.vstack([model.coef_.T, model.intercept_])
+    return np.hstack([np.zeros_like(weights), weights]) if classes == 2 else weights
+
+
+def objective(x: np.ndarray, y: np.ndarray, c: float, weights: np.ndarray) -> float:
+    losses = logsumexp(scores(x, weights), axis=1) - scores(x, weights)[np.arange(len(y)), y]
+    return c * losses.sum() + 0.5 * (weights[:-1] ** 2).sum()
+
+
+def scores(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) @ weights[:-1] + weights[-1]
+
+
+def test_newton_cholesky_finds_the_same_weights_to_seven_digits():
+    x, y = rows(300, 6, 2)
+    found = fit_logistic(
+        torch.from_numpy(x), torch.from_numpy(y), 2, [np.arange(300)], [(0.5, 4.0)], tolerance=1e-11
+    ).numpy()
+    for place, c in enumerate((0.5, 4.0)):
+        theirs = LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x.astype(np.float64), y)
+        np.testing.assert_allclose(found[0, place, :-1, 1], theirs.coef_[0], rtol=1e-7)
+        np.testing.assert_allclose(found[0, place, -1, 1], theirs.intercept_[0], rtol=1e-6)
+
+
+def test_the_nested_search_chooses_and_predicts_as_scikit_learn_does():
+    x, y = rows(160, 6, 2)
+    task = make_problem("mr", "nested", {"all": Part(x, y, np.arange(160))}, ("a", "b"), folds=3, seed=1111)
+    cutter = StratifiedKFold(n_splits=3, shuffle=True, random_state=1111)
+    for outcome, (fit, test) in zip(probe([task], "fast", CONFIG)[0], cutter.split(x, y), strict=True):
+        means = [
+            round(100 * np.mean([exact(c, x[fit][a], y[fit][a]).score(x[fit][b], y[fit][b]) for a, b in cuts]), 2)
+            for cuts in [list(cutter.split(x[fit], y[fit]))]
+            for c in STRENGTHS["nested"]
+        ]
+        assert outcome.dev == tuple(means)
+        assert outcome.penalty == STRENGTHS["nested"][int(np.argmax(means))]
+        np.testing.assert_array_equal(outcome.predicted, exact(outcome.penalty, x[fit], y[fit]).predict(x[test]))
+
+
+def exact(c: float, x: np.ndarray, y: np.ndarray) -> LogisticRegression:
+    return LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x.astype(np.float64), y)
+
+
+def test_a_task_that_is_learnt_perfectly_is_solved_too():
+    x, y = rows(90, 4, 2)
+    x[:, 0] = np.where(y == 1, 50, -50)
+    task = make_problem("easy", "nested", {"all": Part(x, y, np.arange(90))}, ("a", "b"), folds=3, seed=1111)
+    assert all(outcome.right.all() for outcome in probe([task], "fast", CONFIG)[0])
+
+
+def test_the_interval_of_an_accuracy_is_that_of_its_count():
+    x, y = rows(100, 4, 2)
+    parts = {name: Part(x, y, np.arange(100)) for name in ("train", "test")}
+    task = make_problem("mrpc", "kfold", parts, ("0", "1"), folds=3, seed=1111)
+    predicted = np.where(np.arange(100) < 80, y, 1 - y)
+    config = BootstrapConfig(resamples=20_000)
+    accuracy, f1 = probe_rows(task, [Outcome((), 1.0, predicted, predicted == y)], "fast", config, f1=True)
+    assert accuracy.value == 0.8
+    # The normal approximation of the binomial, to half a row.
+    assert accuracy.ci_low == pytest.approx(0.8 - 1.96 * 0.04, abs=0.006)
+    assert accuracy.ci_high == pytest.approx(0.8 + 1.96 * 0.04, abs=0.006)
+    both, errors = int(((y == 1) & (predicted == 1)).sum()), 20
+    assert f1.value == round(2 * both / (2 * both + errors), 4)
+    assert f1.ci_low < f1.value < f1.ci_high
+    assert (accuracy.metric, f1.metric, accuracy.split, accuracy.n) == ("accuracy", "f1", "test", 100)
+
+
+def broken(change: str) -> dict[str, Part]:
+    x, y = rows(30, 4, 2)
+    if change == "nan":
+        x[17, 2] = np.nan
+    if change == "short":
+        y = y[:-1]
+    if change == "empty":
+        x, y = x[:0], y[:0]
+    if change == "single":
+        y = np.zeros_like(y)
+    if change == "rare":
+        y = (np.arange(30) == 5).astype(np.int64)
+    if change == "class":
+        y[4] = 2
+    return {"all": Part(x, y, np.arange(len(y)))}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("nan", "mr all: the embedding of row 17 is not finite"),
+        ("short", r"mr all: features of shape \(30, 4\), 29 labels"),
+        ("empty", "mr all: no rows"),
+        ("single", "mr: class 'b' has 0 of 30 rows"),
+        ("rare", "mr: class 'b' has 1 of 30 rows .the first in row 5., expected at least 5"),
+        ("class", "mr all: row 4 has class 2, expected 0 to 1"),
+    ],
+)
+def test_rows_that_cannot_be_probed_are_named(change, words):
+    with pytest.raises(EvaluationError, match=words):
+        make_problem("mr", "nested", broken(change), ("a", "b"), folds=3, seed=1111)

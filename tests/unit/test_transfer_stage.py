@@ -1,0 +1,85 @@
+"""The stage itself, on a store of its own: sets and embeddings in, named figures out."""
+
+import hashlib
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.evaluation.config import BootstrapConfig
+from models.evaluation.probe.config import ProbeConfig
+from models.text.normalize import sentence_ids
+from storage.errors import SourceError
+from storage.manifest import Provenance
+from storage.refs import EmbeddingsRef
+from storage.schemas import SCORES
+from tasks.labelled import resolve_labelled_set, sentences_of
+from tasks.probe import score_transfer
+from tasks.site import Site
+
+CONFIG = ProbeConfig(folds=3, bootstrap=BootstrapConfig(resamples=100))
+WORDS = {0: ["dull", "stale", "flat"], 1: ["fresh", "bright", "keen"]}
+
+
+def text(row: int, label: int) -> str:
+    return f"{WORDS[label][row % 3]} film number {row}"
+
+
+@pytest.fixture
+def site(tmp_path):
+    labels = [row % 2 for row in range(60)]
+    one = pl.DataFrame({"text": [text(*item) for item in enumerate(labels)], "label": labels})
+    pairs = pl.DataFrame(
+        {
+            "sentence1": one["text"],
+            "sentence2": [text(row + 3, 1 if row % 4 < 2 else 0) for row in range(60)],
+            "label": [int((row % 2 == 1) == (row % 4 < 2)) for row in range(60)],
+        }
+    )
+    for name, splits in {"mr": {"all": one}, "mrpc": {"train": pairs, "test": pairs.head(30)}}.items():
+        (tmp_path / "mirror" / name).mkdir(parents=True)
+        for split, frame in splits.items():
+            frame.write_parquet(tmp_path / "mirror" / name / f"{split}.parquet")
+    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+
+
+def vector(sentence: str) -> list[float]:
+    """The class of the sentence's word, plainly, and noise that its hash decides."""
+    noise = np.frombuffer(hashlib.sha256(sentence.encode()).digest()[:7], dtype=np.uint8) / 255 - 0.5
+    return [9.0 if sentence.split()[0] in WORDS[1] else -9.0, *noise.tolist()]
+
+
+def embed_sentences(site: Site, texts: pl.Series) -> EmbeddingsRef:
+    ref = EmbeddingsRef(key="0" * 64)
+    unique = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text"))).sort("sentence_id")
+    table = np.array([vector(sentence) for sentence in unique["text"]], dtype=np.float32)
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={}, inputs={}, run="")) as draft:
+        draft.write(unique.select("sentence_id", embedding=pl.Series(table)))
+    return ref
+
+
+def test_sets_are_scored_under_both_protocols(site):
+    sets = tuple(resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
+    embeddings = embed_sentences(site, pl.concat([sentences_of(one) for one in sets]))
+    arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": sets, "config": CONFIG}
+    scores = site.open_store().scan(score_transfer.run(site, arguments)).collect()
+    assert scores.schema == SCORES
+    figures = {(row["dataset"], row["metric"], row["protocol"]): row for row in scores.to_dicts()}
+    assert len(figures) == scores.height == 6  # MR: accuracy; MRPC: accuracy and F1; each twice
+    # The class is one feature of a sentence and, as a distance, one of a pair, so both can be learnt.
+    assert figures["mr", "accuracy", "fast"]["value"] == 1.0
+    assert figures["mrpc", "accuracy", "fast"]["value"] == 1.0
+    assert figures["mrpc", "f1", "fast"]["value"] == 1.0
+    assert figures["mr", "accuracy", "senteval"]["value"] >= 0.95
+    assert figures["mr", "accuracy", "fast"]["n"] == 60
+    assert figures["mrpc", "f1", "senteval"]["n"] == 30
+    assert set(scores["seed"]) == {1111}
+    assert (scores["ci_low"] <= scores["value"]).all()
+
+
+def test_a_sentence_without_a_vector_is_named(site):
+    mr, mrpc = (resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
+    embeddings = embed_sentences(site, sentences_of(mr).head(10))
+    arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": (mr, mrpc), "config": CONFIG}
+    with pytest.raises(SourceError, match="mr all: the sentence of row 11 has no vector"):
+        score_transfer.run(site, arguments)
