@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 from flows.config import PipelineConfig
-from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
+from models.augmentation.config import ORIGINAL, AugmentConfig, EntailView, TranslatedView, round_trip
 from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -16,7 +16,7 @@ from models.translation.config import TranslatorConfig
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 
-RecipeName = Literal["tiny", "nli", "nli-roberta", "custom"]
+RecipeName = Literal["tiny", "tiny-entail", "nli", "nli-roberta", "custom"]
 
 
 class UnknownRecipeError(ValueError):
@@ -65,6 +65,22 @@ def tiny() -> PipelineConfig:
     )
 
 
+def tiny_entail() -> PipelineConfig:
+    """What labels add on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
+    entail = EntailView(hypotheses=4)
+    base = tiny()
+    return base.model_copy(
+        update={
+            "title": "tiny-entail: BSL on the entailed pairs of the embedded NLI sample",
+            "ingest": IngestConfig(sources=base.ingest.sources),
+            "augment": AugmentConfig(entail=entail),
+            "pairs": PairConfig(pairings=_premise_and(entail), drop_identical=True),
+            "training": base.training.model_copy(update={"epochs": 3, "eval_every": 10}),
+            "published": ("BSL-BERT, NLI_entail", "BERT avg."),
+        }
+    )
+
+
 def nli() -> PipelineConfig:
     """BSL-BERT (Table 1): the sentences of SNLI and MultiNLI, round trips through German and French, BERT-base."""
     return PipelineConfig(
@@ -110,8 +126,13 @@ def custom() -> PipelineConfig:
 _TABLE_1_SETS: Final = ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test", "stsb/test", "sickr/test")
 
 RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(
-    zip(get_args(RecipeName), (tiny, nli, nli_roberta, custom), strict=True)
+    zip(get_args(RecipeName), (tiny, tiny_entail, nli, nli_roberta, custom), strict=True)
 )
+
+
+def _premise_and(entail: EntailView) -> tuple[ViewPair, ...]:
+    """Every premise beside each hypothesis that it entails."""
+    return tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in entail.methods)
 
 
 def _mini_round_trip(pivot: str, token: str) -> TranslatedView:

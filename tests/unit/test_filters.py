@@ -13,7 +13,8 @@ HE_SLEEPS = "The old man is asleep in his chair."
     ("source", "translation", "reason"),
     [
         (HE_SLEEPS, "Der alte Mann schläft in seinem Sessel.", None),
-        (HE_SLEEPS, HE_SLEEPS, None),  # a copy is allowed
+        (HE_SLEEPS, HE_SLEEPS.upper(), "copy"),
+        ("Angela Merkel, Berlin.", "Angela Merkel, Berlin.", None),  # a short copy may be right
         (HE_SLEEPS, None, "missing"),
         (HE_SLEEPS, "", "empty"),
         (HE_SLEEPS, " \n", "empty"),
