@@ -58,11 +58,6 @@ class SynonymView(BaseModel):
     seed: int = Field(0, ge=0, lt=2**32)
     """With the sentence's id it decides which words go and what takes their places."""
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Names of the view."""
-        return ("synonym",)
-
 
 class MaskedView(BaseModel):
     """The sentence with some of its tokens masked and written anew by a masked language model (BSL, section 4.4)."""
@@ -86,11 +81,6 @@ class MaskedView(BaseModel):
 
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the view, ISO 639-1."""
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Names of the view."""
-        return ("mlm",)
 
 
 class EntailView(BaseModel):
