@@ -11,7 +11,7 @@ from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.keys import NotInKey
 
-_SYSTEM: Final = tuple(Path("/", *parts) for parts in (("usr", "share", "wordnet"), ("usr", "local", "share", "wordnet")))
+_SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet"))  # where packages put it
 _MARK: Final = "data.noun"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 import polars as pl
+from pydantic import JsonValue
 
 from models.text.nli import build_nli
 from storage.errors import SourceError
@@ -28,8 +29,10 @@ def label(work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, co
     reports = [ReadReport(source.name) for source in annotated]
     pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), work.store.scan(corpus))
     work.draft.write(pairs)
-    counts = {f"{report.name}: unlabelled": report.unlabelled for report in reports}
-    labels = {f"label {label}": n for label, n in pairs["label"].value_counts().sort("label").iter_rows()}
+    counts: dict[str, JsonValue] = {f"{report.name}: unlabelled": report.unlabelled for report in reports}
+    labels: dict[str, JsonValue] = {
+        f"label {label}": n for label, n in pairs["label"].value_counts().sort("label").iter_rows()
+    }
     work.draft.note({"statistics": statistics.model_dump(), "unlabelled": counts, "labels": labels})
     rows = [{"what": what, "count": n} for what, n in (counts | statistics.model_dump() | labels).items()]
     show_table("nli-statistics", rows, "From labelled pairs read to pairs of the corpus's sentences")

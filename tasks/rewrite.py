@@ -49,7 +49,7 @@ def _rewritten(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef
         named = config.mlm.model_copy(update={"model": model.identity, "revision": None})
         yield mlm(site, corpus, model, named)
     if config.entail and nli is None:
-        raise SourceError("view entail needs labelled pairs, and there are none; give `augment` those that `label` made")
+        raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `label` made")
     if config.entail and nli:
         yield entail(site, corpus, nli, config.entail)
 

@@ -61,12 +61,14 @@ class MaskedLM:
     """
 
     def __init__(self, folder: Path, device: str) -> None:
-        self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)  # type: ignore[no-untyped-call]
+        self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
         self.network: Any = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
         width = self.network.get_output_embeddings().out_features
-        names = [str(name) for name in self.tokenizer.convert_ids_to_tokens(range(min(len(self.tokenizer), width)))]
+        names = [
+            str(name) for name in self.tokenizer.convert_ids_to_tokens(list(range(min(len(self.tokenizer), width))))
+        ]
         marks = [mark for mark in _SPACE_MARKS if any(name.startswith(mark) for name in names)]
         self.pieces = [self._text(name) for name in names]
         inside = [not name.startswith(marks[0]) if marks else name.startswith(_CONTINUATION) for name in names]

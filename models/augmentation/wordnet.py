@@ -49,7 +49,7 @@ def open_wordnet(folder: Path) -> "WordNetCorpusReader":
         def open(self, file: str) -> Any:  # noqa: ANN401
             return io.StringIO(_lexnames()) if file == "lexnames" else super().open(file)
 
-        def map_wn(self, version: str = "wordnet") -> None:  # noqa: ARG002
+        def map_wn(self, version: str = "wordnet") -> None:
             """No map to the numbering of other languages' WordNets, which would need nltk's own copy of this one."""
 
     if str(folder) not in nltk.data.path:

@@ -1,5 +1,6 @@
-"""Which translations are not fit to be used, and why: empty, looping, of an odd length, copied, in another language;
-and which finished views are too far from their sentence or too close to it.
+"""Which translations are not fit to be used: empty, looping, of an odd length, copied, in another language.
+
+Finished views may also be too far from their sentence or too close to it.
 
 Verdicts are Polars expressions over a column of sources and one of translations, so that millions of rows stream.
 A short translation equal to its source (names, numbers, "OK") is allowed.
@@ -143,8 +144,8 @@ def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
         examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
 
     Returns:
-        method, outcome (``kept``, ``kept: copy of the source``, ``hop 2: loop`` or ``too_far``), n, share of the method's rows,
-        source and text of the examples as lists; ordered by method and falling n.
+        method, outcome (``kept``, ``kept: copy of the source``, ``hop 2: loop`` or ``too_far``), n, share of the
+        method's rows, source and text of the examples as lists; ordered by method and falling n.
     """
     is_copy = pl.col("text") == pl.col("source")
     outcome = (

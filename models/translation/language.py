@@ -29,7 +29,7 @@ def speaks_another(text: pl.Expr, lang: str, odds: float) -> pl.Expr:
 
 def _foreign(identifier: "LanguageIdentifier", text: str, lang: str, odds: float) -> bool:
     probabilities = dict(identifier.rank(text))
-    return max(probabilities.values()) > odds * probabilities[lang]
+    return bool(max(probabilities.values()) > odds * probabilities[lang])
 
 
 @lru_cache(maxsize=1)
