@@ -30,9 +30,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from tasks.doctor import examine
 
     translators = [(hop.model, hop.revision) for view in config.augment.views for hop in view.hops]
-    models = [(config.encoder.model, config.encoder.revision), *translators]
+    refiller = [(config.augment.mlm.model, config.augment.mlm.revision)] if config.augment.mlm else []
+    models = [(config.encoder.model, config.encoder.revision), *translators, *refiller]
     sets = (*config.evaluation.sets, *([config.evaluation.dev] if config.evaluation.dev else []))
-    checks = examine(site, server, models, config.ingest.sources, sets)
+    checks = examine(site, server, models, config.ingest.sources, sets, needs_wordnet=bool(config.augment.synonym))
     table = Table(title=f"recipe {arguments.recipe}")
     for name in ("", "subject", "found"):
         table.add_column(name, overflow="fold")

@@ -117,7 +117,7 @@ def _recipes(arguments: argparse.Namespace) -> int:
         print(recipe(arguments.recipe).model_dump_json(indent=1))
         return 0
     for name, make in RECIPES.items():
-        print(f"{name:<12} {(make.__doc__ or '').strip()}")
+        print(f"{name:<16} {(make.__doc__ or '').strip().splitlines()[0]}")
     return 0
 
 

@@ -10,6 +10,7 @@ from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed
 from tasks.ingest import ingest, locate_sources
+from tasks.label import label
 from tasks.logs import show_logs
 from tasks.pair import pair
 from tasks.report import ConfigText, report
@@ -46,8 +47,10 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     sets, missing = available(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
 
-    corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
-    views = augment(site, corpus, config.augment)
+    sources = locate_sources(site, config.ingest)
+    corpus = ingest(site, sources, config.ingest)
+    nli = label(site, sources, corpus, config.ingest) if config.augment.entail else None
+    views = augment(site, corpus, config.augment, nli)
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 

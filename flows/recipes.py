@@ -1,22 +1,49 @@
 """Recipes: functions that return a complete configuration, one per published row or use."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, get_args
 
 from flows.config import PipelineConfig
-from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
+from models.augmentation.config import (
+    ORIGINAL,
+    AugmentConfig,
+    EntailView,
+    MaskedView,
+    SynonymView,
+    TranslatedView,
+    round_trip,
+    translation,
+)
 from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
+from models.evaluation.published import TRACKS
 from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
-from models.training.config import TrainingConfig
+from models.training.config import TrainingConfig, supervised_config
 from models.translation.config import TranslatorConfig
+from models.translation.models import MINI, OPUS_MT
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 
-RecipeName = Literal["tiny", "nli", "nli-roberta", "custom"]
+RecipeName = Literal[
+    "tiny",
+    "tiny-entail",
+    "nli",
+    "nli-roberta",
+    "entail",
+    "nli-entail",
+    "synonym",
+    "mlm",
+    "books",
+    "books-nli",
+    "sbert",
+    "sroberta",
+    "multilingual",
+    "multilingual-sup",
+    "custom",
+]
 
 
 class UnknownRecipeError(ValueError):
@@ -44,9 +71,7 @@ def tiny() -> PipelineConfig:
             sources=(SourceSpec(dataset="embedded:nli-sample"),),
             corpus=CorpusConfig(limit=3000),  # of 5,993, so that all of it takes minutes
         ),
-        augment=AugmentConfig(
-            views=tuple(_mini_round_trip(*pivot) for pivot in (("de", ">>deu<<"), ("fr", ">>fra<<")))
-        ),
+        augment=AugmentConfig(views=tuple(_round_trip(MINI, pivot) for pivot in ("de", "fr"))),
         pairs=PairConfig(
             pairings=tuple(
                 ViewPair(view_1=one, view_2=two)
@@ -65,6 +90,21 @@ def tiny() -> PipelineConfig:
     )
 
 
+def tiny_entail() -> PipelineConfig:
+    """What labels add on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
+    base = tiny()
+    return base.model_copy(
+        update={
+            "title": "tiny-entail: BSL on the entailed pairs of the embedded NLI sample",
+            "ingest": IngestConfig(sources=base.ingest.sources),
+            "augment": AugmentConfig(entail=_ENTAIL),
+            "pairs": _beside_original(*_ENTAIL.methods).model_copy(update={"drop_identical": True}),
+            "training": base.training.model_copy(update={"epochs": 3, "eval_every": 10}),
+            "published": ("BSL-BERT, NLI_entail", "BERT avg."),
+        }
+    )
+
+
 def nli() -> PipelineConfig:
     """BSL-BERT (Table 1): the sentences of SNLI and MultiNLI, round trips through German and French, BERT-base."""
     return PipelineConfig(
@@ -72,7 +112,7 @@ def nli() -> PipelineConfig:
         ingest=IngestConfig(
             sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
         ),
-        augment=AugmentConfig(views=tuple(_opus_round_trip(pivot) for pivot in ("de", "fr"))),
+        augment=AugmentConfig(views=tuple(_round_trip(OPUS_MT, pivot) for pivot in ("de", "fr"))),
         pairs=PairConfig(),
         encoder=EncoderConfig(
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
@@ -96,6 +136,114 @@ def nli_roberta() -> PipelineConfig:
     )
 
 
+def entail() -> PipelineConfig:
+    """NLI_entail (Table 4): entailed pairs alone as the two views, BERT-base; labels of SNLI and MultiNLI."""
+    return _variant("entail: BSL on entailed pairs", AugmentConfig(entail=_ENTAIL), _ENTAIL.methods, "NLI_entail")
+
+
+def nli_entail() -> PipelineConfig:
+    """Back-translation + NLI_entail (Table 4): the pairs of `nli` and those of `entail` in one training set."""
+    base, entailed = nli(), entail()
+    pairings = (*base.pairs.pairings, *entailed.pairs.pairings)
+    return base.model_copy(
+        update={
+            "title": "nli-entail: BSL on round trips and entailed pairs",
+            "augment": base.augment.model_copy(update={"entail": _ENTAIL}),
+            "pairs": PairConfig(pairings=pairings),
+            "published": ("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
+        }
+    )
+
+
+def synonym() -> PipelineConfig:
+    """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
+    return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(synonym=SynonymView()), ("synonym",), "Synonym")
+
+
+def mlm() -> PipelineConfig:
+    """MLM (Table 4): the sentence beside itself with 20 % of its tokens refilled by RoBERTa-base."""
+    return _variant("mlm: BSL on refilled tokens", AugmentConfig(mlm=MaskedView()), ("mlm",), "MLM")
+
+
+def books() -> PipelineConfig:
+    """5M Book (Table 4): as `nli`, on five million lines of the files in folder `books`."""
+    return nli().model_copy(
+        update={
+            "title": "books: BSL on five million sentences of books",
+            "ingest": IngestConfig(sources=(_BOOKS,), corpus=CorpusConfig(limit=5_000_000)),
+            "published": ("BSL-BERT, 5M Book", "BSL-BERT"),
+        }
+    )
+
+
+def books_nli() -> PipelineConfig:
+    """5M Book + NLI (Table 4): as `nli`, with all lines of the files in folder `books`; put five million there."""
+    base = nli()
+    return base.model_copy(
+        update={
+            "title": "books-nli: BSL on sentences of books, SNLI and MultiNLI",
+            "ingest": IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
+            "published": ("BSL-BERT, 5M Book + NLI", "BSL-BERT, 5M Book", "BSL-BERT"),
+        }
+    )
+
+
+def sbert() -> PipelineConfig:
+    """BSL-SBERT (Table 1): SBERT-NLI-base trained on by entailed pairs, as the authors' code did at its release."""
+    return entail().model_copy(
+        update={
+            "title": "sbert: BSL-SBERT on entailed pairs",
+            "encoder": EncoderConfig(model="sentence-transformers/bert-base-nli-mean-tokens"),
+            "training": supervised_config(),
+            "published": ("BSL-SBERT", "SBERT"),
+        }
+    )
+
+
+def sroberta() -> PipelineConfig:
+    """BSL-SRoBERTa (Table 1): SRoBERTa-NLI-base trained on by entailed pairs, as the authors' code does since 2022."""
+    later = supervised_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
+    return sbert().model_copy(
+        update={
+            "title": "sroberta: BSL-SRoBERTa on entailed pairs",
+            "encoder": EncoderConfig(model="sentence-transformers/nli-roberta-base-v2"),
+            "training": later,
+            "published": ("BSL-SRoBERTa", "SRoBERTa"),
+        }
+    )
+
+
+def multilingual() -> PipelineConfig:
+    """BSL-uns (Table 3): each English sentence beside its Arabic, Spanish, Turkish, German and French, mBERT.
+
+    The authors' code adds English pairs where its file has them: set `augment.entail` and a pairing `original`,
+    `entail`, which needs labels.
+    """
+    pairings = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in _LANGUAGES)
+    return nli().model_copy(
+        update={
+            "title": "multilingual: BSL-uns on SNLI and MultiNLI in six languages",
+            "augment": AugmentConfig(views=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in _LANGUAGES)),
+            "pairs": PairConfig(pairings=pairings),
+            "encoder": EncoderConfig(model="google-bert/bert-base-multilingual-cased"),
+            "training": TrainingConfig(lr=5e-5),  # multilingual_tuning.py
+            "evaluation": EvaluationConfig(sets=tuple(f"{track}/test" for track in TRACKS)),
+            "published": ("BSL-uns", "mBERT", "XLM-R"),
+        }
+    )
+
+
+def multilingual_sup() -> PipelineConfig:
+    """BSL-sup (Table 3): as `multilingual`, from the XLM-R that was distilled from SBERT-nli-stsb."""
+    return multilingual().model_copy(
+        update={
+            "title": "multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
+            "encoder": EncoderConfig(model="sentence-transformers/stsb-xlm-r-multilingual"),
+            "published": ("BSL-sup", "XLM-R ← SBERT-nli-stsb", "LaBSE"),
+        }
+    )
+
+
 def custom() -> PipelineConfig:
     """Your sentences: as `nli`, with `ingest.sources` set to your files or Hub id and a target that cannot collapse."""
     return nli().model_copy(
@@ -107,27 +255,41 @@ def custom() -> PipelineConfig:
     )
 
 
+def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
+    """A row of Table 4: as `nli`, with the sentence beside other views."""
+    changes = {"title": title, "augment": augment, "pairs": _beside_original(*views)}
+    return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})
+
+
+_BOOKS: Final = SourceSpec(path="books", name="books")
+_ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
+_LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
 _TABLE_1_SETS: Final = ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test", "stsb/test", "sickr/test")
 
-RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(
-    zip(get_args(RecipeName), (tiny, nli, nli_roberta, custom), strict=True)
+_ALL: Final = (
+    tiny,
+    tiny_entail,
+    nli,
+    nli_roberta,
+    entail,
+    nli_entail,
+    synonym,
+    mlm,
+    books,
+    books_nli,
+    sbert,
+    sroberta,
+    multilingual,
+    multilingual_sup,
+    custom,
 )
+RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(zip(get_args(RecipeName), _ALL, strict=True))
 
 
-def _mini_round_trip(pivot: str, token: str) -> TranslatedView:
-    out = TranslatorConfig(model="embedded:marian-mini-en-mul", source_lang="en", target_lang=pivot, target_token=token)
-    back = TranslatorConfig(model="embedded:marian-mini-mul-en", source_lang=pivot, target_lang="en")
-    return round_trip(out, back)
+def _round_trip(translators: Mapping[str, TranslatorConfig], pivot: str) -> TranslatedView:
+    return round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"])
 
 
-def _opus_round_trip(pivot: str) -> TranslatedView:
-    out, back = (
-        TranslatorConfig(
-            model=f"Helsinki-NLP/opus-mt-{one}-{two}",
-            source_lang=one,
-            target_lang=two,
-            normalize_punctuation=True,  # as the text that OPUS-MT was trained on
-        )
-        for one, two in (("en", pivot), (pivot, "en"))
-    )
-    return round_trip(out, back)
+def _beside_original(*methods: str) -> PairConfig:
+    """The sentence and one view of it, for each of the views (section 4.4: one augmented view does best)."""
+    return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))

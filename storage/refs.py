@@ -28,6 +28,12 @@ class CorpusRef(ArtifactRef):
     kind: Literal["corpus"] = "corpus"
 
 
+class NliRef(ArtifactRef):
+    """Labelled pairs of a corpus's sentences."""
+
+    kind: Literal["nli"] = "nli"
+
+
 class ViewsRef(ArtifactRef):
     """Augmented sentences, several views of each."""
 

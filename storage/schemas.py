@@ -5,6 +5,7 @@ import polars as pl
 from storage.errors import SchemaError
 
 CORPUS = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String})
+NLI = pl.Schema({"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
 TRANSLATIONS = pl.Schema(
     {
         "sentence_id": pl.UInt64,
@@ -79,6 +80,7 @@ COMPARISON = pl.Schema(
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
+    "nli": NLI,
     "translations": TRANSLATIONS,
     "views": VIEWS,
     "pairs": PAIRS,

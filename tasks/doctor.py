@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from models.augmentation.wordnet import FILES
 from storage.draft import writing
 from storage.sources import SourceSpec, resolve_source
+from storage.wordnet import find_wordnet
 from tasks.machine import cores
 from tasks.resolve import look_up_model, resolve_scored_set
 from tasks.site import Site
@@ -30,6 +32,8 @@ def examine(
     models: Iterable[tuple[str, str | None]],
     sources: Iterable[SourceSpec],
     sets: Iterable[str],
+    *,
+    needs_wordnet: bool = False,
 ) -> list[Check]:
     """All checks of a run: machine, store, server, every model and data set.
 
@@ -39,6 +43,7 @@ def examine(
         models: (folder, `embedded:` name or Hub id; revision) of each model.
         sources: the corpus.
         sets: scored sets as `<name>/<split>`.
+        needs_wordnet: whether views are made through WordNet.
     """
     looks: list[tuple[str, Callable[[], str]]] = [
         ("device", lambda: _device(site)),
@@ -46,6 +51,7 @@ def examine(
         ("store", lambda: _store(site)),
         ("server", lambda: _server(server)),
         *((f"model {name}", _look_at_model(site, name, revision)) for name, revision in dict.fromkeys(models)),
+        *((("WordNet", lambda: str(find_wordnet(FILES).folder)),) if needs_wordnet else ()),
         *((f"source {spec.dataset or spec.path}", _look_at_source(site, spec)) for spec in sources),
         *((f"set {name}", _look_at_set(site, name)) for name in dict.fromkeys(sets)),
     ]

@@ -44,6 +44,62 @@ class TranslatedView(BaseModel):
         return self.hops[-1].target_lang
 
 
+class SynonymView(BaseModel):
+    """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    share: float = Field(0.3, gt=0, le=1)
+    """Share of the words replaced (paper: 30 %), at least one; only words that have a synonym count."""
+
+    senses: int | None = Field(None, ge=1)
+    """Most frequent senses of a word that synonyms are taken from; None takes all, as the paper's examples show."""
+
+    seed: int = Field(0, ge=0, lt=2**32)
+    """With the sentence's id it decides which words go and what takes their places."""
+
+
+class MaskedView(BaseModel):
+    """The sentence with some of its tokens masked and written anew by a masked language model (BSL, section 4.4)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    model: str = Field("FacebookAI/roberta-base", min_length=1)
+    """Where the model comes from: a local folder, ``embedded:<name>`` or a Hub id (paper: RoBERTa-base)."""
+
+    revision: str | None = "e2da8e2f811d1448a5b465c236feacd80ffbac7b"
+    """Commit of a Hub id; None for folders and embedded models, whose files are digested instead."""
+
+    share: float = Field(0.2, gt=0, le=1)
+    """Share of the tokens masked (paper: 20 %), at least one; special tokens do not count."""
+
+    top_k: int = Field(10, ge=1, le=1000)
+    """A token is drawn from this many most probable ones by their probabilities; 1 takes the most probable."""
+
+    seed: int = Field(0, ge=0, lt=2**32)
+    """With the sentence's id it decides which tokens are masked and what is drawn."""
+
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the sentences that get the view, ISO 639-1."""
+
+
+class EntailView(BaseModel):
+    """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    hypotheses: int = Field(1, ge=1, le=8)
+    """Most hypotheses of one premise that become views, called ``entail``, ``entail-2`` and so on."""
+
+    seed: int = Field(0, ge=0, lt=2**32)
+    """Decides which hypotheses come first where a premise has several."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return ("entail", *(f"entail-{number}" for number in range(2, self.hypotheses + 1)))
+
+
 class AugmentConfig(BaseModel):
     """All views of one corpus."""
 
@@ -52,19 +108,28 @@ class AugmentConfig(BaseModel):
     views: tuple[TranslatedView, ...] = ()
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
+    synonym: SynonymView | None = None
+    """View ``synonym``: words replaced through WordNet."""
+
+    mlm: MaskedView | None = None
+    """View ``mlm``: tokens refilled by a masked language model."""
+
+    entail: EntailView | None = None
+    """Views ``entail``, ``entail-2``, …: the hypotheses that the sentence entails."""
+
     original: bool = True
     """Whether the sentence itself is a view too."""
 
     filters: FilterConfig = FilterConfig()
-    """Limits beyond which a translation, at any hop, is dropped."""
+    """Limits beyond which a translation, at any hop, or a finished view is dropped."""
 
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
         methods = [view.method for view in self.views]
         if len(set(methods)) < len(methods):
             raise ValueError(f"views {', '.join(methods)}: a method stands there twice; each view needs its own name")
-        if not methods and not self.original:
-            raise ValueError("no views at all: set views, or original = true")
+        if not (methods or self.synonym or self.mlm or self.entail or self.original):
+            raise ValueError("no views at all: set views, synonym, mlm or entail, or original = true")
         return self
 
 

@@ -17,10 +17,19 @@ import polars as pl
 from models.augmentation.config import ORIGINAL
 from models.scatter import scattered
 from models.text.normalize import normalize, sentence_ids
-from models.translation.filters import FilterConfig, verdict
+from models.translation.filters import FilterConfig, closeness, verdict
 
-JUDGED = pl.Schema({"method": pl.String, "source": pl.String, "text": pl.String, "reason": pl.String, "hop": pl.UInt8})
-"""Columns of ``judged_routes``."""
+JUDGED = pl.Schema(
+    {
+        "sentence_id": pl.UInt64,
+        "method": pl.String,
+        "source": pl.String,
+        "text": pl.String,
+        "reason": pl.String,
+        "hop": pl.UInt8,
+    }
+)
+"""Columns of judged views: one row per view that was made; ``reason`` is null where it is kept."""
 
 
 def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:
@@ -45,7 +54,9 @@ def sentences_ahead(route: pl.LazyFrame) -> pl.LazyFrame:
     return well.select(pl.col("key").alias("sentence_id"), "text").unique("sentence_id")
 
 
-def follow_hop(route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: FilterConfig) -> pl.LazyFrame:
+def follow_hop(
+    route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filters: FilterConfig, lang: str | None = None
+) -> pl.LazyFrame:
     """Move every sentence of a route through one translator, and give up those whose translation is not fit.
 
     Args:
@@ -53,12 +64,13 @@ def follow_hop(route: pl.LazyFrame, translations: pl.LazyFrame, hop: int, filter
         translations: sentence_id (of the sentence translated) and text (its translation), one row per sentence.
         hop: Number of this hop, from 1.
         filters: Limits beyond which a translation is given up.
+        lang: Language that the translations must be in; not looked at if None.
     """
     found = translations.select(pl.col("sentence_id").alias("key"), normalize(pl.col("text")).alias("translated"))
     is_well = pl.col("reason").is_null()
     joined = route.join(found, on="key", how="left")
     judged = joined.with_columns(
-        pl.when(is_well).then(verdict(pl.col("text"), pl.col("translated"), filters)).alias("fault"),
+        pl.when(is_well).then(verdict(pl.col("text"), pl.col("translated"), filters, lang)).alias("fault"),
         pl.when(is_well).then("translated").otherwise("text").alias("text"),
     )
     is_faulty = pl.col("fault").is_not_null()
@@ -77,16 +89,26 @@ def original_view(corpus: pl.LazyFrame) -> pl.LazyFrame:
     return corpus.select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text")
 
 
-def finish_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
-    """The view at the end of a route: sentence_id, method, text of the sentences that came through."""
-    return route.filter(pl.col("reason").is_null()).select("sentence_id", pl.lit(method).alias("method"), "text")
+def judged_route(route: pl.LazyFrame, method: str) -> pl.LazyFrame:
+    """The views at the end of a route, those that were given up on the way with their reason."""
+    return route.with_columns(method=pl.lit(method)).select(JUDGED.names())
 
 
-def judged_routes(routes: Sequence[tuple[str, pl.LazyFrame]]) -> pl.LazyFrame:
-    """All finished routes with their methods, kept and given up, as ``drop_table`` counts them."""
-    none = pl.LazyFrame(schema=JUDGED)
-    named = [route.with_columns(method=pl.lit(method)).select(JUDGED.names()) for method, route in routes]
-    return pl.concat([none, *named])
+def judged_views(corpus: pl.LazyFrame, views: pl.LazyFrame) -> pl.LazyFrame:
+    """Views that no route led to (sentence_id, method, text) beside the sentences they are views of."""
+    joined = views.join(corpus.select("sentence_id", pl.col("text").alias("source")), on="sentence_id")
+    unjudged = joined.with_columns(reason=pl.lit(None, dtype=pl.String), hop=pl.lit(None, dtype=pl.UInt8))
+    return unjudged.select(JUDGED.names())
+
+
+def held_apart(judged: pl.LazyFrame, filters: FilterConfig) -> pl.LazyFrame:
+    """Give up views in their sentence's language that say it in too many or too few of its own words."""
+    return judged.with_columns(pl.coalesce("reason", closeness(pl.col("source"), pl.col("text"), filters)))
+
+
+def kept_views(judged: pl.LazyFrame) -> pl.LazyFrame:
+    """The views that nothing speaks against: sentence_id, method, text."""
+    return judged.filter(pl.col("reason").is_null()).select("sentence_id", "method", "text")
 
 
 def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:

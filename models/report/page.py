@@ -120,7 +120,7 @@ def _published(published: Mapping[str, Mapping[str, float]]) -> list[str]:
     if not published:
         return []
     rows = [{"published system": name, **figures} for name, figures in published.items()]
-    return ["Published (paper, Table 1; BERT-base scale and the full corpus):\n\n" + markdown_table(rows)]
+    return ["Published (by the paper; BERT-base scale and the full corpus):\n\n" + markdown_table(rows)]
 
 
 def _pairs(figures: Mapping[str, object]) -> list[dict[str, object]]:

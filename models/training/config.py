@@ -68,6 +68,12 @@ def paper_config() -> TrainingConfig:
     return TrainingConfig()
 
 
+def supervised_config() -> TrainingConfig:
+    """The settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
+    released = released_config()
+    return released.model_copy(update={"bsl": released.bsl.model_copy(update={"momentum": 0.9999})})
+
+
 def released_config() -> TrainingConfig:
     """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
     bsl = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")

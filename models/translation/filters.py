@@ -1,7 +1,9 @@
-"""Which translations are not fit to be used, and why: empty, looping, far too long or far too short.
+"""Which translations are not fit to be used: empty, looping, of an odd length, copied, in another language.
+
+Finished views may also be too far from their sentence or too close to it.
 
 Verdicts are Polars expressions over a column of sources and one of translations, so that millions of rows stream.
-A translation equal to its source (names, numbers, "OK") is allowed.
+A short translation equal to its source (names, numbers, "OK") is allowed.
 """
 
 import re
@@ -10,8 +12,13 @@ from collections.abc import Callable
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-REASONS = ("missing", "empty", "loop", "too_long", "too_short")
+from models.translation.language import speaks_another
+
+REASONS = ("missing", "empty", "loop", "too_long", "too_short", "copy", "language")
 """Why a translation is dropped, in the order in which the reasons are tried."""
+
+CLOSENESS_REASONS = ("too_far", "too_close")
+"""Why a finished view is dropped, beside the sentence that it is a view of."""
 
 
 class FilterConfig(BaseModel):
@@ -28,14 +35,29 @@ class FilterConfig(BaseModel):
     max_repeats: int = Field(3, ge=1, le=7)
     """Times that a phrase of one to four words may stand in a row; one more is a loop, unless the source loops too."""
 
+    copied_words: int | None = Field(6, ge=1)
+    """Words from which on a translation equal to its source, case aside, is dropped as not translated; shorter ones
+    may be names, numbers or "OK". None keeps all copies."""
 
-def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig) -> pl.Expr:
+    language_odds: float | None = Field(30.0, gt=1)
+    """A translation is dropped if another language is so many times as probable as its own; None does not look."""
+
+    min_overlap: float | None = Field(None, ge=0, le=1)
+    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; None drops none.
+    Deviation: the paper keeps every view."""
+
+    max_overlap: float | None = Field(None, ge=0, le=1)
+    """Largest such share; below 1 it drops views that say the same in the same words. None drops none."""
+
+
+def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
     """Column ``reason``: why each translation is dropped, one of ``REASONS``, or null where it is good.
 
     Args:
         source: Texts that were translated.
         translation: What they became; null where there is no translation.
         config: The limits.
+        lang: Language that the translation must be in (ISO 639-1); not looked at if None.
     """
     ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
     return (
@@ -49,9 +71,44 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig) -> pl.E
         .then(pl.lit("too_long"))
         .when(ratio < 1 / config.max_length_ratio)
         .then(pl.lit("too_short"))
+        .when(_is_copy(source, translation, config.copied_words))
+        .then(pl.lit("copy"))
+        .when(_is_foreign(translation, lang, config.language_odds))
+        .then(pl.lit("language"))
         .otherwise(pl.lit(None, dtype=pl.String))
         .alias("reason")
     )
+
+
+def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
+    """Column ``reason``: one of ``CLOSENESS_REASONS``, or null where a view's words are within the limits."""
+    shared = overlap(source, view)
+    return (
+        pl.when(shared < (0.0 if config.min_overlap is None else config.min_overlap))
+        .then(pl.lit("too_far"))
+        .when(shared > (1.0 if config.max_overlap is None else config.max_overlap))
+        .then(pl.lit("too_close"))
+        .otherwise(pl.lit(None, dtype=pl.String))
+        .alias("reason")
+    )
+
+
+def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:
+    """Dice coefficient of two texts' sets of words, case and punctuation aside, in [0, 1]; 1 if neither has a word."""
+    ours, theirs = (text.str.to_lowercase().str.extract_all(r"\w+").list.unique() for text in (one, other))
+    common, both = ours.list.set_intersection(theirs).list.len(), ours.list.len() + theirs.list.len()
+    return pl.when(both == 0).then(1.0).otherwise(2.0 * common / both)
+
+
+def _is_copy(source: pl.Expr, translation: pl.Expr, words: int | None) -> pl.Expr:
+    if words is None:
+        return pl.lit(value=False)
+    same = source.str.to_lowercase() == translation.str.to_lowercase()
+    return same & (source.str.count_matches(r"\w+") >= words)
+
+
+def _is_foreign(translation: pl.Expr, lang: str | None, odds: float | None) -> pl.Expr:
+    return pl.lit(value=False) if lang is None or odds is None else speaks_another(translation, lang, odds)
 
 
 def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
@@ -82,18 +139,18 @@ def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
     """Count what was kept and what was dropped, by reason, with examples.
 
     Args:
-        judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if kept) and
-            reason (null if kept).
+        judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if it was the
+            finished view) and reason (null if kept).
         examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
 
     Returns:
-        method, outcome (``kept``, ``kept: copy of the source`` or ``hop 2: loop``), n, share of the method's rows,
-        source and text of the examples as lists; ordered by method and falling n.
+        method, outcome (``kept``, ``kept: copy of the source``, ``hop 2: loop`` or ``too_far``), n, share of the
+        method's rows, source and text of the examples as lists; ordered by method and falling n.
     """
     is_copy = pl.col("text") == pl.col("source")
     outcome = (
         pl.when(pl.col("reason").is_not_null())
-        .then(pl.format("hop {}: {}", "hop", "reason"))
+        .then(pl.coalesce(pl.format("hop {}: {}", "hop", "reason"), "reason"))
         .when(is_copy)
         .then(pl.lit("kept: copy of the source"))
         .otherwise(pl.lit("kept"))

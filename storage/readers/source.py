@@ -44,6 +44,16 @@ def read_labelled_pairs(source: ResolvedSource, report: ReadReport, max_bad_shar
     report.check(max_bad_share)
 
 
+def is_labelled(source: ResolvedSource) -> bool:
+    """Whether a source has labelled NLI pairs, by the columns of its first file.
+
+    Raises:
+        SourceError: a column that the source names is missing, or the columns have no known shape.
+    """
+    shape = _shape(source, source.name, source_columns(source))
+    return shape.label is not None and len(shape.texts) == 2
+
+
 def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
     """A source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
 

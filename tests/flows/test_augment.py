@@ -69,7 +69,10 @@ def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
         TranslatorConfig.model_validate({"model": str(folder), "source_lang": one, "target_lang": two} | settings)
         for folder, one, two in zip(models, ("sv", "nb"), ("nb", "sv"), strict=True)
     )
-    return AugmentConfig(views=(round_trip(out, back),), filters=FilterConfig(max_length_ratio=50, max_repeats=7))
+    return AugmentConfig(
+        views=(round_trip(out, back),),
+        filters=FilterConfig(max_length_ratio=50, max_repeats=7, copied_words=None, language_odds=None),
+    )
 
 
 def outcomes(site: Site, views: ViewsRef) -> dict[str, JsonValue]:

@@ -2,9 +2,11 @@
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from models.translation.filters import FilterConfig, drop_table, loops, verdict
+from models.translation.filters import FilterConfig, closeness, drop_table, loops, overlap, verdict
 
 HE_SLEEPS = "The old man is asleep in his chair."
 
@@ -13,7 +15,8 @@ HE_SLEEPS = "The old man is asleep in his chair."
     ("source", "translation", "reason"),
     [
         (HE_SLEEPS, "Der alte Mann schläft in seinem Sessel.", None),
-        (HE_SLEEPS, HE_SLEEPS, None),  # a copy is allowed
+        (HE_SLEEPS, HE_SLEEPS.upper(), "copy"),
+        ("Angela Merkel, Berlin.", "Angela Merkel, Berlin.", None),  # a short copy may be right
         (HE_SLEEPS, None, "missing"),
         (HE_SLEEPS, "", "empty"),
         (HE_SLEEPS, " \n", "empty"),
@@ -73,3 +76,56 @@ def test_drop_table_counts_and_shows_the_shortest_examples() -> None:
         orient="row",
     )
     assert_frame_equal(table, expected, check_dtypes=False)
+
+
+@pytest.mark.parametrize(
+    ("translation", "lang", "reason"),
+    [
+        ("Der alte Mann schläft in seinem Sessel.", "de", None),
+        ("Le vieil homme dort dans son fauteuil.", "de", "language"),
+        ("The old man sleeps in that chair of his.", "de", "language"),  # said anew, but not translated
+        ("الرجل العجوز نائم في كرسيه.", "ar", None),
+        ("Yaşlı adam koltuğunda uyuyor.", "tr", None),
+        ("El anciano duerme en su silla.", "es", None),
+        ("Okay, Berlin!", "de", None),  # too short to tell
+        ("Le vieil homme dort dans son fauteuil.", "tlh", None),  # a language that the identifier does not know
+        ("Le vieil homme dort dans son fauteuil.", None, None),
+    ],
+)
+def test_only_what_is_clearly_another_language_is_dropped(translation: str, lang: str | None, reason: str | None) -> None:
+    frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]})
+    assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig(), lang)).item() == reason
+    unlooked = FilterConfig(language_odds=None)
+    assert frame.select(verdict(pl.col("s"), pl.col("t"), unlooked, lang)).item() is None
+
+
+@pytest.mark.parametrize(
+    ("view", "shared", "reason"),
+    [
+        ("the OLD man is asleep in his chair", 1.0, "too_close"),
+        ("The old man is asleep in a chair.", 14 / 16, None),
+        ("Grandfather sleeps.", 0.0, "too_far"),
+    ],
+)
+def test_views_too_close_or_too_far_are_dropped_on_request(view: str, shared: float, reason: str | None) -> None:
+    frame = pl.DataFrame({"s": [HE_SLEEPS], "v": [view]})
+    assert frame.select(overlap(pl.col("s"), pl.col("v"))).item() == pytest.approx(shared)
+    band = FilterConfig(min_overlap=0.2, max_overlap=0.95)
+    assert frame.select(closeness(pl.col("s"), pl.col("v"), band)).item() == reason
+    assert frame.select(closeness(pl.col("s"), pl.col("v"), FilterConfig())).item() is None
+
+
+WORDS = st.sampled_from(["der", "alte", "Mann", "the", "old", "man", "ja", "…", ""])
+
+
+@given(st.lists(st.tuples(st.lists(WORDS, max_size=12), st.none() | st.lists(WORDS, max_size=12)), max_size=20))
+def test_kept_and_dropped_are_all_that_was_made(rows: list[tuple[list[str], list[str] | None]]) -> None:
+    texts = [(" ".join(source), None if view is None else " ".join(view)) for source, view in rows]
+    frame = pl.DataFrame(texts, schema={"source": pl.String, "text": pl.String}, orient="row")
+    judged = frame.lazy().with_columns(
+        verdict(pl.col("source"), pl.col("text"), FilterConfig(), "de"), method=pl.lit("mt-de"), hop=1
+    )
+    table = drop_table(judged)
+    assert table["n"].sum() == len(rows)
+    kept = table.filter(pl.col("outcome").str.starts_with("kept"))["n"].sum()
+    assert kept == judged.filter(pl.col("reason").is_null()).collect().height

@@ -6,9 +6,9 @@ from polars.testing import assert_frame_equal
 
 from models.augmentation.views import (
     begin_route,
-    finish_route,
     follow_hop,
-    judged_routes,
+    judged_route,
+    kept_views,
     ordered_views,
     original_view,
     sentences_ahead,
@@ -59,7 +59,7 @@ def test_the_second_hop_translates_each_german_sentence_once(corpus: pl.LazyFram
 
 
 def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
-    view = corpus.rename({"text": "source"}).join(finish_route(route, "bt-de"), on="sentence_id").collect()
+    view = corpus.rename({"text": "source"}).join(kept_views(judged_route(route, "bt-de")), on="sentence_id").collect()
     expected = {
         "A man is playing a guitar.": "A man plays guitar.",
         "A man plays the guitar.": "A man plays guitar.",
@@ -70,7 +70,7 @@ def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame,
 
 
 def test_every_loss_is_counted_with_its_hop(route: pl.LazyFrame) -> None:
-    table = drop_table(judged_routes([("bt-de", route)]))
+    table = drop_table(judged_route(route, "bt-de"))
     assert dict(table.select("outcome", "n").rows()) == {
         "hop 1: empty": 1,
         "hop 2: loop": 1,
@@ -87,14 +87,14 @@ def test_a_missing_translation_is_counted_too(corpus: pl.LazyFrame) -> None:
 
 
 def test_views_come_in_one_order_whatever_the_rows(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
-    views = [original_view(corpus), finish_route(route, "bt-de")]
+    views = [original_view(corpus), kept_views(judged_route(route, "bt-de"))]
     shuffled = [view.collect().sample(fraction=1, shuffle=True, seed=3).lazy() for view in views]
     assert_frame_equal(ordered_views(views), ordered_views(shuffled[::-1]))
     assert ordered_views(views).collect().height == 8
 
 
 def test_samples_stand_side_by_side(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
-    views = ordered_views([finish_route(route, "bt-de"), original_view(corpus)])
+    views = ordered_views([kept_views(judged_route(route, "bt-de")), original_view(corpus)])
     table = view_samples(views, rows=5)
     assert table.columns == ["original", "bt-de"]
     assert ("Two dogs run.", None) in table.rows()
