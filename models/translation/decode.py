@@ -16,16 +16,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, MarianMTModel
 
-
-@dataclass(frozen=True)
-class Decoded:
-    """What became of a batch of source sentences, in their order."""
-
-    pieces: list[list[int]]
-    """Target pieces per sentence, end mark and padding left out."""
-
-    scores: list[float | None]
-    """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
+from models.translation.translator import Decoded
 
 
 @dataclass(frozen=True)
