@@ -1,7 +1,7 @@
 """Recipes: functions that return a complete configuration, one per published row or use."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, get_args
 
 from flows.config import PipelineConfig
@@ -13,6 +13,7 @@ from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig
 from models.translation.config import TranslatorConfig
+from models.translation.models import MINI, OPUS_MT
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 
@@ -44,9 +45,7 @@ def tiny() -> PipelineConfig:
             sources=(SourceSpec(dataset="embedded:nli-sample"),),
             corpus=CorpusConfig(limit=3000),  # of 5,993, so that all of it takes minutes
         ),
-        augment=AugmentConfig(
-            views=tuple(_mini_round_trip(*pivot) for pivot in (("de", ">>deu<<"), ("fr", ">>fra<<")))
-        ),
+        augment=AugmentConfig(views=tuple(_round_trip(MINI, pivot) for pivot in ("de", "fr"))),
         pairs=PairConfig(
             pairings=tuple(
                 ViewPair(view_1=one, view_2=two)
@@ -72,7 +71,7 @@ def nli() -> PipelineConfig:
         ingest=IngestConfig(
             sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
         ),
-        augment=AugmentConfig(views=tuple(_opus_round_trip(pivot) for pivot in ("de", "fr"))),
+        augment=AugmentConfig(views=tuple(_round_trip(OPUS_MT, pivot) for pivot in ("de", "fr"))),
         pairs=PairConfig(),
         encoder=EncoderConfig(
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
@@ -114,20 +113,5 @@ RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(
 )
 
 
-def _mini_round_trip(pivot: str, token: str) -> TranslatedView:
-    out = TranslatorConfig(model="embedded:marian-mini-en-mul", source_lang="en", target_lang=pivot, target_token=token)
-    back = TranslatorConfig(model="embedded:marian-mini-mul-en", source_lang=pivot, target_lang="en")
-    return round_trip(out, back)
-
-
-def _opus_round_trip(pivot: str) -> TranslatedView:
-    out, back = (
-        TranslatorConfig(
-            model=f"Helsinki-NLP/opus-mt-{one}-{two}",
-            source_lang=one,
-            target_lang=two,
-            normalize_punctuation=True,  # as the text that OPUS-MT was trained on
-        )
-        for one, two in (("en", pivot), (pivot, "en"))
-    )
-    return round_trip(out, back)
+def _round_trip(translators: Mapping[str, TranslatorConfig], pivot: str) -> TranslatedView:
+    return round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"])

@@ -36,7 +36,7 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path | None
 
     Args:
         name: An embedded translator.
-        directions: Its languages and target tokens; backend, precision and beam are set here.
+        directions: What it translates; backend, precision and beam are set here.
         root: Folder of the models, the package's own unless given.
     """
     from models.translation.backends import load_translator

@@ -1,7 +1,7 @@
 """SIGTERM while long work is under way: finish the piece at hand, then stop as one was asked to.
 
-A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand can
-be published; without this it would be lost.
+A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand
+can be published; without this it would be lost.
 """
 
 import logging

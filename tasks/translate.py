@@ -151,8 +151,8 @@ def translate_missing(
         for shard in sorted(shards, key=_scattered):
             if stopping():
                 raise TranslationStoppedError(
-                    f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; they "
-                    "are kept, and a rerun translates the others"
+                    f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
+                    "they are kept, and a rerun translates the others"
                 )
             part = add_part(site, hop, shard)
             done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
@@ -211,9 +211,7 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(
-    folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int
-) -> "BatchedTranslator":
+def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> "BatchedTranslator":
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.translation.backends import load_translator
     from models.translation.smoke import smoke_test

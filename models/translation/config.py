@@ -25,7 +25,7 @@ class Pin(BaseModel):
 
 
 class TranslatorConfig(BaseModel):
-    """One direction of translation; every field but ``pinned`` can change the text that comes out, so it enters keys."""
+    """One direction of translation; every field but ``pinned`` can change what comes out, so it enters keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -7,9 +7,12 @@ import json
 import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from models.translation.errors import TranslatorLoadError
+
+if TYPE_CHECKING:
+    from transformers import MarianMTModel
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,7 @@ def convert_once(folder: Path, converted: Path) -> None:
     converted.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=converted.parent, prefix=".converting-") as scratch:
         made = Path(scratch) / converted.name
-        _converter(folder).convert(str(made))
+        _convert(folder, made)
         try:
             made.rename(converted)
         except OSError:  # another process was first: a folder that holds files cannot be replaced
@@ -42,37 +45,38 @@ def positions_of(folder: Path) -> int:
     return int(json.loads((folder / "config.json").read_text(encoding="utf-8"))["max_position_embeddings"])
 
 
-def _converter(folder: Path) -> Any:
+def _convert(folder: Path, made: Path) -> None:
     # Imported here: the converter imports torch and transformers, which a converted model does without.
     from ctranslate2.converters import TransformersConverter
-    from transformers import MarianMTModel, MarianTokenizer
+    from transformers import MarianTokenizer
 
     from models.translation.weights import load_model
+
+    model = load_model(folder, "fp32", "cpu")
+    tokenizer = MarianTokenizer.from_pretrained(folder, local_files_only=True)
+    if (fault := _fault(model)) is not None:
+        raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {fault}; set backend: transformers")
 
     class SafeConverter(TransformersConverter):  # type: ignore[misc]
         """CTranslate2's converter on weights that were loaded without running any code in them."""
 
-        def load_model(self, *_: object, **__: object) -> MarianMTModel:
-            model = load_model(folder, "fp32", "cpu")
-            _check(folder, model)
+        def load_model(self, *_: object, **__: object) -> object:
             return model
 
-        def load_tokenizer(self, *_: object, **__: object) -> MarianTokenizer:
-            return MarianTokenizer.from_pretrained(folder, local_files_only=True)
+        def load_tokenizer(self, *_: object, **__: object) -> object:
+            return tokenizer
 
-    return SafeConverter(str(folder))
+    SafeConverter(str(folder)).convert(str(made))
 
 
-def _check(folder: Path, model: Any) -> None:
-    """Stop where CTranslate2's idea of a Marian model, decoding from a zero embedding and one vocabulary, is wrong."""
+def _fault(model: "MarianMTModel") -> str | None:
+    """Where CTranslate2's idea of Marian, decoding from a zero embedding and one vocabulary, would be wrong."""
     config = model.config
     start, vocabulary = config.decoder_start_token_id, config.vocab_size
-    wrong = None
     if start != config.pad_token_id or start != vocabulary - 1:
-        wrong = f"decoding starts from piece {start}, not from the padding, which is to be the last of {vocabulary}"
-    elif model.get_decoder().embed_tokens.weight[start].any():
-        wrong = "the embedding that decoding starts from is not zero"
-    elif not config.share_encoder_decoder_embeddings:
-        wrong = "source and target have vocabularies of their own"
-    if wrong is not None:
-        raise TranslatorLoadError(f"{folder}: ctranslate2 cannot run this model: {wrong}; set backend: transformers")
+        return f"decoding starts from piece {start}, not from the padding, which is to be the last of {vocabulary}"
+    if model.model.decoder.embed_tokens.weight[start].any():
+        return "the embedding that decoding starts from is not zero"
+    if not config.share_encoder_decoder_embeddings:
+        return "source and target have vocabularies of their own"
+    return None

@@ -10,6 +10,7 @@ Design choices
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import ctranslate2
 
@@ -21,7 +22,7 @@ from models.translation.vocabulary import Vocabulary
 
 CPU_TOKEN_BUDGET = 1024
 GPU_TOKEN_BUDGET = 65_536
-_COMPUTE_TYPES: dict[Precision, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
+_COMPUTE_TYPES: dict[str, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
 
 def gpu_precisions(device: str) -> tuple[Precision, ...]:
@@ -30,7 +31,7 @@ def gpu_precisions(device: str) -> tuple[Precision, ...]:
     if kind != "cuda" or ctranslate2.get_cuda_device_count() == 0:
         return ()
     offered = ctranslate2.get_supported_compute_types(kind, int(index or 0))
-    return tuple(precision for precision, name in _COMPUTE_TYPES.items() if name in offered)
+    return tuple(precision for precision in get_args(Precision) if _COMPUTE_TYPES[precision] in offered)
 
 
 def load_translator(
@@ -76,9 +77,7 @@ def load_translator(
 class CTranslate2Engine:
     """A model of CTranslate2; several batches are under way at once, each on its own thread or GPU."""
 
-    def __init__(
-        self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, beam: int
-    ) -> None:
+    def __init__(self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, beam: int) -> None:
         self.positions = positions
         self.ahead = 2 * translator.num_translators
         self._translator = translator

@@ -47,8 +47,9 @@ def load_translator(
     if threads is not None:
         torch.set_num_threads(threads)
     model = load_model(folder, settled.precision, device)
-    engine = MarianEngine(model, settled.beam)
-    vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, engine.positions))
+    positions: int = model.config.max_position_embeddings
+    vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, positions))
+    engine = MarianEngine(model, Marks(_start(model), vocabulary.pad, vocabulary.eos), settled.beam)
     return BatchedTranslator(engine, vocabulary, settled, token_budget or _budget(device))
 
 
@@ -57,10 +58,10 @@ class MarianEngine:
 
     ahead = 1
 
-    def __init__(self, model: MarianMTModel, beam: int) -> None:
+    def __init__(self, model: MarianMTModel, marks: Marks, beam: int) -> None:
         self.model = model
         self.positions: int = model.config.max_position_embeddings
-        self._marks = Marks(_start(model), model.config.pad_token_id, model.config.eos_token_id)
+        self._marks = marks
         self._beam = beam
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:

@@ -73,7 +73,9 @@ def _fault(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> s
     found = _oddity(told, expected)
     if found is None:
         return None
-    return f"{found}. Expected plain translations, found " + "; ".join(f"{source!r} → {text!r}" for source, text in told)
+    return f"{found}. Expected plain translations, found " + "; ".join(
+        f"{source!r} → {text!r}" for source, text in told
+    )
 
 
 def _oddity(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:

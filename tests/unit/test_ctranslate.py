@@ -22,9 +22,7 @@ TINY = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precis
 GERMAN = TranslatorConfig(
     model=FORWARD, source_lang="en", target_lang="de", target_token=">>deu<<", backend="ctranslate2", precision="fp32"
 )
-ENGLISH = TranslatorConfig(
-    model=BACK, source_lang="de", target_lang="en", backend="ctranslate2", precision="fp32"
-)
+ENGLISH = TranslatorConfig(model=BACK, source_lang="de", target_lang="en", backend="ctranslate2", precision="fp32")
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +159,9 @@ def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None
     ],
 )
 def test_auto_becomes_what_runs_there(asked: dict[str, str], device: str, found: tuple[str, str]) -> None:
-    settled = resolve(TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device)
+    settled = resolve(
+        TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device
+    )
     assert (settled.backend, settled.precision) == found
     assert resolve(settled, device) == settled
 

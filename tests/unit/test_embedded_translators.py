@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 from transformers import MarianMTModel, MarianTokenizer
 
+from models.translation.batched import BatchedTranslator
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
-from models.translation.batched import BatchedTranslator
 from models.translation.marian import load_translator
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
