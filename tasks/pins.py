@@ -59,4 +59,5 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path | None
 
 
 def _search(config: TranslatorConfig) -> str:
-    return f"{config.source_lang}-{config.target_lang} beam {config.beam}"
+    repeats = f", no repeated {config.no_repeat_ngram}-grams" if config.no_repeat_ngram else ""
+    return f"{config.source_lang}-{config.target_lang} beam {config.beam}{repeats}"

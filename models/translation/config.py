@@ -55,6 +55,9 @@ class TranslatorConfig(BaseModel):
     beam: int = Field(1, ge=1, le=16)
     """Hypotheses kept at each step; 1 is greedy, 4 to 6 the habit of OPUS-MT at 3 times the cost (PERF A)."""
 
+    no_repeat_ngram: int = Field(0, ge=0, le=10)
+    """No sequence of this many pieces may occur twice in a translation, which breaks loops; 0 lets it."""
+
     normalize_punctuation: bool = False
     """Bring quotes, dashes and spaces into the form that Moses gives them; OPUS-MT was trained on such text."""
 

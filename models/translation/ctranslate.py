@@ -20,7 +20,7 @@ from models.translation.conversion import convert_once, positions_of
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 
-CPU_TOKEN_BUDGET = 1024
+CPU_TOKEN_BUDGET = 512  # small batches keep all cores busy to the end, and their rows end together
 GPU_TOKEN_BUDGET = 65_536
 _COMPUTE_TYPES: dict[str, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
@@ -69,7 +69,7 @@ def load_translator(
     )
     positions = positions_of(folder)
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
-    engine = CTranslate2Engine(translator, vocabulary, positions, config.beam)
+    engine = CTranslate2Engine(translator, vocabulary, positions, config)
     budget = token_budget or (CPU_TOKEN_BUDGET if kind == "cpu" else GPU_TOKEN_BUDGET)
     return BatchedTranslator(engine, vocabulary, config, budget)
 
@@ -77,22 +77,25 @@ def load_translator(
 class CTranslate2Engine:
     """A model of CTranslate2; several batches are under way at once, each on its own thread or GPU."""
 
-    def __init__(self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, beam: int) -> None:
+    def __init__(
+        self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, config: TranslatorConfig
+    ) -> None:
         self.positions = positions
         self.ahead = 2 * translator.num_translators
         self._translator = translator
         self._vocabulary = vocabulary
-        self._beam = beam
+        self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """As `batched.Engine` says."""
         pending = self._translator.translate_batch(
             [self._vocabulary.names(source) for source in sources],
             asynchronous=True,
-            beam_size=self._beam,
+            beam_size=self._config.beam,
+            no_repeat_ngram_size=self._config.no_repeat_ngram,
             max_input_length=0,  # the vocabulary has cut what is too long
             max_decoding_length=max(caps),
-            return_scores=True,
+            return_scores=self._config.beam > 1,  # greedy search skips the softmax over the vocabulary without
         )
 
         def collect() -> Decoded:
@@ -100,7 +103,7 @@ class CTranslate2Engine:
             rows = [self._vocabulary.numbers(result.hypotheses[0]) for result in results]
             # The score is of the whole hypothesis; of one that is cut it would not be true.
             scores = [
-                result.scores[0] if len(row) <= cap else None
+                result.scores[0] if result.scores and len(row) <= cap else None
                 for row, result, cap in zip(rows, results, caps, strict=True)
             ]
             return Decoded([row[:cap] for row, cap in zip(rows, caps, strict=True)], scores)

@@ -49,7 +49,7 @@ def load_translator(
     model = load_model(folder, settled.precision, device)
     positions: int = model.config.max_position_embeddings
     vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, positions))
-    engine = MarianEngine(model, Marks(_start(model), vocabulary.pad, vocabulary.eos), settled.beam)
+    engine = MarianEngine(model, Marks(_start(model), vocabulary.pad, vocabulary.eos), settled)
     return BatchedTranslator(engine, vocabulary, settled, token_budget or _budget(device))
 
 
@@ -58,11 +58,11 @@ class MarianEngine:
 
     ahead = 1
 
-    def __init__(self, model: MarianMTModel, marks: Marks, beam: int) -> None:
+    def __init__(self, model: MarianMTModel, marks: Marks, config: TranslatorConfig) -> None:
         self.model = model
         self.positions: int = model.config.max_position_embeddings
         self._marks = marks
-        self._beam = beam
+        self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:
         """As `batched.Engine` says."""
@@ -73,9 +73,10 @@ class MarianEngine:
         source_BS = _padded(sources, self._marks.pad).to(device)
         mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
         caps_B = torch.tensor(caps, device=device)
-        if self._beam == 1:
-            return greedy(self.model, self._marks, source_BS, mask_BS, caps_B)
-        return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, self._beam)
+        beam, ngram = self._config.beam, self._config.no_repeat_ngram
+        if beam == 1:
+            return greedy(self.model, self._marks, source_BS, mask_BS, caps_B, ngram)
+        return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, beam, ngram)
 
 
 def _start(model: MarianMTModel) -> int:

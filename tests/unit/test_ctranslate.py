@@ -76,6 +76,18 @@ def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: 
         assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were at work
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path, beam: int) -> None:
+    config = TINY.model_copy(update={"beam": beam, "no_repeat_ngram": 3})
+    reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
+    ours = loaded(tiny, config, conversions)
+    texts = SENTENCES[::8]
+    free = loaded(tiny, config.model_copy(update={"no_repeat_ngram": 0}), conversions).translate(texts)
+    expected, found = reference.translate(texts), ours.translate(texts)
+    assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 48
+    assert sum(a.text == b.text for a, b in zip(free, found, strict=True)) < 40  # random weights do repeat
+
+
 def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> None:
     folder, texts = embedded_path(FORWARD), held_out(60, "en")
     whole = loaded(folder, GERMAN, conversions).translate(texts)
