@@ -15,7 +15,7 @@ from models.pretraining.config import LearningConfig
 from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from storage.embedded import assets_root
 from storage.sources import SourceSpec, resolve_source
-from tasks.assets import BACK, ENCODER, FORWARD, VERIFIED, measure
+from tasks.assets import BACK, ENCODER, FORWARD, figures_of
 from tasks.logs import show_logs
 from tasks.pack import pack, record
 from tasks.pretrain import back_translate, locate_collections, pretrain_encoder, pretrain_translator, split_parallel
@@ -76,5 +76,5 @@ def assets(config: AssetsConfig, site: Site | None = None, root: Path | None = N
     for name, ref in made.items():
         pack(place.open_store(), ref, name, folder, learnt[name].seed)
     for name in made:
-        record(name, folder, {VERIFIED: dict(measure(name, config.measured, folder))})
+        record(name, folder, figures_of(name, config.measured, folder))
     return {name: ref.key for name, ref in made.items()}

@@ -1,18 +1,24 @@
 """Embedded assets: measured as any machine can measure them, packed with what was measured, verified later.
 
-The protocol is one for packing and verifying: the asset as shipped, full precision on a CPU, greedy search, the
-held-out text that is itself an asset. A figure is thus either reproduced or wrong.
+The protocol is one for packing and verifying: the asset as shipped, on a CPU, the held-out text that is itself an
+asset; translators by ctranslate2, beam 4 as recipe `tiny` searches, but at full precision, which every CPU reproduces.
+A figure is thus either reproduced or wrong.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
-from storage.embedded import embedded_manifest, embedded_path
+from models.translation.config import TranslatorConfig
+from models.translation.models import MINI
+from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
+from tasks.machine import cores
+from tasks.pins import PINNED, record_pins
 from tasks.show import progress_of
 
 logger = logging.getLogger(__name__)
@@ -63,6 +69,13 @@ def verify(sentences: int = 200) -> list[Check]:
     ]
 
 
+def figures_of(name: str, sentences: int = 200, root: Path | None = None) -> dict[str, JsonValue]:
+    """What a packed model's manifest is to say: its figures, and for a translator the translations it is pinned to."""
+    figures: dict[str, JsonValue] = {VERIFIED: dict(measure(name, sentences, root))}
+    pins = record_pins(name, directions(name), root)
+    return {**figures, PINNED: pins} if pins else figures
+
+
 def measure(name: str, sentences: int = 200, root: Path | None = None) -> dict[str, float]:
     """The figures of one embedded model by the protocol of this module.
 
@@ -79,19 +92,23 @@ def measure(name: str, sentences: int = 200, root: Path | None = None) -> dict[s
     return measures[name](sentences, root)
 
 
+def directions(name: str) -> list[TranslatorConfig]:
+    """What an embedded translator translates, as recipes search; nothing for what is none."""
+    return [config for config in MINI.values() if config.model == f"{EMBEDDED}{name}"]
+
+
 def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
-    directions = {f"en-{code}": ("en", code) for code in ("de", "fr", "es", "ar", "tr")}
-    return _qualities(FORWARD, directions, sentences, root)
+    return _qualities(FORWARD, sentences, root)
 
 
 def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
     from models.pretraining.quality import round_trip_quality
 
-    figures = _qualities(BACK, {f"{code}-en": (code, "en") for code in ("de", "fr")}, sentences, root)
+    figures = _qualities(BACK, sentences, root)
     originals = _held_out("snli")["text"].head(sentences).to_list()
     for code in ("de", "fr"):
-        abroad = _translated(FORWARD, "en", code, originals, root)
-        returned = _translated(BACK, code, "en", abroad, root)
+        abroad = _translated(MINI[f"en-{code}"], originals, root)
+        returned = _translated(MINI[f"{code}-en"], abroad, root)
         for kind, value in round_trip_quality(originals, returned).items():
             figures[f"en-{code}-en snli {kind}"] = value
     return figures
@@ -128,30 +145,28 @@ def _sts_spearman(folder: Path, pooling: Literal["mean", "cls"]) -> float:
     return round(100 * spearman(pairs["score"].cast(pl.Float64).to_numpy(), cosines), 2)
 
 
-def _qualities(
-    name: str, directions: Mapping[str, tuple[str, str]], sentences: int, root: Path | None
-) -> dict[str, float]:
+def _qualities(name: str, sentences: int, root: Path | None) -> dict[str, float]:
     from models.pretraining.quality import translation_quality
 
     figures: dict[str, float] = {}
-    for direction, (source, target) in directions.items():
-        other = target if source == "en" else source
-        pairs = _held_out(f"tatoeba-{other}").head(sentences)
-        texts = _translated(name, source, target, pairs[source].to_list(), root)
+    for config in directions(name):
+        source, target = config.source_lang, config.target_lang
+        pairs = _held_out(f"tatoeba-{target if source == 'en' else source}").head(sentences)
+        texts = _translated(config, pairs[source].to_list(), root)
         for kind, value in translation_quality(texts, pairs[target].to_list()).items():
-            figures[f"{direction} tatoeba {kind}"] = value
+            figures[f"{source}-{target} tatoeba {kind}"] = value
     return figures
 
 
-def _translated(name: str, source: str, target: str, texts: list[str], root: Path | None) -> list[str]:
-    from models.pretraining.collections import LANGUAGES
-    from models.translation.config import TranslatorConfig
-    from models.translation.marian import load_translator
+def _translated(config: TranslatorConfig, texts: list[str], root: Path | None) -> list[str]:
+    from models.translation.backends import load_translator
 
-    token = f">>{LANGUAGES[target]}<<" if source == "en" else None
-    config = TranslatorConfig(model=name, source_lang=source, target_lang=target, target_token=token)
-    translator = load_translator(embedded_path(name, root), config)
-    return [each.text for each in translator.translate(texts, progress_of(f"{source}→{target}"))]
+    full = config.model_copy(update={"backend": "ctranslate2", "precision": "fp32"})
+    folder = embedded_path(config.model.removeprefix(EMBEDDED), root)
+    with TemporaryDirectory() as scratch:
+        translator = load_translator(folder, full, "cpu", Path(scratch) / "converted", cores())
+    advance = progress_of(f"{config.source_lang}→{config.target_lang}")
+    return [each.text for each in translator.translate(texts, advance)]
 
 
 def _held_out(table: str) -> pl.DataFrame:

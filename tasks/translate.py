@@ -9,6 +9,7 @@ Design choices
 - Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
   lengths differ, and two workers rarely meet.
 - The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
+- SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
 """
 
 import hashlib
@@ -25,23 +26,27 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from models.translation.errors import TranslationStoppedError
 from storage.keys import NotInKey
 from storage.memory import TranslationMemory, translator_fingerprint
 from storage.refs import ArtifactRef
 from storage.store import Store
 from tasks.cached import Stage, Work, stage
-from tasks.machine import device_of, settle_threads
+from tasks.machine import cores, device_of, settle_threads
+from tasks.pins import embedded_pins
 from tasks.resolve import resolve_named_model
 from tasks.show import progress_of
 from tasks.site import Site
+from tasks.stopping import sigterm_waits
 
 if TYPE_CHECKING:
-    from models.translation.marian import MarianTranslator
+    from models.translation.batched import BatchedTranslator
 
 logger = logging.getLogger(__name__)
 
-CPU_SHARD_ROWS = 1024  # about ten seconds' work, so that Prefect's part of it stays below two per cent
+CPU_SHARD_ROWS = 2048  # ten seconds and more, so that Prefect's part of it stays below two per cent
 GPU_SHARD_ROWS = 65_536
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -54,9 +59,12 @@ class Hop(BaseModel):
     identity: dict[str, JsonValue]
     """All that decides its translations: the model's content, the engine with its version, and every setting."""
     config: Annotated[TranslatorConfig, NotInKey]
-    """The settings as configured; in the identity, the model's content stands for its name."""
+    """The settings with backend and precision as they are on this machine; in the identity, the model's content stands
+    for its name."""
     folder: Annotated[Path, NotInKey]
     """Where the model lies on this machine."""
+    converted: Annotated[Path, NotInKey]
+    """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
 
     @property
     def fingerprint(self) -> str:
@@ -93,15 +101,24 @@ def find_hop(site: Site, config: TranslatorConfig) -> Hop:
 
     Raises:
         SourceError, AssetError: the model is nowhere to be had.
+        TranslatorLoadError: this machine cannot run it as configured.
     """
     model = resolve_named_model(site, config.model, config.revision)
+    settled = resolve(config, device_of(site))
+    engine = version(settled.backend)
     identity: dict[str, JsonValue] = {
-        **config.model_dump(mode="json", exclude={"model", "revision"}),
+        **settled.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
         "model": model.identity,
-        "backend_version": version(config.backend),
+        "backend_version": engine,
         "translation_version": TRANSLATION_VERSION,
     }
-    return Hop(identity=identity, config=config, folder=model.folder)
+    pinned = config.pinned or embedded_pins(settled)
+    return Hop(
+        identity=identity,
+        config=settled.model_copy(update={"pinned": pinned}),
+        folder=model.folder,
+        converted=_conversions(site) / engine / hashlib.sha256(model.identity.encode()).hexdigest()[:16],
+    )
 
 
 def translate_missing(
@@ -117,6 +134,9 @@ def translate_missing(
 
     Returns:
         What it took: sentences, target_tokens, seconds.
+
+    Raises:
+        TranslationStoppedError: SIGTERM came; what was translated is kept.
     """
     store = site.open_store()
     missing = TranslationMemory(store, hop.fingerprint).missing(sentences)
@@ -124,10 +144,13 @@ def translate_missing(
     advance = progress_of(f"translation {hop.direction}, sentences")
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
-    with TemporaryDirectory(prefix="bsl-plan-") as folder:
+    with TemporaryDirectory(prefix="bsl-plan-") as folder, sigterm_waits() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), Path(folder) / "missing.parquet")
         total = sum(shard.rows for shard in shards)
+        advance(0, total, "")
         for shard in sorted(shards, key=_scattered):
+            if stopping():
+                raise _stopped(hop, done, total)
             part = add_part(site, hop, shard)
             done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
             advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
@@ -161,7 +184,7 @@ def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shar
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    translator = _loaded(hop.folder, hop.config, device_of(work.site))
+    translator = _loaded(hop.folder, hop.config, device_of(work.site), hop.converted, work.site.threads or cores())
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -185,15 +208,29 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(folder: Path, config: TranslatorConfig, device: str) -> "MarianTranslator":
+def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> "BatchedTranslator":
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.translation.marian import load_translator
+    from models.translation.backends import load_translator
     from models.translation.smoke import smoke_test
 
-    translator = load_translator(folder, config, device)
-    for source, text in smoke_test(translator, config.source_lang, config.target_lang):
+    translator = load_translator(folder, config, device, converted, threads)
+    for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
+
+
+def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:
+    """The error, logged as well: Prefect's own signal takes its place on the way out."""
+    message = (
+        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
+        "they are kept, and a rerun translates the others"
+    )
+    logger.warning(message)
+    return TranslationStoppedError(message)
+
+
+def _conversions(site: Site) -> Path:
+    return (Path(site.cache) if site.cache else Path.home() / ".cache" / "bsl") / "ctranslate2"
 
 
 def _logged(what: str) -> Callable[[int, int, str], None]:

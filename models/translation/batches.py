@@ -5,11 +5,15 @@ sentences a batch it wastes 2.9 times (PERF A).
 """
 
 import logging
+import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from models.translation.errors import DeviceMemoryError
 
 logger = logging.getLogger(__name__)
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 def longest_first(lengths: Sequence[int]) -> list[int]:
@@ -32,8 +36,10 @@ def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
     return min(len(lengths), start + rows)
 
 
-def run_in_batches(lengths: Sequence[int], budget: int, run: Callable[[int, int], None]) -> None:
-    """Call ``run(start, end)`` over all sentences, batch by batch; where memory ends, halve the budget and go on.
+def run_in_batches(
+    lengths: Sequence[int], budget: int, submit: Callable[[int, int], Callable[[], None]], ahead: int = 1
+) -> None:
+    """Submit all sentences batch by batch and collect each; where memory ends, halve the budget and go on.
 
     The cut depends on ``lengths`` and ``budget`` alone, so equal sentences give equal batches on every machine that
     can hold them.
@@ -41,40 +47,46 @@ def run_in_batches(lengths: Sequence[int], budget: int, run: Callable[[int, int]
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
         budget: Most padded tokens in a batch.
-        run: Computes one batch; may raise torch's out-of-memory error, after which it is called with half.
+        submit: Begins the batch of sentences ``start`` to ``end`` and returns what waits for it. Where that raises an
+            out-of-memory error, the same sentences are submitted again in smaller batches.
+        ahead: Batches submitted before the first one is collected; what several workers need to stay busy.
 
     Raises:
         DeviceMemoryError: One sentence alone does not fit.
     """
-    start = 0
-    while start < len(lengths):
-        end = batch_end(lengths, start, budget)
-        if _fits(run, start, end):
-            start = end
+    ranges = deque([(0, len(lengths))] if lengths else [])
+    running: deque[tuple[int, int, Callable[[], None]]] = deque()
+    while ranges or running:
+        while ranges and len(running) < ahead:
+            start, stop = ranges.popleft()
+            end = min(stop, batch_end(lengths, start, budget))
+            running.append((start, end, submit(start, end)))
+            if end < stop:
+                ranges.appendleft((end, stop))
+        start, end, collect = running.popleft()
+        if _fits(collect):
             continue
         if end - start == 1:
             raise DeviceMemoryError(
                 f"one sentence of {lengths[start]} tokens does not fit the device's memory; expected room for at "
                 "least one: lower max_source_tokens or beam, or free the device"
             )
-        budget = max(1, (end - start) // 2 * lengths[start])
+        budget = min(budget, max(1, (end - start) // 2 * lengths[start]))
+        ranges.appendleft((start, end))
         logger.warning("out of memory with %d sentences of %d tokens; going on with half", end - start, lengths[start])
 
 
-def _fits(run: Callable[[int, int], None], start: int, end: int) -> bool:
-    import torch
-
+def _fits(collect: Callable[[], None]) -> bool:
     try:
-        run(start, end)
-    except torch.OutOfMemoryError:
-        fits = False
+        collect()
+    except MemoryError:
+        pass
     except RuntimeError as error:
-        # The CPU allocator raises a plain RuntimeError; only its text tells.
-        if "can't allocate memory" not in str(error):
+        # torch's OutOfMemoryError, the CPU allocator and CTranslate2 share no class but this; only the text tells.
+        if not any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise
-        fits = False
     else:
         return True
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return fits
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()  # does nothing without a GPU
+    return False

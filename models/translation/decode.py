@@ -14,18 +14,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, MarianMTModel
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationConfig,
+    MarianMTModel,
+    NoRepeatNGramLogitsProcessor,
+)
 
-
-@dataclass(frozen=True)
-class Decoded:
-    """What became of a batch of source sentences, in their order."""
-
-    pieces: list[list[int]]
-    """Target pieces per sentence, end mark and padding left out."""
-
-    scores: list[float | None]
-    """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
+from models.translation.translator import Decoded
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,9 @@ class Marks:
 
 
 @torch.inference_mode()
-def greedy(model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor) -> Decoded:
+def greedy(
+    model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, no_repeat_ngram: int = 0
+) -> Decoded:
     """Take the most probable piece at each step, until the end mark or the sentence's own cap.
 
     Args:
@@ -52,6 +51,7 @@ def greedy(model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tenso
         source_BS: Source pieces, padded on the right.
         mask_BS: 1 for pieces, 0 for padding.
         caps_B: Most pieces per translation, end mark counted.
+        no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     rows_B = torch.arange(len(source_BS), device=source_BS.device)
     target_BT = torch.full((len(source_BS), int(caps_B.max())), marks.pad, device=source_BS.device)
@@ -63,6 +63,9 @@ def greedy(model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tenso
     for step in range(target_BT.shape[1]):
         logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
         logits_BV[:, marks.pad] = -torch.inf  # as ``bad_words_ids`` of every Marian model says
+        if no_repeat_ngram:
+            forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram)
+            logits_BV = forbid(target_BT[rows_B, :step], logits_BV)  # type: ignore[arg-type]
         best_B, piece_B = logits_BV.max(dim=-1)
         piece_B = piece_B.masked_fill(ended_B, marks.pad)
         target_BT[rows_B, step] = piece_B
@@ -96,7 +99,13 @@ def _next_logits(
 
 @torch.inference_mode()
 def beam_search(
-    model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, beam: int
+    model: MarianMTModel,
+    marks: Marks,
+    source_BS: Tensor,
+    mask_BS: Tensor,
+    caps_B: Tensor,
+    beam: int,
+    no_repeat_ngram: int = 0,
 ) -> Decoded:
     """Keep the ``beam`` most probable beginnings at each step (``generate`` with length penalty 1).
 
@@ -107,11 +116,13 @@ def beam_search(
         mask_BS: 1 for pieces, 0 for padding.
         caps_B: Most pieces per translation, end mark counted; the search stops at the longest, rows are cut at theirs.
         beam: Hypotheses kept, at least 2.
+        no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     transformers: Any = model  # its generate() is annotated for another self
     search: Any = GenerationConfig(  # type: ignore[no-untyped-call]
         num_beams=beam,
         do_sample=False,
+        no_repeat_ngram_size=no_repeat_ngram,
         max_new_tokens=int(caps_B.max()),
         pad_token_id=marks.pad,
         eos_token_id=marks.eos,

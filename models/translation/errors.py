@@ -2,9 +2,10 @@
 
 ModelError
 └── TranslationError
-    ├── TranslatorLoadError    the folder does not hold a model that this backend can run
-    ├── DeviceMemoryError      one sentence alone does not fit the device
-    └── SmokeTestError         the translator runs, but what it writes is not language
+    ├── TranslatorLoadError      the folder does not hold a model that this backend can run
+    ├── DeviceMemoryError        one sentence alone does not fit the device
+    ├── TranslationStoppedError  the run was told to stop between two shards
+    └── SmokeTestError           the translator runs, but what it writes is not language
 """
 
 from models.errors import ModelError
@@ -24,3 +25,7 @@ class DeviceMemoryError(TranslationError):
 
 class SmokeTestError(TranslationError):
     """The translator runs, but its output for a handful of plain sentences is empty, looping or not what was pinned."""
+
+
+class TranslationStoppedError(TranslationError):
+    """The run was told to stop; what was translated is kept, and a rerun goes on."""

@@ -1,13 +1,15 @@
 """A smoke test before hours of translating: a handful of plain sentences must come out as language.
 
 A model that is broken (wrong vocabulary beside the weights, a bad download, the wrong target token) does not fail: it
-writes the same word for ever, or nothing, for every sentence (OPUS-MT-train issue 96).
+writes the same word for ever, or nothing, for every sentence (OPUS-MT-train issue 96). Where translations are pinned,
+the translator must reproduce them to the letter; where none are, its output must look like the language asked for.
 """
 
 from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 from models.translation.translator import Translator
@@ -30,44 +32,53 @@ MIN_OVERLAP = 0.2
 """Least mean share of letter triples common with the expected sentence; in another language it is at most 0.17."""
 
 
-def smoke_test(
-    translator: Translator, source_lang: str, target_lang: str, pinned: Mapping[str, str] | None = None
-) -> list[tuple[str, str]]:
-    """Translate a few plain sentences and stop unless all of them come out as language.
+def smoke_test(translator: Translator, config: TranslatorConfig) -> list[tuple[str, str]]:
+    """Translate a few sentences and stop unless they come out as pinned, or, without pins, as language.
 
     Args:
         translator: The translator to try.
-        source_lang: Language of the sentences to try; without ``pinned``, those outside ``PLAIN_SENTENCES`` go untried.
-        target_lang: Language that must come out; one of ``PLAIN_SENTENCES`` is compared with the sentences there.
-        pinned: Sentences with the translations that this very translator must give, in place of the plain ones.
+        config: Its languages and pins. Without pins, ``PLAIN_SENTENCES`` are tried; a source language that has none
+            goes untried, and a target language that has none is compared with nothing.
 
     Returns:
         Sentences with their translations, to be shown.
 
     Raises:
-        SmokeTestError: Empty, looping, far too long or short, all alike, not the language, or not as pinned.
+        SmokeTestError: Not as pinned; or empty, looping, far too long or short, all alike, not the language.
     """
-    sentences = tuple(pinned) if pinned else PLAIN_SENTENCES.get(source_lang, ())
+    sentences = [pin.source for pin in config.pinned] or list(PLAIN_SENTENCES.get(config.source_lang, ()))
     outputs = [translation.text for translation in translator.translate(sentences)]
     told = list(zip(sentences, outputs, strict=True))
-    fault = _difference(told, pinned) if pinned else _fault(told, PLAIN_SENTENCES.get(target_lang))
+    if config.pinned:
+        fault = _difference(config.pinned, outputs)
+    else:
+        fault = _fault(told, PLAIN_SENTENCES.get(config.target_lang))
     if fault is not None:
-        shown = "; ".join(f"{source!r} → {text!r}" for source, text in told)
         raise SmokeTestError(
-            f"the {source_lang}→{target_lang} translator fails its smoke test: {fault}. Got {shown}. Expected plain "
-            "translations: check that weights, vocab.json and *.spm belong together and that target_token is right"
+            f"the {config.source_lang}→{config.target_lang} translator {config.model} fails its smoke test: {fault}. "
+            "Check that weights, vocab.json and *.spm belong together and that target_token is right"
         )
     return told
 
 
-def _difference(told: Sequence[tuple[str, str]], pinned: Mapping[str, str]) -> str | None:
-    wrong = [source for source, text in told if text != pinned[source]]
+def _difference(pins: Sequence[Pin], outputs: Sequence[str]) -> str | None:
+    wrong = [(pin, text) for pin, text in zip(pins, outputs, strict=True) if text != pin.translation]
     if not wrong:
         return None
-    return f"{len(wrong)} of {len(told)} differ from the pinned translations, first {wrong[0]!r} → {pinned[wrong[0]]!r}"
+    shown = "; ".join(f"{pin.source!r}: expected {pin.translation!r}, found {text!r}" for pin, text in wrong)
+    return f"{len(wrong)} of {len(pins)} differ from the pinned translations: {shown}"
 
 
 def _fault(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
+    found = _oddity(told, expected)
+    if found is None:
+        return None
+    return f"{found}. Expected plain translations, found " + "; ".join(
+        f"{source!r} → {text!r}" for source, text in told
+    )
+
+
+def _oddity(told: Sequence[tuple[str, str]], expected: Sequence[str] | None) -> str | None:
     frame = pl.DataFrame(told, schema={"source": pl.String, "text": pl.String}, orient="row")
     reasons = frame.select(verdict(pl.col("source"), pl.col("text"), FilterConfig()))["reason"].drop_nulls()
     if len(reasons):

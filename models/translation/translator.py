@@ -22,6 +22,17 @@ class Translation:
     """Mean natural log-probability per piece, at most 0; None where the search does not tell."""
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """What became of a batch of source sentences, in their order."""
+
+    pieces: list[list[int]]
+    """Target pieces per sentence, end mark and padding left out."""
+
+    scores: list[float | None]
+    """Mean natural log-probability per piece, end mark counted; at most 0. None where the search does not tell."""
+
+
 class Translator(Protocol):
     """Sentences in, translations out, in the order given."""
 

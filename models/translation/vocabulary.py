@@ -42,6 +42,16 @@ class Vocabulary:
         texts: list[str] = self._tokenizer.spm_target.decode(kept) if kept else []
         return [text.replace(_SPACE, " ").strip() for text in texts]
 
+    def names(self, row: Sequence[int]) -> list[str]:
+        """The pieces themselves."""
+        piece = self._tokenizer.decoder
+        return [piece[number] for number in row]
+
+    def numbers(self, pieces: Sequence[str]) -> list[int]:
+        """What `names` names."""
+        number = self._tokenizer.encoder
+        return [number[piece] for piece in pieces]
+
     @cached_property
     def _silent(self) -> frozenset[int]:
         codes = {number for piece, number in self._tokenizer.encoder.items() if re.fullmatch(r">>.+<<", piece)}

@@ -8,16 +8,15 @@ import torch
 from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
-from models.translation.config import Precision
 from models.translation.errors import TranslatorLoadError
 
 logger = logging.getLogger(__name__)
 
-_DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+_DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def load_model(folder: Path, precision: Precision, device: str) -> MarianMTModel:
-    """The model in evaluation mode on ``device``.
+def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
+    """The model in evaluation mode on ``device``, in precision ``fp32``, ``bf16`` or ``fp16``.
 
     Safetensors are read where the folder has them. A ``pytorch_model.bin`` (most OPUS-MT models) is read with
     ``weights_only``, which admits tensors and refuses any code in the pickle.

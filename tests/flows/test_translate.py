@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -16,12 +19,15 @@ from prefect.settings import get_current_settings
 from models.text.normalize import sentence_ids
 from models.translation.config import TranslatorConfig
 from storage.memory import TranslationMemory
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig, ingest, locate_sources
 from tasks.site import Site
 from tasks.translate import Hop, find_hop, plan_shards, translate_missing
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
-COUNT, SHARD_ROWS = 128, 8
+COUNT, SHARD_ROWS = 240, 8
+PARTS = "translations/*/*/manifest.json"
 
 
 @flow
@@ -41,7 +47,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    return site_in(tmp_path)
+
+
+def site_in(folder: Path) -> Site:
+    return Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
 def hop_of(site: Site, model: Path) -> Hop:
@@ -101,18 +111,22 @@ def test_the_fingerprint_is_the_content_and_not_the_place(site: Site, model: Pat
     assert find_hop(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
-def start(site: Site, model: Path) -> subprocess.Popen[bytes]:
+def start(site: Site, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
     url = get_current_settings().api.url
     script = (
         f"import sys; sys.path[:0] = [{str(ROOT)!r}]; import runpy; runpy.run_path({__file__!r}, run_name='worker')"
     )
-    environment = os.environ | {"PREFECT_API_URL": str(url), "WORKER_STORE": site.store, "WORKER_MODEL": str(model)}
-    return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=subprocess.DEVNULL)
+    environment = os.environ | {
+        "PREFECT_API_URL": str(url), "WORKER_STORE": site.store, "WORKER_MODEL": str(model),
+        "WORKER_CACHE": str(site.cache), **settings,
+    }  # fmt: skip
+    with (log or Path(os.devnull)).open("wb") as errors:
+        return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=errors)
 
 
 def wait_for_parts(site: Site, worker: subprocess.Popen[bytes], count: int) -> None:
     deadline = time.monotonic() + 120
-    while len(list(Path(site.store).glob("translations/*/*/manifest.json"))) < count:
+    while len(list(Path(site.store).glob(PARTS))) < count:
         assert worker.poll() is None, "the worker ended before it was killed"
         assert time.monotonic() < deadline, "the worker published nothing"
         time.sleep(0.01)
@@ -120,7 +134,7 @@ def wait_for_parts(site: Site, worker: subprocess.Popen[bytes], count: int) -> N
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[str, str]:
-    site = Site(store=str(tmp_path_factory.mktemp("undisturbed") / "store"), device="cpu", threads=1)
+    site = site_in(tmp_path_factory.mktemp("undisturbed"))
     one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
     return content(site)
 
@@ -138,6 +152,35 @@ def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
     assert content(site) == undisturbed
 
 
+def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
+    site: Site, model: Path, undisturbed: dict[str, str]
+) -> None:
+    worker = start(site, model, WORKER_KILLS="10")
+    assert worker.wait(timeout=300) == 0
+    assert content(site).items() <= undisturbed.items()
+    rest = one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
+    assert int(str(rest["sentences"])) > 0, "the kills came too late to interrupt anything"
+    assert content(site) == undisturbed
+
+
+def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
+    site: Site, model: Path, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    log = tmp_path / "worker.log"
+    worker = start(site, model, log)
+    wait_for_parts(site, worker, 2)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=60) != 0
+    told = log.read_text()
+    assert "SIGTERM: the shard at hand is finished first" in told
+    assert "they are kept, and a rerun translates the others" in told
+    done = len(content(site))
+    assert 2 <= done < COUNT // SHARD_ROWS
+    assert not list(Path(site.store).glob(".scratch/*")), "a shard was begun and not finished"
+    assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
+    assert content(site) == undisturbed
+
+
 def test_two_workers_on_one_store_give_the_same(site: Site, model: Path, undisturbed: dict[str, str]) -> None:
     worker = start(site, model)
     wait_for_parts(site, worker, 1)
@@ -146,6 +189,47 @@ def test_two_workers_on_one_store_give_the_same(site: Site, model: Path, undistu
     assert content(site) == undisturbed
 
 
+def test_duplicates_cost_nothing(site: Site, model: Path, tmp_path: Path) -> None:
+    """Each sentence five times, as SNLI repeats its premises: the corpus holds it once, so it is translated once."""
+    lines = [text for text in SENTENCES[:40] for _ in range(5)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
+
+    @flow
+    def translate_lines() -> dict[str, object]:
+        config = IngestConfig(sources=(SourceSpec(path=str(tmp_path / "lines.txt")),))
+        corpus = ingest(site, locate_sources(site, config), config)
+        return dict(translate_missing(site, hop_of(site, model), site.open_store().scan(corpus), SHARD_ROWS))
+
+    assert translate_lines()["sentences"] == 40
+
+
+def kill_children(count: int, translate_all: Callable[[], object], store: Path) -> None:
+    """Start the work ``count`` times and kill it each time, after 0 or 1 more shards and a random moment.
+
+    A child is forked with all modules imported, so that its life is spent on the work and not on starting Python.
+    """
+    chance = random.Random(4)
+    for _ in range(count):
+        parts, enough = len(list(store.glob(PARTS))), chance.randrange(2)
+        child = os.fork()
+        if child == 0:
+            translate_all()
+            os._exit(0)
+        while len(list(store.glob(PARTS))) < parts + enough:
+            time.sleep(0.005)
+        time.sleep(chance.uniform(0, 0.3))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 if __name__ == "worker":
-    place = Site(store=os.environ["WORKER_STORE"], device="cpu", threads=1)
-    one_hop(place, hop_of(place, Path(os.environ["WORKER_MODEL"])), COUNT, SHARD_ROWS)
+    place = Site(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
+    found = hop_of(place, Path(os.environ["WORKER_MODEL"]))
+    if "WORKER_KILLS" in os.environ:
+        import models.translation.ctranslate
+        import models.translation.smoke  # noqa: F401 - for the children
+
+        work = partial(one_hop, place, found, COUNT, SHARD_ROWS)
+        kill_children(int(os.environ["WORKER_KILLS"]), work, Path(place.store))
+    else:
+        one_hop(place, found, COUNT, SHARD_ROWS)

@@ -1,10 +1,17 @@
 """Token-budget batches and what happens when memory ends."""
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 
 from models.translation.batches import batch_end, longest_first, run_in_batches
 from models.translation.errors import DeviceMemoryError
+
+
+def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:
+    return lambda start, end: partial(run, start, end)
 
 
 def test_longest_first_keeps_equal_lengths_in_order() -> None:
@@ -32,7 +39,7 @@ def test_out_of_memory_halves_and_goes_on() -> None:
             raise torch.OutOfMemoryError("CUDA out of memory")
         calls.append((start, end))
 
-    run_in_batches([4] * 10, 32, three_rows_fit)
+    run_in_batches([4] * 10, 32, lazily(three_rows_fit))
     assert calls == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]  # 8 rows, then 4, then 2; never 8 again
 
 
@@ -43,8 +50,27 @@ def test_the_cpu_allocator_counts_as_out_of_memory() -> None:
         torch.empty(2**60 if end - start > 1 else 1, dtype=torch.uint8)  # an exbibyte: refused for real
         rows.append(start)
 
-    run_in_batches([4, 4, 4, 4], 16, allocate)
+    run_in_batches([4, 4, 4, 4], 16, lazily(allocate))
     assert rows == [0, 1, 2, 3]
+
+
+def test_batches_under_way_are_collected_before_what_did_not_fit_is_cut_again() -> None:
+    told: list[str] = []
+
+    def submit(start: int, end: int) -> Callable[[], None]:
+        told.append(f"submit {start}-{end}")
+
+        def collect() -> None:
+            if (start, end) == (0, 4):
+                raise RuntimeError("CUDA failed with error out of memory")  # as CTranslate2 says it
+            told.append(f"collect {start}-{end}")
+
+        return collect
+
+    run_in_batches([4] * 4 + [2] * 8, 16, submit, ahead=2)
+    assert told == [
+        "submit 0-4", "submit 4-12", "submit 0-2", "collect 4-12", "submit 2-4", "collect 0-2", "collect 2-4",
+    ]  # fmt: skip
 
 
 def test_one_sentence_that_does_not_fit_is_an_error_that_says_so() -> None:
@@ -52,7 +78,7 @@ def test_one_sentence_that_does_not_fit_is_an_error_that_says_so() -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     with pytest.raises(DeviceMemoryError, match="one sentence of 40 tokens does not fit"):
-        run_in_batches([40, 3], 64, nothing_fits)
+        run_in_batches([40, 3], 64, lazily(nothing_fits))
 
 
 def test_other_errors_pass() -> None:
@@ -60,4 +86,4 @@ def test_other_errors_pass() -> None:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes do not match"):
-        run_in_batches([4], 64, breaks)
+        run_in_batches([4], 64, lazily(breaks))

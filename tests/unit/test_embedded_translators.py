@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 from transformers import MarianMTModel, MarianTokenizer
 
+from models.translation.batched import BatchedTranslator
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig, verdict
-from models.translation.marian import MarianTranslator, load_translator
+from models.translation.marian import load_translator
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
 
@@ -24,7 +25,7 @@ SENTENCES = (
 
 
 @cache
-def translator(name: str, source: str, target: str, token: str | None, budget: int | None = None) -> MarianTranslator:
+def translator(name: str, source: str, target: str, token: str | None, budget: int | None = None) -> BatchedTranslator:
     config = TranslatorConfig(model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token)
     return load_translator(embedded_path(name), config, threads=1, token_budget=budget)
 
@@ -39,7 +40,8 @@ def translator(name: str, source: str, target: str, token: str | None, budget: i
     ],
 )
 def test_the_translators_of_tiny_speak(name: str, source: str, target: str, token: str | None) -> None:
-    assert len(smoke_test(translator(name, source, target, token), source, target)) == 3
+    config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
+    assert len(smoke_test(translator(name, source, target, token), config)) == 3
 
 
 def test_batches_do_not_change_a_translation() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models.translation.config import TranslatorConfig
+from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.marian import load_translator
 from models.translation.smoke import PLAIN_SENTENCES, smoke_test
@@ -14,6 +14,11 @@ from models.translation.translator import OnProgress, Translation
 from tests.tiny_marian import build_tiny_marian
 
 GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
+
+
+def config(source: str, target: str, pinned: dict[str, str] | None = None) -> TranslatorConfig:
+    pins = tuple(Pin(source=text, translation=translation) for text, translation in (pinned or {}).items())
+    return TranslatorConfig(model="book", source_lang=source, target_lang=target, pinned=pins)
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,12 @@ class PhraseBook:
 
 
 def test_language_passes_and_is_shown() -> None:
-    assert smoke_test(PhraseBook(GERMAN), "en", "de") == list(GERMAN.items())
+    assert smoke_test(PhraseBook(GERMAN), config("en", "de")) == list(GERMAN.items())
 
 
 def test_pinned_translations_pass_when_met() -> None:
     pinned = {"The boy is reading a book.": "Der Junge liest ein Buch."}
-    assert smoke_test(PhraseBook(GERMAN), "en", "de", pinned) == list(pinned.items())
+    assert smoke_test(PhraseBook(GERMAN), config("en", "de", pinned)) == list(pinned.items())
 
 
 @pytest.mark.parametrize(
@@ -47,12 +52,14 @@ def test_pinned_translations_pass_when_met() -> None:
 )
 def test_what_is_not_language_stops(phrases: dict[str, str], fault: str) -> None:
     with pytest.raises(SmokeTestError, match=fault):
-        smoke_test(PhraseBook(phrases), "en", "de")
+        smoke_test(PhraseBook(phrases), config("en", "de"))
 
 
-def test_a_translation_other_than_pinned_stops() -> None:
-    with pytest.raises(SmokeTestError, match="1 of 1 differ from the pinned"):
-        smoke_test(PhraseBook(GERMAN), "en", "de", {"The boy is reading a book.": "Der Knabe liest ein Buch."})
+def test_a_translation_other_than_pinned_stops_and_shows_both() -> None:
+    pinned = GERMAN | {"The boy is reading a book.": "Der Knabe liest ein Buch."}
+    shown = "1 of 3 differ .* expected 'Der Knabe liest ein Buch.', found 'Der Junge liest ein Buch.'"
+    with pytest.raises(SmokeTestError, match=shown):
+        smoke_test(PhraseBook(GERMAN), config("en", "de", pinned))
 
 
 @pytest.mark.parametrize(
@@ -64,10 +71,10 @@ def test_a_translation_other_than_pinned_stops() -> None:
     ],
 )
 def test_random_weights_stop(tmp_path: Path, weights: dict[str, float], fault: str) -> None:
-    config = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
-    translator = load_translator(build_tiny_marian(tmp_path / "marian", **weights), config, threads=1)
+    folder = build_tiny_marian(tmp_path / "marian", **weights)
+    translator = load_translator(folder, config("en", "de"), threads=1)
     with pytest.raises(SmokeTestError, match=fault):
-        smoke_test(translator, "en", "de")
+        smoke_test(translator, config("en", "de"))
 
 
 def test_the_plain_sentences_tell_languages_apart() -> None:
@@ -75,8 +82,8 @@ def test_the_plain_sentences_tell_languages_apart() -> None:
         for other in PLAIN_SENTENCES.keys() - {lang}:
             book = PhraseBook(dict(zip(PLAIN_SENTENCES["en"], sentences, strict=True)))
             with pytest.raises(SmokeTestError):
-                smoke_test(book, "en", other)
+                smoke_test(book, config("en", other))
 
 
 def test_a_language_without_plain_sentences_goes_untried() -> None:
-    assert smoke_test(PhraseBook({}), "nl", "en") == []
+    assert smoke_test(PhraseBook({}), config("nl", "en")) == []

@@ -1,0 +1,40 @@
+"""SIGTERM while long work is under way: finish the piece at hand, then stop as one was asked to.
+
+A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand
+can be published; without this it would be lost.
+"""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def sigterm_waits() -> Iterator[Callable[[], bool]]:
+    """Hold SIGTERM back inside the block; whether one came is what the yielded function tells.
+
+    On leaving, the former handler is in place again and receives the signal: Prefect's ends the run as crashed, the
+    system's default ends the process. Python gives signals to the main thread alone; in another one this block holds
+    nothing back.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came = False
+
+    def note(_signal: int, _frame: object) -> None:
+        nonlocal came
+        came = True
+        logger.warning("SIGTERM: the shard at hand is finished first")
+
+    former = signal.signal(signal.SIGTERM, note)
+    try:
+        yield lambda: came
+    finally:
+        signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
+        if came:
+            signal.raise_signal(signal.SIGTERM)

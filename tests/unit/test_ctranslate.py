@@ -1,0 +1,183 @@
+"""The ctranslate2 backend: the same translations as the reference, from a model converted once."""
+
+import threading
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+import torch
+from transformers import MarianMTModel
+
+from models.translation.backends import load_translator, resolve
+from models.translation.batched import BatchedTranslator
+from models.translation.config import Backend, TranslatorConfig
+from models.translation.conversion import convert_once
+from models.translation.errors import TranslatorLoadError
+from storage.embedded import embedded_path
+from tasks.assets import BACK, FORWARD
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+
+TINY = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")
+GERMAN = TranslatorConfig(
+    model=FORWARD, source_lang="en", target_lang="de", target_token=">>deu<<", backend="ctranslate2", precision="fp32"
+)
+ENGLISH = TranslatorConfig(model=BACK, source_lang="de", target_lang="en", backend="ctranslate2", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
+@pytest.fixture(scope="module")
+def conversions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("converted")
+
+
+@cache
+def loaded(folder: Path, config: TranslatorConfig, conversions: Path, budget: int | None = None) -> BatchedTranslator:
+    return load_translator(folder, config, "cpu", conversions / folder.name, cores=1, token_budget=budget)
+
+
+def held_out(count: int, column: str) -> list[str]:
+    return pl.read_parquet(embedded_path("held-out") / "tatoeba-de.parquet")[column].head(count).to_list()
+
+
+@pytest.mark.parametrize(("config", "column"), [(GERMAN, "en"), (ENGLISH, "de")])
+def test_greedy_agrees_with_the_reference_on_real_sentences(
+    config: TranslatorConfig, column: str, conversions: Path
+) -> None:
+    """At least 99 of 100; `bench_translation.py --parity` does so on 2,000."""
+    texts = held_out(100, column)
+    backends: tuple[Backend, ...] = ("transformers", "ctranslate2")
+    reference, ours = (
+        loaded(embedded_path(config.model), config.model_copy(update={"backend": backend}), conversions)
+        for backend in backends
+    )
+    expected, found = reference.translate(texts), ours.translate(texts)
+    same = [a for a, b in zip(expected, found, strict=True) if a.text == b.text]
+    assert len(same) >= 99
+    assert len({each.text for each in found}) > 90
+    scores = [(a.score, b.score) for a, b in zip(expected, found, strict=True) if a.text == b.text]
+    assert [a for a, _ in scores] == pytest.approx([b for _, b in scores], abs=1e-3)
+
+
+@pytest.mark.parametrize("limits", [{}, {"new_tokens_ratio": 0.5, "new_tokens_constant": 2}])
+def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: dict[str, float]) -> None:
+    config = TINY.model_copy(update=limits)
+    reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
+    found = loaded(tiny, config, conversions).translate(SENTENCES[::3])
+    expected = reference.translate(SENTENCES[::3])
+    assert sum(a.text == b.text and a.n_tokens == b.n_tokens for a, b in zip(expected, found, strict=True)) >= 132
+    caps = [reference.cap(len(row)) for row in reference.vocabulary.encode(SENTENCES[::3])]
+    assert all(each.n_tokens <= cap for each, cap in zip(found, caps, strict=True))
+    if limits:
+        assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were at work
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path, beam: int) -> None:
+    config = TINY.model_copy(update={"beam": beam, "no_repeat_ngram": 3})
+    reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)
+    ours = loaded(tiny, config, conversions)
+    texts = SENTENCES[::8]
+    free = loaded(tiny, config.model_copy(update={"no_repeat_ngram": 0}), conversions).translate(texts)
+    expected, found = reference.translate(texts), ours.translate(texts)
+    assert sum(a.text == b.text for a, b in zip(expected, found, strict=True)) >= 48
+    assert sum(a.text == b.text for a, b in zip(free, found, strict=True)) < 40  # random weights do repeat
+
+
+def test_batches_and_order_do_not_change_a_translation(conversions: Path) -> None:
+    folder, texts = embedded_path(FORWARD), held_out(60, "en")
+    whole = loaded(folder, GERMAN, conversions).translate(texts)
+    single = loaded(folder, GERMAN, conversions, 1).translate(texts[::-1])[::-1]
+    assert [each.text for each in whole] == [each.text for each in single]
+
+
+def test_blank_text_passes_through_and_nothing_is_nothing(tiny: Path, conversions: Path) -> None:
+    translator = loaded(tiny, TINY, conversions)
+    first, blank, mark = translator.translate(["Anna sings.", " ", "?!"])
+    assert (blank.text, blank.n_tokens, mark.text, mark.n_tokens) == (" ", 0, "?!", 0)
+    assert [first] == translator.translate(["Anna sings."])
+    assert translator.translate([]) == []
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_int8_speaks_like_full_precision(conversions: Path, beam: int) -> None:
+    folder, texts = embedded_path(FORWARD), held_out(40, "en")
+    full, small = (
+        loaded(folder, GERMAN.model_copy(update={"precision": precision, "beam": beam}), conversions).translate(texts)
+        for precision in ("fp32", "int8")
+    )
+    assert sum(a.text == b.text for a, b in zip(full, small, strict=True)) >= 28
+    assert full != small  # else int8 was not at work
+
+
+def test_bin_weights_convert_to_the_same_model(tmp_path: Path, tiny: Path, conversions: Path) -> None:
+    folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
+    assert loaded(folder, TINY, tmp_path / "converted").translate(SENTENCES[:20]) == loaded(
+        tiny, TINY, conversions
+    ).translate(SENTENCES[:20])
+
+
+class _Payload:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path("payload-ran"),)
+
+
+def test_weights_with_code_are_refused_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = build_tiny_marian(tmp_path / "bin", safetensors=False)
+    torch.save({"weights": _Payload()}, folder / "pytorch_model.bin")
+    with pytest.raises(TranslatorLoadError, match="holds more than tensors"):
+        convert_once(folder, tmp_path / "converted" / "model")
+    assert not Path("payload-ran").exists()
+    assert list((tmp_path / "converted").iterdir()) == []
+
+
+def test_a_model_that_ctranslate2_would_run_otherwise_is_refused(tmp_path: Path) -> None:
+    folder = build_tiny_marian(tmp_path / "model")
+    model = MarianMTModel.from_pretrained(folder)
+    with torch.no_grad():
+        model.get_decoder().embed_tokens.weight[model.config.pad_token_id] = 1.0
+    model.save_pretrained(folder)
+    with pytest.raises(TranslatorLoadError, match="not zero; set backend: transformers"):
+        convert_once(folder, tmp_path / "converted")
+
+
+def test_converted_once_by_several_at_a_time(tmp_path: Path, tiny: Path) -> None:
+    target = tmp_path / "cache" / "model"
+    workers = [threading.Thread(target=convert_once, args=(tiny, target)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [path.name for path in target.parent.iterdir()] == ["model"]
+    stamp = target.stat().st_mtime_ns
+    convert_once(tiny, target)
+    assert target.stat().st_mtime_ns == stamp
+    assert loaded(tiny, TINY, target.parent).translate(SENTENCES[:3])
+
+
+@pytest.mark.parametrize(
+    ("asked", "device", "found"),
+    [
+        ({}, "cpu", ("ctranslate2", "int8")),
+        ({"precision": "fp32"}, "cpu", ("ctranslate2", "fp32")),
+        ({"precision": "bf16"}, "cpu", ("transformers", "bf16")),
+        ({"backend": "transformers"}, "cpu", ("transformers", "fp32")),
+        ({}, "mps", ("transformers", "fp16")),
+    ],
+)
+def test_auto_becomes_what_runs_there(asked: dict[str, str], device: str, found: tuple[str, str]) -> None:
+    settled = resolve(
+        TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | asked), device
+    )
+    assert (settled.backend, settled.precision) == found
+    assert resolve(settled, device) == settled
+
+
+def test_a_precision_that_the_backend_lacks_is_an_error() -> None:
+    with pytest.raises(TranslatorLoadError, match="transformers does not compute in int8 on cpu; it offers fp32, bf16"):
+        resolve(TINY.model_copy(update={"backend": "transformers", "precision": "int8"}), "cpu")
