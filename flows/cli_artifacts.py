@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli_export import additions
 from flows.site import site_from_environment
 from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import ArtifactMissingError, StorageError
@@ -47,6 +48,7 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
     copy.add_argument("artifact")
     copy.add_argument("target", type=Path)
+    copy.add_argument("--onnx", action="store_true", help="of a checkpoint: also write its encoder as an ONNX graph")
     copy.set_defaults(call=_export)
 
 
@@ -126,7 +128,9 @@ def _gc(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    print(export(store, find(store, arguments.artifact), arguments.target))
+    ref = find(store, arguments.artifact)
+    with additions(store, ref, onnx=arguments.onnx) as extra:
+        print(export(store, ref, arguments.target, extra))
     return 0
 
 

@@ -6,6 +6,7 @@ from prefect.runtime import flow_run
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.site import site_from_environment
+from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed
@@ -50,12 +51,13 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 
+    title = TITLES[config.training.objective.name]
     before = embed(site, start, sets, encoder)
     after = embed(site, checkpoint, sets, encoder)
     scores = (
         score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
-        score(site, before, f"before BSL ({encoder.pooling})", "", sets, config.evaluation.bootstrap),
-        score(site, after, "after BSL", checkpoint.key, sets, config.evaluation.bootstrap),
+        score(site, before, f"before {title} ({encoder.pooling})", "", sets, config.evaluation.bootstrap),
+        score(site, after, f"after {title}", checkpoint.key, sets, config.evaluation.bootstrap),
     )
     text = ConfigText(text=config.model_dump_json(indent=1))
     return report(site, config.title, scores, checkpoint, pairs, views, corpus, config.published, text)

@@ -29,16 +29,16 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
         EncoderError: The exporter's packages are not installed, or it cannot express this architecture.
     """
     try:
-        import onnxscript  # noqa: F401, PLC0415 - an optional extra, asked for before the work begins
+        import onnxscript  # noqa: F401 - an optional extra, asked for before the work begins
     except ImportError as error:
         raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
     # Two rows of different length: sizes of 1 would be taken for constants.
-    ids_BT = torch.ones(2, 8, dtype=torch.int64)
-    mask_BT = torch.ones(2, 8, dtype=torch.int64)
-    mask_BT[1, 5:] = 0
+    ids_BT = torch.ones(2, min(8, encoder.config.max_length), dtype=torch.int64)
+    mask_BT = torch.ones_like(ids_BT)
+    mask_BT[1, 3:] = 0
     free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.max_length)}
     attention = encoder.backbone.config._attn_implementation
-    # The fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
+    # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
     encoder.backbone.set_attn_implementation("eager")
     try:
         with warnings.catch_warnings(), torch.no_grad():
@@ -59,5 +59,5 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
         ) from error
     finally:
         encoder.backbone.set_attn_implementation(attention)
-    assert program is not None  # noqa: S101 - None only without dynamo
+    assert program is not None
     program.save(str(path), external_data=False)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import load_file
 
+from models.encoder.config import EncoderConfig
 from models.encoder.pooling import FIRST
 from models.errors import EncoderError
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from models.encoder.config import EncoderConfig, Pooling
+    from models.encoder.config import Pooling
 
 MODES: dict[str, Pooling] = {
     "mean": "mean",
@@ -82,6 +83,20 @@ def read_saved(folder: Path) -> SavedEncoder:
         pooling,
         "Normalize" in places,
         _json(limits).get("max_seq_length") if limits.is_file() else None,
+    )
+
+
+def saved_config(folder: Path) -> EncoderConfig:
+    """The configuration that an exported encoder was written with.
+
+    Raises:
+        EncoderError: The folder is not complete.
+    """
+    saved = read_saved(folder)
+    if saved.pooling is None or saved.normalize is None or saved.max_length is None:
+        raise EncoderError(f"{folder}: does not say how it pools and how long, expected an exported encoder")
+    return EncoderConfig(
+        model=str(folder), pooling=saved.pooling, normalize=saved.normalize, max_length=saved.max_length
     )
 
 

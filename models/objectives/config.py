@@ -72,3 +72,12 @@ OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {
     "vicreg": VICRegConfig,
     "barlow": BarlowConfig,
 }
+
+TITLES: Mapping[str, str] = {
+    "bsl": "BSL",
+    "contrastive": "contrastive training",
+    "simcse": "SimCSE",
+    "vicreg": "VICReg",
+    "barlow": "Barlow Twins",
+}
+"""What reports call them."""
