@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli_export import additions
 from flows.site import site_from_environment
 from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import StorageError
@@ -48,6 +49,7 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     copy.add_argument("artifact")
     copy.add_argument("target", type=Path)
     copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
+    copy.add_argument("--onnx", action="store_true", help="of a checkpoint: also write its encoder as an ONNX graph")
     copy.set_defaults(call=_export)
 
 
@@ -119,7 +121,8 @@ def _export(arguments: argparse.Namespace) -> int:
 
         print(export_figures(store, ref, arguments.target, arguments.form))
     else:
-        print(export(store, ref, arguments.target))
+        with additions(store, ref, onnx=arguments.onnx) as extra:
+            print(export(store, ref, arguments.target, extra))
     return 0
 
 

@@ -156,12 +156,15 @@ def _value(text: str) -> object:
 
 
 def _explain(problem: Any, base: BaseModel) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    place = ".".join(str(part) for part in problem["loc"])
+    from models.objectives.config import OBJECTIVE_CONFIGS
+
+    # pydantic's location has the name of the chosen objective between the section and its field.
+    place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
     if problem["type"] != "extra_forbidden":
         return f"{place}: {problem['msg']} (found {problem['input']!r})"
     model: object = base
     for part in problem["loc"][:-1]:
-        model = getattr(model, str(part), model)
+        model = OBJECTIVE_CONFIGS[part]() if part in OBJECTIVE_CONFIGS else getattr(model, str(part), model)
     fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
     nearest = difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""

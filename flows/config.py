@@ -1,13 +1,14 @@
 """The complete, frozen configuration of a run: the stages' own configurations, composed."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
+from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
 from tasks.ingest import IngestConfig
@@ -45,14 +46,20 @@ def partial(model: type[BaseModel]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         kind = field.annotation
-        optional = partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
-        fields[name] = (optional | None, Field(None, description=field.description))  # type: ignore[operator]
+        fields[name] = (_overridable(kind) | None, Field(None, description=field.description))
     return create_model(
         f"{model.__name__}Overrides",
         __config__=ConfigDict(frozen=True, extra="forbid"),
         __doc__=model.__doc__,
         **fields,
     )
+
+
+def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
+    if kind == AnyObjective:
+        # Its name alone chooses an objective; fields alone change the recipe's own.
+        return Literal[tuple(OBJECTIVE_CONFIGS)] | Union[tuple(partial(each) for each in get_args(kind))]  # noqa: UP007
+    return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
 
 
 if TYPE_CHECKING:
@@ -76,5 +83,10 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     for name, value in changes.items():
         inner = merged.get(name)
         nested = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        merged[name] = _merged(cast("Mapping[str, Any]", inner), value) if nested else value
+        merged[name] = _merged(_same_kind(inner, value), value) if nested else value
     return merged
+
+
+def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller
+    """The section to change; empty if the changes name another objective, whose fields are others."""
+    return {} if value.get("name", inner.get("name")) != inner.get("name") else inner

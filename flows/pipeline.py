@@ -6,6 +6,7 @@ from prefect.runtime import flow_run
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.site import site_from_environment
+from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed
@@ -56,7 +57,8 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
 
     before = embed(site, start, sets, encoder, config.evaluation.precision)
     after = embed(site, checkpoint, sets, encoder, config.evaluation.precision)
-    names = (f"before BSL ({encoder.pooling})", "after BSL")
+    title = TITLES[config.training.objective.name]
+    names = (f"before {title} ({encoder.pooling})", f"after {title}")
     scores = (
         score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
         score(site, before, names[0], "", sets, config.evaluation.bootstrap),

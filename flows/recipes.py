@@ -83,7 +83,7 @@ def tiny() -> PipelineConfig:
         encoder=EncoderConfig(model="embedded:bert-mini"),
         # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
         training=TrainingConfig(
-            bsl=BSLConfig(contrastive_weight=0.1), optimizer="adamw", lr=1e-3, precision="bf16", eval_every=40
+            objective=BSLConfig(contrastive_weight=0.1), optimizer="adamw", lr=1e-3, precision="bf16", eval_every=40
         ),
         evaluation=EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
         published=("BSL-BERT", "BERT avg."),
@@ -250,7 +250,7 @@ def custom() -> PipelineConfig:
         update={
             "title": "custom: BSL on your sentences",
             "ingest": IngestConfig(sources=(SourceSpec(path="sentences.txt"),)),
-            "training": TrainingConfig(bsl=BSLConfig(target_norm="standardize")),
+            "training": TrainingConfig(objective=BSLConfig(target_norm="standardize")),
         }
     )
 

@@ -11,8 +11,14 @@ from storage.refs import ArtifactRef
 from storage.store import Store
 
 
-def export(store: Store, ref: ArtifactRef, target: Path) -> Path:
+def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = None) -> Path:
     """Copy an intact artifact, manifest included, to a folder or, if the name ends in `.zip`, into an archive.
+
+    Args:
+        store: where it is.
+        ref: which one.
+        target: a path at which there is nothing yet.
+        extra: a folder whose files are laid over the copy; the manifest does not list them.
 
     Raises:
         StoreWriteError: the target is there already; nothing is overwritten.
@@ -26,18 +32,22 @@ def export(store: Store, ref: ArtifactRef, target: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as staging:
         made = Path(staging) / target.name
         if target.suffix == ".zip":
-            _zip(source, sorted(manifest.files), manifest.model_dump_json(indent=1), made)
+            _zip(source, sorted(manifest.files), manifest.model_dump_json(indent=1), made, extra)
         else:
             for name in manifest.files:
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source / name, made / name)
+            if extra is not None:
+                shutil.copytree(extra, made, dirs_exist_ok=True)
             (made / NAME).write_text(manifest.model_dump_json(indent=1))
         made.rename(target)
     return target
 
 
-def _zip(source: Path, names: list[str], manifest: str, made: Path) -> None:
+def _zip(source: Path, names: list[str], manifest: str, made: Path, extra: Path | None) -> None:
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(source / name, name)
+        for path in sorted(extra.rglob("*")) if extra is not None else ():
+            archive.write(path, path.relative_to(extra))
         archive.writestr(NAME, manifest)

@@ -71,7 +71,7 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
         EncoderError: the folder describes an encoder that cannot be computed here.
     """
-    from models.encoder.modules import described_config  # imports transformers
+    from models.encoder.saved import saved_config  # imports transformers
 
     encoder: CheckpointRef | ResolvedModel
     label = "/".join(name.rstrip("/").split("/")[-2:])  # a machine's path has no place in a table
@@ -82,7 +82,7 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     else:
         encoder = resolve_named_model(site, name, reading.revision)
         folder, identity = encoder.folder, encoder.identity
-    described = described_config(folder, identity) or EncoderConfig(model=identity)
+    described = saved_config(folder, identity) or EncoderConfig(model=identity)
     given = {field: value for field, value in reading if value is not None and field != "revision"}
     # Validated as a whole: model_copy would let a length of 0 pass.
     return Candidate(

@@ -1,5 +1,6 @@
 """Everything a run made to one page for people: scores, views, curve, statistics, provenance."""
 
+import json
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -8,11 +9,13 @@ from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_rows
+from models.report.card import model_card
 from models.report.curve import training_curve
 from models.report.page import ReportContent, page, score_rows
 from storage.keys import NotInKey
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
 from tasks.cached import Work, stage
+from tasks.card import card_content
 from tasks.show import show_image, show_link, show_markdown, show_table
 from tasks.summary import Missing
 
@@ -26,6 +29,7 @@ class ConfigText(BaseModel):
 
 
 PAGE = "report.md"
+CARD = "model-card.md"
 CURVE = "training-curve.png"
 EXAMPLES = 5
 
@@ -44,7 +48,7 @@ def report(
     published: tuple[str, ...],
     config: ConfigText,
 ) -> None:
-    """Write the page, its picture and the score table, and show them in the UI."""
+    """Write the page, its picture, the model card and the score table, and show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     log = work.store.scan(checkpoint, "training_log").collect()
     used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores, comparison)
@@ -63,6 +67,8 @@ def report(
     curve = training_curve(log, title)
     (work.draft.folder / CURVE).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
+    card = card_content(json.loads(config.text), table, checkpoint, work.store.manifest(pairs).rows)
+    (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
     work.draft.write(content.comparison, "comparison")
     _show(work, content, curve)

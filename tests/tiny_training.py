@@ -27,7 +27,7 @@ PAIRS = pl.DataFrame(
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
 # Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
 CONFIG = TrainingConfig(
-    bsl=BSLConfig(k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True),
+    objective=BSLConfig(k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True),
     batch_size=5,
     epochs=6,
     lr=1e-2,

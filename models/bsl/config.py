@@ -1,4 +1,4 @@
-"""BSL's settings; every difference between the paper and its released code is a field here."""
+"""The two-branch network's settings and BSL's own; every difference between paper and released code is a field here."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class BSLConfig(BaseModel):
-    """The two-branch network and its loss (paper section 3, Table 8)."""
+class BootstrapConfig(BaseModel):
+    """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -26,8 +26,6 @@ class BSLConfig(BaseModel):
     """`constant` as published. Deviation: `cosine` raises δ to 1 over the run, as BYOL does."""
     target_dropout: bool = False
     """Whether the target runs in training mode. The paper does not say; the released code leaves it on."""
-    loss_scale: Literal["paper", "released"] = "paper"
-    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Matters through clipping only."""
     target_norm: Literal["none", "center", "standardize"] = "none"
     """What is taken out of the target's vectors before the loss.
     Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. As
@@ -36,6 +34,14 @@ class BSLConfig(BaseModel):
     left."""
     target_norm_momentum: float = Field(default=0.9, ge=0, lt=1)
     """Share of the running statistics kept at each step; used by `center` and `standardize` only."""
+
+
+class BSLConfig(BootstrapConfig):
+    """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
+
+    name: Literal["bsl"] = "bsl"
+    loss_scale: Literal["paper", "released"] = "paper"
+    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Matters through clipping only."""
     contrastive_weight: float = Field(default=0.0, ge=0, le=10)
     """Weight of an in-batch contrastive term beside the loss.
     Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""

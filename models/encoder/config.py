@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Pooling = Literal["mean", "cls"]
+Pooling = Literal["mean", "cls", "first-last"]
 
 
 class EncoderConfig(BaseModel):
@@ -19,10 +19,13 @@ class EncoderConfig(BaseModel):
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling = "mean"
-    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token."""
-    max_length: int = Field(default=64, ge=4, le=8192)
-    """Tokens kept of a sentence, special tokens included (released code: 64)."""
+    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token;
+    `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`)."""
     normalize: bool = False
     """Scale each sentence vector to length 1, as a sentence-transformers folder may ask for."""
+    dropout: float | None = Field(default=None, ge=0, lt=1)
+    """Dropout rate of the whole transformer while training; None for the model's own (BERT: 0.1)."""
+    max_length: int = Field(default=64, ge=4, le=8192)
+    """Tokens kept of a sentence, special tokens included (released code: 64)."""
     lower_case: bool = False
     """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""

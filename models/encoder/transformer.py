@@ -19,10 +19,12 @@ import numpy as np
 import torch
 from tokenizers import normalizers
 from torch import nn
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from torch.nn import functional
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
-from models.encoder.pooling import pool
+from models.encoder.pooling import pool, token_vectors
+from models.encoder.saved import check_settings, read_saved
 from models.encoder.tokens import Tokens, budget_batches, tokenise
 from models.errors import EncoderError
 
@@ -31,12 +33,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from transformers import PreTrainedConfig
 
     from models.encoder.config import EncoderConfig
 
 logger = logging.getLogger(__name__)
 
 ENCODE_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
+# What transformers' architectures call the dropout inside their layers; heads' own are not here.
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "attention_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+    "dropout",
+)
 REPORT_EVERY = 50  # forward passes between two progress reports
 
 
@@ -54,15 +66,23 @@ class Encoder(nn.Module):
         return int(self.backbone.config.hidden_size)
 
     @property
+    def drops(self) -> bool:
+        """Whether a forward pass in training mode is random."""
+        return any(isinstance(module, nn.Dropout) and module.p > 0 for module in self.modules())
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return next(self.parameters()).device
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
-        hidden_BTD = self.backbone(input_ids=ids_BT, attention_mask=mask_BT).last_hidden_state
-        vectors_BD = pool(hidden_BTD, mask_BT, self.config.pooling)
-        return nn.functional.normalize(vectors_BD, dim=-1) if self.config.normalize else vectors_BD
+        pooling = self.config.pooling
+        output = self.backbone(
+            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling == "first-last", return_dict=True
+        )
+        vectors_BD = pool(token_vectors(output, pooling), mask_BT, pooling)
+        return functional.normalize(vectors_BD, dim=-1) if self.config.normalize else vectors_BD
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
@@ -83,14 +103,14 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     """Load a transformer and its tokenizer from a local folder, in fp32 and evaluation mode.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, or allows fewer positions than `max_length`.
+        EncoderError: The folder is not a model, lacks weights, allows fewer positions than `max_length`, or is a
+            sentence-transformers model that pools otherwise.
     """
-    if not (folder / "config.json").is_file():
-        raise EncoderError(
-            f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
-        )
+    saved = read_saved(folder)
+    check_settings(saved, config)
+    folder = saved.transformer
     try:
-        backbone, info = _read_backbone(folder)
+        backbone, info = _read_backbone(folder, config)
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         raise EncoderError(
@@ -179,18 +199,33 @@ def _evaluating(encoder: Encoder) -> Iterator[None]:
         encoder.train(was_training)
 
 
-def _read_backbone(folder: Path) -> tuple[PreTrainedModel, dict[str, Any]]:
+def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
     verbosity = hf_logging.get_verbosity()
     hf_logging.set_verbosity(
         logging.ERROR
     )  # it warns of heads that are left out; what is missing is checked by the caller
+    settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    settings.output_hidden_states = False  # asked for in each call, where pooling needs them
+    if config.dropout is not None:
+        _set_dropout(settings, config.dropout, folder)
     try:
         backbone, info = AutoModel.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
+            str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
     finally:
         hf_logging.set_verbosity(verbosity)
     return backbone, info
+
+
+def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
+    known = [name for name in DROPOUTS if hasattr(settings, name)]
+    if not known:
+        raise EncoderError(
+            f"{folder}: a {settings.model_type} configuration has none of {', '.join(DROPOUTS)}; "
+            "set its dropout in config.json and leave encoder.dropout unset"
+        )
+    for name in known:
+        setattr(settings, name, rate)
 
 
 def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.bsl.config import BSLConfig
+from models.objectives.config import ObjectiveConfig
 
 
 class CollapseConfig(BaseModel):
@@ -29,8 +30,9 @@ class TrainingConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    bsl: BSLConfig = BSLConfig()
-    """The objective and its networks."""
+    objective: ObjectiveConfig = BSLConfig()
+    """What is minimised, and its networks; a bare name (`bsl`, `contrastive`, `simcse`, `vicreg`, `barlow`) takes its
+    defaults."""
     optimizer: Literal["adam", "adamw"] = "adam"
     """`adam` with weight decay as L2 in the gradient (Table 8), or `adamw` with decoupled decay (released code)."""
     lr: float = Field(default=5e-4, gt=0, le=1)
@@ -76,5 +78,5 @@ def supervised_config() -> TrainingConfig:
 
 def released_config() -> TrainingConfig:
     """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
-    bsl = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")
-    return TrainingConfig(bsl=bsl, optimizer="adamw", lr=1e-4, weight_decay=0.0)
+    objective = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")
+    return TrainingConfig(objective=objective, optimizer="adamw", lr=1e-4, weight_decay=0.0)

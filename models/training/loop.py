@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import torch
 
-from models.bsl.bootstrap import Bootstrap
 from models.bsl.ema import momentum_at
 from models.encoder.transformer import Encoder, autocast
 from models.errors import InterruptedRunError, NonFiniteLossError
+from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder, TokenPairs, count_steps, tokenise_pairs
 from models.training.health import Examiner, check_collapse
 from models.training.randomness import seeded
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
+    from models.objectives.base import Objective
     from models.training.config import TrainingConfig
     from models.training.health import DevSet, Evaluation
 
@@ -103,7 +104,7 @@ def train(
     on_progress: Callable[[int, int, str], None] | None = None,
     on_eval: Callable[[Evaluation], None] | None = None,
 ) -> TrainingResult:
-    """Train an encoder on pairs of views with BSL (paper section 3).
+    """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
     Args:
         pairs: Columns `text_1` and `text_2`, the two views; at least one batch.
@@ -205,7 +206,7 @@ class _Loop:
 
     def _step(self, rows: NDArray[np.int64]) -> None:
         run, config, step = self.run, self.config, self.run.step + 1
-        rate, momentum = learning_rate(step, run.total, config), momentum_at(step, run.total, config.bsl)
+        rate, momentum = learning_rate(step, run.total, config), momentum_at(step, run.total, config.objective)
         for group in run.optimizer.param_groups:
             group["lr"] = rate
         with autocast(self.device, config.precision == "bf16"):
@@ -216,7 +217,8 @@ class _Loop:
         norm = torch.nn.utils.clip_grad_norm_(run.bootstrap.learning_parameters(), config.clip)
         grad_norm = _finite(norm, "gradient norm", step, rows)
         run.optimizer.step()
-        run.bootstrap.follow(momentum)
+        if momentum is not None:
+            run.bootstrap.follow(momentum)
         run.step = step
         run.log.append(_row(step, loss=value, lr=rate, momentum=momentum, grad_norm=grad_norm))
 
@@ -252,12 +254,12 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    bootstrap = Bootstrap(online, config.bsl).to(device)
+    bootstrap = build_objective(online, config.objective).to(device)
     fingerprint = run_fingerprint(config, bootstrap, data, dev)
     return LiveRun(fingerprint, total, bootstrap, _optimizer(bootstrap, config))
 
 
-def _optimizer(bootstrap: Bootstrap, config: TrainingConfig) -> torch.optim.Optimizer:
+def _optimizer(bootstrap: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
     """Adam or AdamW, fused; weight decay on matrices only, as the released code groups parameters."""
     learning = bootstrap.learning_parameters()
     groups = [
@@ -275,5 +277,5 @@ def _finite(value: torch.Tensor, quantity: str, step: int, rows: NDArray[np.int6
     return number
 
 
-def _row(step: int, **values: float) -> LogRow:
+def _row(step: int, **values: float | None) -> LogRow:
     return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values

@@ -20,12 +20,11 @@ from models.training.randomness import capture_rng, restore_rng
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from models.bsl.bootstrap import Bootstrap
+    from models.objectives.base import Objective
     from models.training.batches import TokenPairs
     from models.training.config import TrainingConfig
     from models.training.health import DevSet
 
-PARTS = ("online", "target", "predictor", "target_norm")
 LogRow = dict[str, float | int | None]
 Tensors = dict[str, torch.Tensor]
 
@@ -59,7 +58,7 @@ class LiveRun:
 
     fingerprint: str
     total: int
-    bootstrap: Bootstrap
+    bootstrap: Objective
     optimizer: torch.optim.Optimizer
     step: int = 0
     log: list[LogRow] = field(default_factory=list)
@@ -69,7 +68,7 @@ class LiveRun:
 
     def snapshot(self) -> TrainingState:
         """Copy everything out."""
-        tensors = {name: _copied(getattr(self.bootstrap, name).state_dict()) for name in PARTS}
+        tensors = {name: _copied(getattr(self.bootstrap, name).state_dict()) for name in self.bootstrap.parts}
         tensors["optimizer"] = _copied(_flat(self.optimizer.state_dict()["state"]))
         tensors["rng"] = _copied(capture_rng())
         tensors["best"] = dict(self.best)
@@ -85,7 +84,7 @@ class LiveRun:
 
     def restore(self, state: TrainingState) -> None:
         """Copy everything back in."""
-        for name in PARTS:
+        for name in self.bootstrap.parts:
             getattr(self.bootstrap, name).load_state_dict(state.tensors[name])
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": _nested(state.tensors["optimizer"]), "param_groups": groups})
@@ -108,7 +107,7 @@ class LiveRun:
         return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
 
 
-def run_fingerprint(config: TrainingConfig, bootstrap: Bootstrap, pairs: TokenPairs, dev: DevSet | None) -> str:
+def run_fingerprint(config: TrainingConfig, bootstrap: Objective, pairs: TokenPairs, dev: DevSet | None) -> str:
     """SHA-256 of all that decides a run: settings, first weights, tokenised pairs, dev set."""
     digest = hashlib.sha256(config.model_dump_json().encode())
     digest.update(bootstrap.online.config.model_dump_json().encode())

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from sentence_transformers import SentenceTransformer
 
-from models.encoder.modules import described_config
+from models.encoder.saved import saved_config
 from models.encoder.transformer import encode, load_encoder
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.intervals import spearman_resamples
@@ -93,7 +93,7 @@ def main() -> int:
     torch.set_num_threads(arguments.threads)
     every = QUICK_SHARE if arguments.quick else 1
     folder = Path(str(package.origin)).parent / "model"
-    config = described_config(folder, "all-MiniLM-L6-v2")
+    config = saved_config(folder, "all-MiniLM-L6-v2")
     assert config is not None
     ours, peer = load_encoder(folder, config), SentenceTransformer(str(folder), device="cpu")
 

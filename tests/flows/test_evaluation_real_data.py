@@ -37,11 +37,11 @@ def test_sts_benchmark_is_as_published(model, tmp_path):
 def test_vectors_are_those_of_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
-    from models.encoder.modules import described_config
+    from models.encoder.saved import saved_config
     from models.encoder.transformer import encode, load_encoder
 
     texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
-    config = described_config(model, "all-MiniLM-L6-v2")
+    config = saved_config(model, "all-MiniLM-L6-v2")
     assert config is not None
     ours = encode(*load_encoder(model, config), texts)
     assert np.abs(ours - SentenceTransformer(str(model), device="cpu").encode(texts)).max() < 1e-5

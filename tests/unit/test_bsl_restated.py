@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 import torch
 
-from models.bsl.bootstrap import Bootstrap
 from models.bsl.config import BSLConfig
+from models.objectives.bsl import BSL
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 
@@ -79,7 +79,7 @@ def setting(tmp_path, kind):
     encoder, tokenizer = tiny_encoder(tmp_path, "bert", dropout=0.0)
     pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
     torch.manual_seed(1)
-    bootstrap = Bootstrap(encoder, BSLConfig(predictor=kind, k=2, momentum=0.9)).double()
+    bootstrap = BSL(encoder, BSLConfig(predictor=kind, k=2, momentum=0.9)).double()
     # A target apart from the online network, as it is after some steps.
     with torch.no_grad():
         for p in bootstrap.target.parameters():

@@ -69,7 +69,7 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
     ("call", "message"),
     [
         (["run", "tinny"], "Did you mean 'tiny'?"),
-        (["run", "tiny", "--set", "training.bsl.momentun=1"], "did you mean 'momentum'?"),
+        (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
     ],
 )

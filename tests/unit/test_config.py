@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from flows.cli_run import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
+from models.objectives.config import VICRegConfig
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -23,9 +24,9 @@ def test_unknown_recipe_names_the_nearest():
 
 def test_one_changed_field_leaves_the_others():
     base = recipe("tiny")
-    changed = override(base, Overrides.model_validate({"training": {"bsl": {"momentum": 0.5}}}))
-    assert changed.training.bsl.momentum == 0.5
-    assert changed.training.bsl.target_norm == base.training.bsl.target_norm
+    changed = override(base, Overrides.model_validate({"training": {"objective": {"momentum": 0.5}}}))
+    assert changed.training.objective.momentum == 0.5
+    assert changed.training.objective.target_norm == base.training.objective.target_norm
     assert changed.model_copy(update={"training": base.training}) == base
 
 
@@ -42,13 +43,15 @@ def test_unknown_field_is_refused_by_the_form(where):
 
 
 def test_command_line_names_the_nearest_field():
-    with pytest.raises(ValueError, match=r"training.bsl.momentun: no such field; did you mean 'momentum'\?"):
-        configured("tiny", ["training.bsl.momentun=0.9"])
+    with pytest.raises(ValueError, match=r"training.objective.momentun: no such field; did you mean 'momentum'\?"):
+        configured("tiny", ["training.objective.momentun=0.9"])
 
 
 def test_command_line_names_a_bad_value():
-    with pytest.raises(ValueError, match=r"training.bsl.momentum: Input should be less than or equal to 1 \(found 2\)"):
-        configured("tiny", ["training.bsl.momentum=2"])
+    with pytest.raises(
+        ValueError, match=r"training.objective.momentum: Input should be less than or equal to 1 \(found 2\)"
+    ):
+        configured("tiny", ["training.objective.momentum=2"])
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,22 @@ def test_command_line_reads_numbers(setting, found):
 def test_setting_without_value_is_refused():
     with pytest.raises(ValueError, match="expected FIELD=VALUE"):
         configured("tiny", ["training.lr"])
+
+
+@pytest.mark.parametrize("setting", ["training.objective=vicreg", "training.objective.name=vicreg"])
+def test_another_objective_replaces_the_section_on_the_command_line_and_in_the_form(setting):
+    config = configured("tiny", [setting, "training.lr=0.5"])
+    assert config.training.objective == VICRegConfig()
+    path, _, value = setting.partition("=")
+    section = value if path == "training.objective" else {"name": value}
+    form = Overrides.model_validate({"training": {"objective": section, "lr": 0.5}})
+    assert override(recipe("tiny"), form) == config
+
+
+def test_fields_of_another_objective_are_explained_by_its_own_names():
+    settings = ["training.objective.name=simcse", "training.objective.temperatur=0.1"]
+    with pytest.raises(
+        ValueError, match=r"^training.objective.temperatur: no such field; did you mean 'temperature'"
+    ) as e:
+        configured("tiny", settings)
+    assert str(e.value).endswith("Fields here: name, temperature, head")

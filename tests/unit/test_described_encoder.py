@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
-from models.encoder.modules import described_config
+from models.encoder.saved import saved_config
 from models.encoder.transformer import encode, load_encoder
 from models.errors import EncoderError
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
@@ -38,7 +38,7 @@ def test_vectors_equal_sentence_transformers(tmp_path, fields, resaved):
     if resaved:
         folder = tmp_path / "again"
         peer.save(str(folder))
-    config = described_config(folder, "tiny")
+    config = saved_config(folder, "tiny")
     assert config is not None
     assert (config.pooling, config.max_length, config.normalize) == (
         fields["pooling"], fields["max_length"], fields.get("normalize", False),
@@ -50,23 +50,23 @@ def test_a_folder_without_a_length_takes_the_tokenizer_s(tmp_path):
     folder = exported(tmp_path, max_length=24)
     (folder / "sentence_bert_config.json").write_text("{}")
     peer = SentenceTransformer(str(folder), device="cpu")
-    config = described_config(folder, "tiny")
+    config = saved_config(folder, "tiny")
     assert config is not None
     assert config.max_length == peer.max_seq_length == 64
 
 
 def test_a_bare_transformer_describes_nothing(tmp_path):
-    assert described_config(write_tiny(tmp_path / "bare"), "tiny") is None
+    assert saved_config(write_tiny(tmp_path / "bare"), "tiny") is None
 
 
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pooling max, expected one of mean, cls"),
+        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pools by max, expected mean or cls alone"),
         (
             "1_Pooling/config.json",
             {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True},
-            r"pooling mean \+ pooling_mode_max_tokens",
+            r"pools by pooling_mode_mean_tokens \+ pooling_mode_max_tokens",
         ),
         ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
         (
@@ -80,11 +80,11 @@ def test_what_is_not_computed_here_is_refused(tmp_path, file, content, message):
     folder = exported(tmp_path, max_length=24)
     (folder / file).write_text(json.dumps(content))
     with pytest.raises(EncoderError, match=message):
-        described_config(folder, "tiny")
+        saved_config(folder, "tiny")
 
 
 def test_a_damaged_file_is_named(tmp_path):
     folder = exported(tmp_path, max_length=24)
     (folder / "modules.json").write_text("[")
-    with pytest.raises(EncoderError, match=r"modules.json is not JSON"):
-        described_config(folder, "tiny")
+    with pytest.raises(EncoderError, match=r"modules.json: not readable as JSON"):
+        saved_config(folder, "tiny")

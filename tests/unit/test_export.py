@@ -14,9 +14,11 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling):
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling, normalize):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
+    encoder.config = encoder.config.model_copy(update={"normalize": normalize})
     export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports

@@ -17,9 +17,9 @@ def count(width: int, config: BSLConfig) -> int:
     ("config", "expected"),
     [
         # 768·6144+6144 + 2·6144 + 6144²+6144 + 2·6144 + 6144·768+768
-        (paper_config().bsl, 47_223_552),
+        (paper_config().objective, 47_223_552),
         # three times 768·7680+7680 + 2·7680 + 7680²+7680 + 7680·768+768; REFERENCE: about 212 M, twice BERT-base
-        (released_config().bsl, 212_431_104),
+        (released_config().objective, 212_431_104),
     ],
 )
 def test_parameters_of_the_presets_on_bert_base(config, expected):

@@ -6,7 +6,8 @@ from transformers import get_linear_schedule_with_warmup
 
 from models.bsl.config import BSLConfig
 from models.bsl.ema import momentum_at
-from models.training.config import TrainingConfig, paper_config, released_config
+from models.objectives.config import ContrastiveConfig
+from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
 from models.training.schedule import learning_rate
 
 
@@ -42,13 +43,43 @@ def test_presets_follow_the_schedule_of_the_released_code(config):
         peer.step()
 
 
-def test_presets_are_the_published_values():
-    paper, released = paper_config(), released_config()
-    assert (paper.optimizer, paper.lr, paper.batch_size, paper.epochs, paper.eps) == ("adam", 5e-4, 64, 1, 1e-6)
-    assert (paper.bsl.predictor, paper.bsl.k, paper.bsl.momentum, paper.bsl.norm) == ("paper", 8, 0.999, "batch")
-    assert (released.optimizer, released.lr, released.weight_decay, released.clip) == ("adamw", 1e-4, 0.0, 1.0)
-    assert (released.bsl.predictor, released.bsl.k, released.bsl.target_dropout) == ("released", 10, True)
-    assert paper.bsl.target_norm == released.bsl.target_norm == "none"
+SHARED = {
+    "eps": 1e-6,  # Table 8; the released code has it too
+    "batch_size": 64,
+    "epochs": 1,
+    "max_steps": None,
+    "warmup": 0.1,
+    "decay": "linear",
+    "clip": 1.0,
+    "seed": 0,
+    "precision": "fp32",
+    "eval_every": None,
+    "select": "best",
+    "collapse": CollapseConfig().model_dump(),
+}
+SHARED_OBJECTIVE = {
+    "name": "bsl",
+    "norm": "batch",
+    "momentum": 0.999,
+    "momentum_schedule": "constant",
+    "target_norm": "none",
+    "target_norm_momentum": 0.9,
+    "contrastive_weight": 0.0,
+    "temperature": 0.05,
+}
+PAPER = {"predictor": "paper", "k": 8, "target_dropout": False, "loss_scale": "paper"}
+RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scale": "released"}
+
+
+@pytest.mark.parametrize(
+    ("config", "optimiser", "objective"),
+    [
+        (paper_config(), {"optimizer": "adam", "lr": 5e-4, "weight_decay": 0.01}, PAPER),
+        (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0}, RELEASED),
+    ],
+)
+def test_presets_are_the_published_values_field_by_field(config, optimiser, objective):
+    assert config.model_dump() == SHARED | optimiser | {"objective": SHARED_OBJECTIVE | objective}
 
 
 @pytest.mark.parametrize(
@@ -57,3 +88,7 @@ def test_presets_are_the_published_values():
 )
 def test_momentum_table(schedule, step, expected):
     assert momentum_at(step, 100, BSLConfig(momentum=0.99, momentum_schedule=schedule)) == pytest.approx(expected)
+
+
+def test_an_objective_without_a_target_has_no_momentum():
+    assert momentum_at(5, 100, ContrastiveConfig()) is None

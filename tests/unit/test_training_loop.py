@@ -4,11 +4,11 @@ import polars as pl
 import pytest
 import torch
 
+from models.bsl.bootstrap import Bootstrap
 from models.errors import CollapseError, EvaluationError, NonFiniteLossError
 from models.training.config import CollapseConfig
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_state
-from models.training.state import PARTS
 from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
@@ -36,7 +36,7 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path
     write_state(tmp_path / "1", first.state)
     write_state(tmp_path / "2", second.state)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
-    assert {f"{part}.safetensors" for part in PARTS} < set(names)
+    assert {f"{part}.safetensors" for part in Bootstrap.parts} < set(names)
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     assert first.log.equals(second.log)
@@ -84,8 +84,8 @@ def test_the_best_evaluation_is_kept_or_the_last_step(bert):
 
 @pytest.mark.parametrize("momentum", [0.0, 1.0])
 def test_the_target_follows_or_stays(bert, momentum):
-    bsl = CONFIG.bsl.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
-    state = run(bert, CONFIG.model_copy(update={"bsl": bsl})).state
+    objective = CONFIG.objective.model_copy(update={"momentum": momentum, "momentum_schedule": "constant"})
+    state = run(bert, CONFIG.model_copy(update={"objective": objective})).state
     start, _ = tiny_encoder(bert)
     expected = state.tensors["online"] if momentum == 0 else start.state_dict()
     assert all(torch.equal(w, expected[name]) for name, w in state.tensors["target"].items())
@@ -117,7 +117,7 @@ def test_a_collapse_is_an_error_with_its_evidence(bert):
     config = CONFIG.model_copy(
         update={
             "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
-            "bsl": CONFIG.bsl.model_copy(
+            "objective": CONFIG.objective.model_copy(
                 update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
             ),
             "lr": 0.3,
@@ -140,7 +140,7 @@ def test_nan_stops_with_step_and_rows(bert, broken_call, step):
 
     # Two micro-batches at most reach the online encoder in a step: one call here.
     encoder.backbone.embeddings.register_forward_hook(overflow)
-    config = CONFIG.model_copy(update={"bsl": CONFIG.bsl.model_copy(update={"target_dropout": True})})
+    config = CONFIG.model_copy(update={"objective": CONFIG.objective.model_copy(update={"target_dropout": True})})
     with pytest.raises(NonFiniteLossError, match=f"loss is nan at step {step}") as caught:
         train(PAIRS, encoder, tokenizer, config)
     assert len(caught.value.rows) == CONFIG.batch_size

@@ -1,0 +1,1 @@
+"""What a training run minimises: BSL and what it is compared with, behind one interface."""

@@ -1,0 +1,52 @@
+"""The contrastive objective that the paper compares with (§4.4, Table 7), after SimCLR (Chen et al., 2020).
+
+Shapes: B pairs, D width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from models.objectives.base import Objective
+from models.objectives.precision import full_precision
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from models.encoder.tokens import Tokens
+    from models.encoder.transformer import Encoder
+    from models.objectives.config import ContrastiveConfig
+
+
+class Contrastive(Objective):
+    """The encoder alone: the two views of a sentence attract, all other sentences of the batch repel."""
+
+    def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
+        super().__init__(online)
+        self.temperature = config.temperature
+        self.train()
+
+    def forward(
+        self, tokens: Tokens, rows_1: NDArray[np.int64], rows_2: NDArray[np.int64], batch_tokens: int
+    ) -> torch.Tensor:
+        """The loss of a batch of pairs, a scalar."""
+        h1_BD, h2_BD = self.online.embed_rows(tokens, np.concatenate([rows_1, rows_2]), batch_tokens).chunk(2)
+        return nt_xent(h1_BD, h2_BD, self.temperature)
+
+
+@full_precision
+def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Cross-entropy of finding each of the 2B vectors' partner among the 2B − 1 others by cosine: a scalar ≥ 0.
+
+    The other 2(B − 1) vectors are the negatives (paper §4.4; equation 1 of Chen et al., 2020).
+    """
+    rows = len(h1_BD)
+    u_2BD = functional.normalize(torch.cat([h1_BD, h2_BD]), dim=-1)
+    logits = u_2BD @ u_2BD.T / temperature
+    logits = logits.masked_fill(torch.eye(2 * rows, dtype=torch.bool, device=logits.device), float("-inf"))
+    partner = torch.arange(2 * rows, device=logits.device).roll(rows)
+    return functional.cross_entropy(logits, partner)

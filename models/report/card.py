@@ -1,0 +1,94 @@
+"""The model card of a trained encoder: what it is, how it was made and measured, whose material is in it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from models.report.page import markdown_table
+
+CITATIONS: Mapping[str, str] = {
+    "bsl": "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL.",
+    "contrastive": "Chen, Kornblith, Norouzi and Hinton, 2020. A Simple Framework for Contrastive Learning of Visual "
+    "Representations. ICML.",
+    "simcse": "Gao, Yao and Chen, 2021. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP.",
+    "vicreg": "Bardes, Ponce and LeCun, 2022. VICReg: Variance-Invariance-Covariance Regularization for "
+    "Self-Supervised Learning. ICLR.",
+    "barlow": "Zbontar, Jing, Misra, LeCun and Deny, 2021. Barlow Twins: Self-Supervised Learning via Redundancy "
+    "Reduction. ICML.",
+}
+
+_USAGE = """## Use
+
+```python
+from sentence_transformers import SentenceTransformer
+
+encoder = SentenceTransformer("path/to/this/folder")
+vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
+print(encoder.similarity(vectors[:1], vectors[1:]))
+```
+
+Where `sentence-embedding.onnx` lies beside this file, its inputs are the tokenizer's `input_ids` and `attention_mask`,
+and its output `sentence_embedding` is pooled already."""
+
+
+@dataclass(frozen=True)
+class CardContent:
+    """What a model card is made of.
+
+    Attributes:
+        title: the run's title.
+        base: the transformer that training started from, as the configuration names it.
+        pooling: how token vectors become a sentence vector.
+        max_length: tokens read of a sentence.
+        objective: name of the objective.
+        settings: setting → value of objective and optimizer.
+        views: methods of the views that were made.
+        pairs: training pairs.
+        dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
+        scores: rows of figures with intervals, systems below each other.
+        materials: rows `what`, `name`, `licence` of everything that went in.
+        citations: further works to cite, of the data.
+        checkpoint: key of the checkpoint artifact.
+    """
+
+    title: str
+    base: str
+    pooling: str
+    max_length: int
+    objective: str
+    settings: Mapping[str, object]
+    views: Sequence[str]
+    pairs: int
+    dev: str | None
+    scores: Sequence[Mapping[str, str]]
+    materials: Sequence[Mapping[str, str]]
+    citations: Sequence[str]
+    checkpoint: str
+
+
+def model_card(content: CardContent) -> str:
+    """The card as Markdown, with the header that model hubs read."""
+    sections = [
+        "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n"
+        "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n---",
+        f"# {content.title}",
+        f"A sentence encoder: {content.base}, pooled by {content.pooling}, first {content.max_length} tokens, trained "
+        f"with objective `{content.objective}` on {content.pairs:,} pairs of views "
+        f"({', '.join(content.views)}). Compare its vectors by cosine.",
+        _USAGE,
+        "## Figures\n\nSpearman's ρ × 100 between cosine and gold, protocol `all`, with 95 % bootstrap intervals.\n\n"
+        + markdown_table(content.scores)
+        + f"\n\n{_selection(content.dev)}",
+        "## Training\n\n"
+        + markdown_table([{"setting": name, "value": value} for name, value in content.settings.items()]),
+        "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
+        "without a licence here was not declared: ask its owner.\n\n" + markdown_table(content.materials),
+        "## Citation\n\n" + "\n".join(f"- {work}" for work in (CITATIONS[content.objective], *content.citations)),
+        f"Made by bsl-pipeline, checkpoint `{content.checkpoint}`.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _selection(dev: str | None) -> str:
+    if dev is None:
+        return "No labelled data was used: the checkpoint is the last step."
+    return f"The checkpoint was chosen by Spearman on {dev}, whose scores are labels: figures on it are no test."

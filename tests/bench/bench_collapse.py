@@ -1,0 +1,189 @@
+"""Which targets collapse, and does CollapseError say so: target_norm × momentum on the embedded encoder, real data.
+
+    python tests/bench/bench_collapse.py                     3 × 5 cells, 3 seeds, 300 steps each; resumes
+    python tests/bench/bench_collapse.py --quick             2 × 1 cells, 1 seed, 60 steps
+    python tests/bench/bench_collapse.py --print             the table of the rows that are there
+
+Pairs are the entailments of the embedded NLI sample, batch 64, the paper's settings but for the two fields. A run never
+stops early here: at each evaluation `check_collapse` is asked as the training loop asks it, and the first step at which
+it raises is noted.
+
+Whether a run did collapse is judged by other means than the detector's: STS-B *test* (the detector sees dev) with the
+encoder of the last step. A run has collapsed if that encoder orders the test pairs worse than the encoder it started
+from by more than LOST, or if all its vectors lie within a cone (mean cosine of different sentences above CONE).
+Each finished run is one line of a JSONL file; a line that is there is not run again.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from models.bsl.config import BSLConfig  # noqa: E402
+from models.encoder.config import EncoderConfig  # noqa: E402
+from models.encoder.transformer import Encoder, encode, load_encoder  # noqa: E402
+from models.errors import CollapseError  # noqa: E402
+from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
+from models.evaluation.geometry import unit  # noqa: E402
+from models.training.config import CollapseConfig, TrainingConfig  # noqa: E402
+from models.training.health import DevSet, Evaluation, check_collapse  # noqa: E402
+from models.training.loop import train  # noqa: E402
+
+ASSETS = ROOT / "storage" / "assets"
+NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
+EVALUATIONS = 6
+LOST, CONE = 0.10, 0.995
+MODEL = EncoderConfig(model="embedded:bert-mini")
+
+
+def pairs() -> pl.DataFrame:
+    """Premise and entailed hypothesis, 1,623 pairs."""
+    rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
+    return rows.select(text_1="premise", text_2="hypothesis")
+
+
+def scored(split: str) -> DevSet:
+    rows = pl.read_parquet(ASSETS / "stsb" / f"{split}.parquet")
+    return DevSet(f"stsb {split}", *(rows[name].to_list() for name in ("sentence1", "sentence2", "score")))
+
+
+def judge(encoder: Encoder, tokenizer, test: DevSet) -> dict[str, float]:
+    """Test Spearman, and the mean cosine of different sentences of the test set."""
+    one, two = (encode(encoder, tokenizer, texts) for texts in (test.texts_1, test.texts_2))
+    cosines = cosine_scores(one, two)
+    mean = unit(one).mean(axis=0)
+    n = len(one)
+    cone = (n * float(mean @ mean) - 1) / (n - 1)  # the rows' own products, 1 each, taken out of the mean of all
+    rho = spearman(cosines, np.asarray(test.scores)) if np.ptp(cosines) > 0 else 0.0
+    return {"test": float(rho), "mean_cosine": cone}
+
+
+class Watch:
+    """Asks the detector after each evaluation, as the loop does, without stopping the run."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps, self.history, self.raised = steps, [], None
+
+    def __call__(self, seen: Evaluation) -> None:
+        self.history.append(seen)
+        try:
+            check_collapse(self.history, CollapseConfig(), final=seen.step == self.steps)
+        except CollapseError as error:
+            self.raised = self.raised or {"step": error.step, "message": str(error)}
+
+
+def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dict[str, object]:
+    encoder, tokenizer = load_encoder(ASSETS / "bert-mini", MODEL)
+    config = TrainingConfig(
+        objective=BSLConfig(target_norm=norm, momentum=momentum),
+        lr=lr,
+        max_steps=steps,
+        epochs=100,
+        seed=seed,
+        eval_every=max(1, steps // EVALUATIONS),
+        select="last",
+        collapse=None,
+    )
+    watch, test = Watch(steps), scored("test")
+    result = train(pairs(), encoder, tokenizer, config, dev=scored("dev"), on_eval=watch)
+    before, after = judge(encoder, tokenizer, test), judge(result.encoder, tokenizer, test)
+    start, end = watch.history[0], watch.history[-1]
+    return {
+        "target_norm": norm,
+        "momentum": momentum,
+        "seed": seed,
+        "steps": steps,
+        "lr": lr,
+        "dev": [start.dev_spearman, *(seen.dev_spearman for seen in watch.history[1:])],
+        "test": [before["test"], after["test"]],
+        "mean_cosine": [before["mean_cosine"], after["mean_cosine"]],
+        "std": [start.std, end.std],
+        "effective_rank": [start.effective_rank, end.effective_rank],
+        "collapsed": before["test"] - after["test"] > LOST or after["mean_cosine"] > CONE,
+        "raised": watch.raised,
+        "pairs_per_s": round(result.pairs_per_s, 1),
+    }
+
+
+def key(row: dict[str, object]) -> tuple[object, ...]:
+    return tuple(row[name] for name in ("target_norm", "momentum", "seed", "steps", "lr"))
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """One line a cell: means over seeds ± their standard deviation, and the detector's verdicts."""
+    lines = [
+        "| target_norm | momentum | seeds | dev best | dev end | test end | std | effective rank | mean cosine "
+        "| collapsed | CollapseError (at step) |",
+        "|" + "---|" * 11,
+    ]
+    cells = {(row["target_norm"], row["momentum"]) for row in rows}
+    for norm, momentum in sorted(cells, key=lambda cell: (NORMS.index(cell[0]), cell[1])):
+        of = [row for row in rows if (row["target_norm"], row["momentum"]) == (norm, momentum)]
+        figures = (
+            _spread([100 * max(_numbers(row["dev"][1:])) for row in of]),
+            _spread([100 * _numbers(row["dev"])[-1] for row in of]),
+            _spread([100 * row["test"][1] for row in of]),
+            *(_spread([row[name][1] for row in of], 3) for name in ("std", "effective_rank", "mean_cosine")),
+        )
+        raised = [row["raised"]["step"] for row in of if row["raised"]]
+        verdicts = f"{sum(row['collapsed'] for row in of)} of {len(of)}", f"{len(raised)} of {len(of)} {raised or ''}"
+        lines.append("| " + " | ".join([norm, f"{momentum:g}", str(len(of)), *figures, *verdicts]) + " |")
+    start = rows[0]
+    right = sum(bool(row["raised"]) == row["collapsed"] for row in rows)
+    lines.append(
+        f"\nStart: dev {100 * start['dev'][0]:.1f}, test {100 * start['test'][0]:.1f}, std {start['std'][0]:.3f}, "
+        f"effective rank {start['effective_rank'][0]:.1f}, mean cosine {start['mean_cosine'][0]:.3f}; "
+        f"{start['steps']} steps of 64, lr {start['lr']:g}.\n"
+        f"CollapseError raised exactly where a run collapsed: {right} of {len(rows)} runs."
+    )
+    return "\n".join(lines)
+
+
+def _numbers(values: list[float]) -> list[float]:
+    return [0.0 if value != value else value for value in values]  # NaN: all dev pairs scored alike
+
+
+def _spread(values: list[float], digits: int = 1) -> str:
+    deviation = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{deviation}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("bench-collapse.jsonl"))
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--lr", type=float, default=5e-4)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--norms", nargs="+", choices=NORMS, default=NORMS)
+    parser.add_argument("--momenta", nargs="+", type=float, default=MOMENTA)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--print", action="store_true", help="run nothing")
+    chosen = parser.parse_args()
+    if chosen.quick:
+        chosen.norms, chosen.momenta, chosen.seeds, chosen.steps = ("none", "standardize"), (0.999,), 1, 60
+    torch.set_num_threads(chosen.threads)
+    rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    rows = [row for row in rows if (row["steps"], row["lr"]) == (chosen.steps, chosen.lr)]
+    done = {key(row) for row in rows}
+    for seed, norm, momentum in itertools.product(range(chosen.seeds), chosen.norms, chosen.momenta):
+        if chosen.print or (norm, momentum, seed, chosen.steps, chosen.lr) in done:
+            continue
+        row = one_run(norm, momentum, seed, chosen.steps, chosen.lr)
+        with chosen.out.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    print(table(rows) if rows else f"{chosen.out}: no rows of {chosen.steps} steps at lr {chosen.lr:g}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""The model card says what went in, under which terms, and how it was measured."""
+
+import polars as pl
+import pytest
+
+from flows.cli_run import configured
+from flows.recipes import recipe
+from models.objectives.config import OBJECTIVE_CONFIGS
+from models.report.card import CITATIONS, model_card
+from storage.refs import CheckpointRef
+from tasks.card import card_content
+
+SCORES = pl.DataFrame(
+    {
+        "model": ["after BSL"],
+        "dataset": ["stsb"],
+        "subset": ["all"],
+        "split": ["test"],
+        "metric": ["spearman"],
+        "protocol": ["all"],
+        "value": [0.5432],
+        "ci_low": [0.5],
+        "ci_high": [0.58],
+    }
+)
+CHECKPOINT = CheckpointRef(key="c" * 64)
+
+
+def card(config):
+    return model_card(card_content(config.model_dump(mode="json"), SCORES, CHECKPOINT, 5_913))
+
+
+def test_tiny_names_its_materials_with_their_licences():
+    text = card(recipe("tiny"))
+    assert text.startswith("---\nlibrary_name: sentence-transformers\n")
+    assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
+    assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
+    assert "| translation of views | embedded:marian-mini-en-mul |" in text
+    assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
+    assert "| after BSL | 54.32 [50.0, 58.0] |" in text
+    assert "| contrastive_weight | 0.1 |" in text
+    assert "chosen by Spearman on embedded:stsb/dev" in text
+    assert "Zhang, He, Liu, Bing and Li, 2021" in text
+    assert 'SentenceTransformer("path/to/this/folder")' in text
+
+
+def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
+    text = card(recipe("nli"))
+    assert "Bowman et al., 2015" in text
+    assert "| sentences | snli | CC BY-SA 4.0 |" in text
+    assert "| encoder at the start | google-bert/bert-base-uncased | not declared here |" in text
+    assert "| sentences | files of your own | not declared here |" in card(recipe("custom"))
+
+
+@pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])
+def test_without_selection_no_label_was_used(setting):
+    assert "No labelled data was used" in card(configured("tiny", [setting]))
+
+
+def test_every_objective_is_cited():
+    assert CITATIONS.keys() == OBJECTIVE_CONFIGS.keys()

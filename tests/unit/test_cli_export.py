@@ -1,0 +1,67 @@
+"""`bsl artifacts export` of a checkpoint: the encoder with its model card from the newest report, and ONNX if asked."""
+
+import zipfile
+
+import pytest
+
+from flows.cli import main
+from models.encoder.export import export_sentence_transformers
+from storage.manifest import InputEntry, Provenance
+from storage.refs import CheckpointRef, ReportRef
+from storage.store import Store
+from tests.tiny_encoder import tiny_encoder
+
+CHECKPOINT = CheckpointRef(key="c" * 64)
+
+
+def put_report(store: Store, number: int, text: str, checkpoint: str = CHECKPOINT.key) -> None:
+    made_from = {"checkpoint": InputEntry(kind="checkpoint", key=checkpoint, digest="d")}
+    with store.draft(
+        ReportRef(key=f"{number:064x}"), Provenance(stage_version=1, config={}, inputs=made_from)
+    ) as draft:
+        (draft.folder / "model-card.md").write_text(text)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(str(tmp_path / "store"))
+    encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
+    with store.draft(CHECKPOINT, Provenance(stage_version=1, config={})) as draft:
+        export_sentence_transformers(encoder, tokenizer, draft.folder / "encoder")
+    return store
+
+
+def export(store, *arguments):
+    return main(["artifacts", "export", "--store", store.url, *map(str, arguments)])
+
+
+def test_the_newest_report_gives_the_card(store, tmp_path):
+    for number, text in enumerate(("old", "new")):
+        put_report(store, number, text)
+    put_report(store, 9, "of another checkpoint", "e" * 64)
+    assert export(store, "checkpoint/cc", tmp_path / "out") == 0
+    assert (tmp_path / "out" / "encoder" / "README.md").read_text() == "new"
+    assert not list((tmp_path / "out" / "encoder").glob("*.onnx"))
+
+
+def test_without_a_report_the_encoder_comes_without_a_card(store, tmp_path):
+    assert export(store, "checkpoint/cc", tmp_path / "out.zip") == 0
+    names = zipfile.ZipFile(tmp_path / "out.zip").namelist()
+    assert "encoder/modules.json" in names
+    assert "encoder/README.md" not in names
+
+
+def test_onnx_lies_beside_the_encoder_in_an_archive_too(store, tmp_path):
+    pytest.importorskip("onnxscript")
+    put_report(store, 1, "card")
+    assert export(store, "checkpoint/cc", tmp_path / "out.zip", "--onnx") == 0
+    assert {"encoder/sentence-embedding.onnx", "encoder/README.md"} <= set(
+        zipfile.ZipFile(tmp_path / "out.zip").namelist()
+    )
+
+
+def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
+    put_report(store, 1, "card")
+    assert export(store, "report/", tmp_path / "out", "--onnx") == 1
+    assert "has no encoder, expected a checkpoint" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

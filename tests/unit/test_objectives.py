@@ -1,0 +1,177 @@
+"""Each objective against a plain restatement of its publication in float64, and what it may change."""
+
+import math
+
+import polars as pl
+import pytest
+import torch
+
+from models.bsl.config import BSLConfig
+from models.bsl.loss import contrastive_loss
+from models.errors import TrainingError
+from models.objectives.barlow import cross_correlation_loss
+from models.objectives.config import (
+    OBJECTIVE_CONFIGS,
+    BarlowConfig,
+    ContrastiveConfig,
+    SimCSEConfig,
+    VICRegConfig,
+)
+from models.objectives.contrastive import nt_xent
+from models.objectives.registry import OBJECTIVES, build_objective
+from models.objectives.simcse import dropout_contrast
+from models.training.batches import tokenise_pairs
+from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
+
+ROWS, COLUMNS, TEMPERATURE = 7, 5, 0.3
+SMALL = {"k": 2, "norm": "layer", "target_norm": "center"}
+
+
+def draw(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, ROWS, COLUMNS, generator=generator, dtype=torch.float64)
+
+
+def cosine(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+
+def restated_nt_xent(h1, h2):
+    """Chen et al. (2020), equation 1, over all 2n sentences."""
+    every = h1.tolist() + h2.tolist()
+    total = 0.0
+    for i, one in enumerate(every):
+        partner = (i + ROWS) % (2 * ROWS)
+        scores = {j: math.exp(cosine(one, two) / TEMPERATURE) for j, two in enumerate(every) if j != i}
+        assert len(scores) == 1 + 2 * (ROWS - 1)  # the positive and the paper's 2(n − 1) negatives
+        total -= math.log(scores[partner] / sum(scores.values()))
+    return total / (2 * ROWS)
+
+
+def restated_simcse(z1, z2):
+    """Gao et al. (2021), equation 4."""
+    total = 0.0
+    for i, one in enumerate(z1.tolist()):
+        scores = [math.exp(cosine(one, two) / TEMPERATURE) for two in z2.tolist()]
+        total -= math.log(scores[i] / sum(scores))
+    return total / ROWS
+
+
+def restated_vicreg(z, t, config):
+    """Bardes et al. (2022), equations 1 to 6, for the branch that learns."""
+    invariance = ((z - t) ** 2).sum() / z.numel()
+    centred = z - z.sum(0) / ROWS
+    covariance = centred.T @ centred / (ROWS - 1)
+    spread = sum(max(0.0, 1 - math.sqrt(covariance[d, d] + 1e-4)) for d in range(COLUMNS)) / COLUMNS
+    apart = sum(covariance[d, e] ** 2 for d in range(COLUMNS) for e in range(COLUMNS) if d != e) / COLUMNS
+    return config.invariance * invariance + config.variance * spread / 2 + config.covariance * apart
+
+
+def restated_barlow(z, t, redundancy):
+    """Zbontar et al. (2021), equations 1 and 2, on dimensions of unit variance."""
+    z, t = ((x - x.sum(0) / ROWS) / torch.sqrt(((x - x.sum(0) / ROWS) ** 2).sum(0) / ROWS + 1e-5) for x in (z, t))
+    total = 0.0
+    for i in range(COLUMNS):
+        for j in range(COLUMNS):
+            c = float((z[:, i] * t[:, j]).sum()) / ROWS
+            total += (1 - c) ** 2 if i == j else redundancy * c**2
+    return total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_contrastive_losses_equal_their_publications(seed):
+    one, two = draw(2, seed)
+    assert nt_xent(one, two, TEMPERATURE).item() == pytest.approx(restated_nt_xent(one, two), abs=1e-12)
+    assert dropout_contrast(one, two, TEMPERATURE).item() == pytest.approx(restated_simcse(one, two), abs=1e-12)
+    assert dropout_contrast(two, one, TEMPERATURE).item() != pytest.approx(restated_simcse(one, two), abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cross_correlation_equals_its_publication(seed):
+    z, t = draw(2, seed)
+    assert cross_correlation_loss(z, t, 0.7).item() == pytest.approx(restated_barlow(z, t, 0.7), abs=1e-12)
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    return tiny_encoder(tmp_path, dropout=0.1)
+
+
+@pytest.mark.parametrize("config", [VICRegConfig(k=1), BarlowConfig(k=1), BSLConfig(k=1)], ids=lambda c: c.name)
+def test_two_branch_objectives_cross_the_views(encoder, config):
+    """z₁ is held against t₂ and z₂ against t₁; the predictor is replaced by nothing, so z = h."""
+    objective = build_objective(encoder[0], config)
+    objective.predictor = torch.nn.Identity()
+    h1, h2, t1, t2 = draw(4, 5)
+    one, two = {
+        "vicreg": lambda: (restated_vicreg(h1, t2, config), restated_vicreg(h2, t1, config)),
+        "barlow": lambda: (restated_barlow(h1, t2, 0.0051), restated_barlow(h2, t1, 0.0051)),
+        "bsl": lambda: tuple(
+            -sum(cosine(a, b) for a, b in zip(h.tolist(), t.tolist(), strict=True)) / ROWS / 2
+            for h, t in ((h1, t2), (h2, t1))
+        ),
+    }[config.name]()
+    assert objective.loss(h1, h2, t1, t2).item() == pytest.approx(float(one + two), abs=1e-12)
+
+
+def pairs_of(tokenizer):
+    return tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+
+
+@pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
+def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
+    config = OBJECTIVE_CONFIGS[name]()
+    if "k" in type(config).model_fields:
+        config = config.model_copy(update=SMALL)
+    torch.manual_seed(0)
+    objective = build_objective(encoder[0], config)
+    pairs = pairs_of(encoder[1])
+    objective(pairs.tokens, pairs.view_1, pairs.view_2, 64).backward()
+    learning = {id(p) for p in objective.learning_parameters()}
+    for part in objective.parts:
+        for p in getattr(objective, part).parameters():
+            assert (id(p) in learning) == p.requires_grad == (part != "target")
+            assert p.requires_grad or p.grad is None
+    assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
+    state = {f"{part}.{n}" for part in objective.parts for n in getattr(objective, part).state_dict()}
+    assert state == set(objective.state_dict())  # a snapshot of the parts forgets nothing
+
+
+def test_every_configuration_has_an_objective_and_names_itself():
+    assert list(OBJECTIVES) == list(OBJECTIVE_CONFIGS)
+    assert all(config().name == name for name, config in OBJECTIVE_CONFIGS.items())
+
+
+def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
+    objective = build_objective(encoder[0], SimCSEConfig(head="none", temperature=1.0))
+    pairs = pairs_of(encoder[1])
+
+    def loss(view_2):
+        torch.manual_seed(4)
+        return objective(pairs.tokens, pairs.view_1, view_2, 64).item()
+
+    assert loss(pairs.view_2) == loss(pairs.view_1)
+    torch.manual_seed(4)
+    twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1), 64)
+    assert (twice[:4] - twice[4:]).abs().max() > 1e-3
+    assert loss(pairs.view_1) == pytest.approx(dropout_contrast(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
+
+
+def test_simcse_without_dropout_is_refused(tmp_path):
+    encoder, _ = tiny_encoder(tmp_path, dropout=0.0)
+    with pytest.raises(TrainingError, match=r"has no dropout.*set encoder\.dropout"):
+        build_objective(encoder, SimCSEConfig())
+
+
+def test_losses_are_taken_in_full_precision_inside_autocast(encoder):
+    h1, h2 = draw(2, 9).float()
+    for loss in (nt_xent, dropout_contrast, contrastive_loss, cross_correlation_loss):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            short = loss(h1, h2, 0.05)
+        assert short.item() == loss(h1, h2, 0.05).item()
+
+
+def test_the_contrastive_objective_is_the_encoder_alone(encoder):
+    objective = build_objective(encoder[0], ContrastiveConfig())
+    assert len(objective.learning_parameters()) == len(list(encoder[0].parameters()))
+    assert objective.online.width == WIDTH

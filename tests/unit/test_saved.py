@@ -1,0 +1,105 @@
+"""What a sentence-transformers folder says is read, and held against the configuration."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.saved import read_saved, saved_config
+from models.encoder.transformer import encode, load_encoder
+from models.errors import EncoderError
+from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
+
+
+def config(**changes):
+    return EncoderConfig(**{"model": "x", "max_length": 24, **changes})
+
+
+@pytest.fixture
+def exported(tmp_path):
+    def write(**changes):
+        encoder, tokenizer = tiny_encoder(tmp_path / "in")
+        encoder.config = encoder.config.model_copy(update=changes)
+        export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+        return tmp_path / "out", encode(encoder, tokenizer, ORIGINALS)
+
+    return write
+
+
+def rewrite(path, change):
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normalize):
+    folder, vectors = exported(pooling=pooling, normalize=normalize)
+    found = saved_config(folder, "x")
+    assert (found.pooling, found.normalize, found.max_length) == (pooling, normalize, 24)
+    assert abs(encode(*load_encoder(folder, found), ORIGINALS) - vectors).max() == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"pooling": "cls"},
+            r"saved with pooling 'mean', .* asks for 'cls'; set encoder\.pooling=\"mean\"",
+        ),
+        ({"normalize": True}, r"saved with normalize False, .* set encoder\.normalize=false"),
+    ],
+)
+def test_another_pooling_than_it_was_trained_with_is_refused(exported, asked, message):
+    folder, _ = exported()
+    with pytest.raises(EncoderError, match=message):
+        load_encoder(folder, config(**asked))
+
+
+def test_a_plain_transformer_takes_any_pooling(tmp_path):
+    saved = read_saved(write_tiny(tmp_path))
+    assert (saved.pooling, saved.normalize, saved.max_length) == (None, None, None)
+
+
+def test_old_and_new_layouts_are_read(exported):
+    """Old models keep the transformer in a folder of its own; version 5 writes one `pooling_mode`."""
+    folder, vectors = exported()
+    inner = folder / "0_Transformer"
+    inner.mkdir()
+    for file in [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"]:
+        file.rename(inner / file.name)
+    rewrite(folder / "modules.json", lambda modules: [{**modules[0], "path": "0_Transformer"}, *modules[1:]])
+    rewrite(folder / "1_Pooling" / "config.json", lambda _: {"embedding_dimension": 32, "pooling_mode": "mean"})
+    assert saved_config(folder, "x").pooling == "mean"
+    assert abs(encode(*load_encoder(folder, config()), ORIGINALS) - vectors).max() == 0
+
+
+def test_modules_without_equivalent_are_named(exported):
+    folder, _ = exported()
+    dense = {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
+    rewrite(folder / "modules.json", lambda modules: [*modules, dense])
+    with pytest.raises(EncoderError, match="made of Transformer → Pooling → Dense, expected"):
+        load_encoder(folder, config())
+
+
+def test_several_pooling_modes_at_once_are_refused(exported):
+    folder, _ = exported()
+    rewrite(folder / "1_Pooling" / "config.json", lambda s: s | {"pooling_mode_max_tokens": True})
+    with pytest.raises(EncoderError, match=r"pools by pooling_mode_\w+ \+ pooling_mode_\w+, expected"):
+        load_encoder(folder, config())
+
+
+def test_layer_weights_other_than_first_and_last_are_refused(exported):
+    folder, _ = exported(pooling="first-last")
+    save_file({"layer_weights": torch.tensor([1.0, 2.0])}, folder / "1_WeightedLayerPooling" / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"weighs layers from 1 by \[1\.0, 2\.0\]"):
+        read_saved(folder)
+
+
+def test_dropout_is_set_or_left(tmp_path):
+    folder = write_tiny(tmp_path, "modernbert")
+    assert not load_encoder(folder, config())[0].drops
+    assert load_encoder(folder, config(dropout=0.2))[0].drops
+    assert not load_encoder(write_tiny(tmp_path / "bert"), config(dropout=0.0))[0].drops
