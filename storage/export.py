@@ -48,6 +48,7 @@ def _zip(source: Path, names: list[str], manifest: str, made: Path, extra: Path 
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
             archive.write(source / name, name)
-        for path in sorted(extra.rglob("*")) if extra is not None else ():
-            archive.write(path, path.relative_to(extra))
+        if extra is not None:
+            for path in sorted(extra.rglob("*")):
+                archive.write(path, path.relative_to(extra))
         archive.writestr(NAME, manifest)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from models.training.config import CollapseConfig
 
 SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
-REMEDY = "set objective.target_norm to 'standardize' or 'center', or lower the learning rate (collapse=None trains on)"
+REMEDY = (
+    "set training.objective.target_norm to 'standardize' or 'center' (of objectives with a target), or lower the "
+    "learning rate; training.collapse=null trains on regardless"
+)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from tests.tiny_encoder import tiny_encoder
 CHECKPOINT = CheckpointRef(key="c" * 64)
 
 
-def put_report(store: Store, number: int, text: str, checkpoint: str = CHECKPOINT.key) -> None:
-    made_from = {"checkpoint": InputEntry(kind="checkpoint", key=checkpoint, digest="d")}
+def put_report(store: Store, number: int, text: str, checkpoint: str = CHECKPOINT.key, digest: str = "") -> None:
+    digest = digest or store.check(CHECKPOINT).digest
+    made_from = {"checkpoint": InputEntry(kind="checkpoint", key=checkpoint, digest=digest)}
     with store.draft(
         ReportRef(key=f"{number:064x}"), Provenance(stage_version=1, config={}, inputs=made_from)
     ) as draft:
@@ -38,6 +39,7 @@ def export(store, *arguments):
 def test_the_newest_report_gives_the_card(store, tmp_path):
     for number, text in enumerate(("old", "new")):
         put_report(store, number, text)
+    put_report(store, 8, "of another content", digest="d" * 64)
     put_report(store, 9, "of another checkpoint", "e" * 64)
     assert export(store, "checkpoint/cc", tmp_path / "out") == 0
     assert (tmp_path / "out" / "encoder" / "README.md").read_text() == "new"

@@ -50,6 +50,26 @@ def test_micro_batches_equal_one_padded_pass(loaded):
         torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), padded, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", ["cls", "first-last"])
+def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
+    encoder, tokenizer = loaded
+    encoder.config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
+    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7, 7, 2])
+    with torch.inference_mode():
+        ids_BT, mask_BT = tokens.padded(rows)
+        states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
+        last = states.last_hidden_state
+        mixed = (states.hidden_states[1] + last) / 2  # 0 is the embedding layer
+        real = mask_BT.unsqueeze(-1)
+        expected = last[:, 0] if pooling == "cls" else (mixed * real).sum(1) / real.sum(1)
+        if normalize:
+            expected = expected / expected.norm(dim=1, keepdim=True)
+        torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
+    assert len(states.hidden_states) == 3
+
+
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7])

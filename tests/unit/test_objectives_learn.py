@@ -16,13 +16,13 @@ from models.training.loop import train
 
 ASSETS = Path(__file__).parents[2] / "storage" / "assets"
 ROWS, STEPS = 16, 12
-# Objective, learning rate, and by how much dev Spearman must rise; dropout alone teaches too little in so few steps.
+# Objective, and by how much dev Spearman must rise (about a third of what it does).
 CASES = [
-    (BSLConfig(target_norm="standardize"), 1e-3, 0.01),
-    (ContrastiveConfig(), 1e-3, 0.01),
-    (SimCSEConfig(), 1e-3, None),
-    (VICRegConfig(target_norm="standardize", k=2), 1e-3, 0.005),
-    (BarlowConfig(target_norm="standardize", k=2), 1e-3, 0.01),
+    (BSLConfig(target_norm="standardize"), 0.03),
+    (ContrastiveConfig(), 0.08),
+    (SimCSEConfig(), 0.04),
+    (VICRegConfig(target_norm="standardize", k=2), 0.015),
+    (BarlowConfig(target_norm="standardize", k=2), 0.005),
 ]
 
 
@@ -40,16 +40,21 @@ def dev():
     return DevSet("stsb dev", *(rows[name].to_list() for name in ("sentence1", "sentence2", "score")))
 
 
-@pytest.mark.parametrize(("objective", "lr", "gain"), CASES, ids=[case[0].name for case in CASES])
-def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective, lr, gain):
+@pytest.mark.parametrize(("objective", "gain"), CASES, ids=[case[0].name for case in CASES])
+def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective, gain):
     torch.set_num_threads(1)
     dropout = 0.1 if objective.name == "simcse" else None
     encoder, tokenizer = load_encoder(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", dropout=dropout))
     config = TrainingConfig(
-        objective=objective, lr=lr, batch_size=ROWS, max_steps=STEPS, eval_every=STEPS, select="last", optimizer="adamw"
+        objective=objective,
+        lr=1e-3,
+        batch_size=ROWS,
+        max_steps=STEPS,
+        eval_every=STEPS,
+        select="last",
+        optimizer="adamw",
     )
     result = train(pairs, encoder, tokenizer, config, dev=dev)
     loss = result.log["loss"].drop_nulls()
-    print(objective.name, result.start_dev, result.best_dev, loss.to_list())
     assert loss.tail(3).mean() < loss.head(3).mean()
-    assert gain is None or result.best_dev - result.start_dev > gain
+    assert result.best_dev - result.start_dev > gain

@@ -10,11 +10,13 @@ import pytest
 import torch
 
 from models.errors import InterruptedRunError, ResumeError
+from models.objectives.config import OBJECTIVE_CONFIGS
 from models.training.randomness import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_state, save_snapshot, write_state
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
+SMALL = {"k": 2, "target_norm": "center", "momentum": 0.9}
 ROOT = Path(__file__).parents[2]
 
 
@@ -57,6 +59,22 @@ def test_a_run_stopped_after_every_step(folder, undisturbed, tmp_path):
         with pytest.raises(InterruptedRunError):
             run(folder, work=tmp_path / "work", should_stop=lambda: True)
     assert_same(run(folder, work=tmp_path / "work", should_stop=lambda: True), undisturbed, tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTIVE_CONFIGS if name != "bsl"])
+def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
+    objective = OBJECTIVE_CONFIGS[name]()
+    objective = objective.model_copy(update=SMALL if hasattr(objective, "momentum") else {})
+    config = CONFIG.model_copy(update={"objective": objective})
+    whole = run(folder, config)
+    with pytest.raises(InterruptedRunError):
+        run(folder, config, work=tmp_path, should_stop=stop_at(7))
+    resumed = run(folder, config, work=tmp_path)
+    assert resumed.log.equals(whole.log)
+    assert resumed.state.tensors.keys() == whole.state.tensors.keys()
+    for part, tensors in whole.state.tensors.items():
+        assert all(torch.equal(tensor, resumed.state.tensors[part][n]) for n, tensor in tensors.items()), part
+    assert (whole.log["momentum"].drop_nulls().len() > 0) == hasattr(objective, "momentum")
 
 
 @pytest.mark.parametrize("step", [7])
