@@ -3,7 +3,13 @@
 from pathlib import Path
 
 SYNSETS = {
-    "noun": (("cat", "feline"), ("child", "kid", "youngster"), ("picture", "photo"), ("sofa", "couch"), ("a", "vitamin_A")),
+    "noun": (
+        ("cat", "feline"),
+        ("child", "kid", "youngster"),
+        ("picture", "photo"),
+        ("sofa", "couch"),
+        ("a", "vitamin_A"),
+    ),
     "verb": (("run", "sprint"), ("eat", "devour"), ("give_up", "quit"), ("watch", "look_at")),
     "adj": (("big", "large"), ("quick", "fast")),
     "adv": (("quickly", "rapidly"),),

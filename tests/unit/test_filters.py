@@ -92,7 +92,9 @@ def test_drop_table_counts_and_shows_the_shortest_examples() -> None:
         ("Le vieil homme dort dans son fauteuil.", None, None),
     ],
 )
-def test_only_what_is_clearly_another_language_is_dropped(translation: str, lang: str | None, reason: str | None) -> None:
+def test_only_what_is_clearly_another_language_is_dropped(
+    translation: str, lang: str | None, reason: str | None
+) -> None:
     frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]})
     assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig(), lang)).item() == reason
     unlooked = FilterConfig(language_odds=None)

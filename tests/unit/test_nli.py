@@ -21,9 +21,7 @@ ROWS = [
 
 
 def pairs(rows: list[tuple[str, str, int]]) -> pl.DataFrame:
-    return pl.DataFrame(
-        rows, schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}, orient="row"
-    )
+    return pl.DataFrame(rows, schema={"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}, orient="row")
 
 
 def corpus(*texts: str) -> pl.LazyFrame:

@@ -14,7 +14,14 @@ from storage.wordnet import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
 ALL = SynonymView(share=1.0)
-ONE_EACH = {"cat": "feline", "cats": "felines", "sofa": "couch", "big": "large", "quickly": "rapidly", "ran": "sprinted"}
+ONE_EACH = {
+    "cat": "feline",
+    "cats": "felines",
+    "sofa": "couch",
+    "big": "large",
+    "quickly": "rapidly",
+    "ran": "sprinted",
+}
 
 
 @pytest.fixture(scope="module")
