@@ -74,7 +74,7 @@ def synonym(
     from models.augmentation.synonyms import replace_synonyms, wordnet_synonyms
 
     replace = partial(replace_synonyms, synonyms=wordnet_synonyms(wordnet.folder, view.senses), view=view)
-    _rewrite(work, corpus, "synonym", "en", view.seed, replace)
+    rewrite_corpus(work, corpus, "synonym", "en", view.seed, replace)
 
 
 @stage(ref=ViewsRef, version=1)
@@ -87,10 +87,10 @@ def mlm(work: Work, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -
     device = device_of(work.site)
     tokens = CPU_BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
     fill = partial(refill, model=MaskedLM(model.folder, device), view=view, batch_tokens=tokens)
-    _rewrite(work, corpus, "mlm", view.lang, view.seed, fill)
+    rewrite_corpus(work, corpus, "mlm", view.lang, view.seed, fill)
 
 
-def _rewrite(work: Work, corpus: CorpusRef, method: str, lang: str, seed: int, rewrite: Rewrite) -> None:
+def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str, seed: int, rewrite: Rewrite) -> None:
     """Write a view of each sentence of a language, slice by slice; what a killed run had finished is not made again."""
     sentences = work.store.scan(corpus)
     total = sentences.select(pl.len()).collect().item()

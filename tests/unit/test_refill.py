@@ -77,8 +77,8 @@ def test_a_capital_stays_a_capital_where_the_model_knows_none(bert: MaskedLM) ->
 def test_the_model_fills_with_sense(bert: MaskedLM) -> None:
     view = MaskedView(top_k=1, share=0.01)  # one token of each sentence, the most probable in its place
     filled = {refill(["Two dogs run across the snow."], [seed], bert, view, 64)[0] for seed in range(20)}
-    assert {"The dogs run across the snow.", "Two dogs run through the snow."} & filled or len(filled) > 3
-    assert "Two dogs run across the snow." in filled
+    assert "Two dogs run across the snow." in filled  # what was masked is what it expects most in some place
+    assert len(filled) > 1
 
 
 def test_a_model_without_mask_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+"""Labels, synonyms, refilled tokens and entailed hypotheses as stages, from a file of NLI rows to pairs."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import nltk.data
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from prefect import flow
+
+import tasks.rewrite
+from models.augmentation.config import AugmentConfig, EntailView, MaskedView, SynonymView
+from models.augmentation.views import view_samples
+from models.pairs import PairConfig, ViewPair
+from models.text.normalize import sentence_ids
+from models.translation.filters import FilterConfig
+from storage.errors import SourceError
+from storage.manifest import Provenance
+from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from storage.sources import SourceSpec
+from tasks.augment import augment
+from tasks.cached import Work
+from tasks.ingest import IngestConfig, ingest, locate_sources
+from tasks.label import label
+from tasks.pair import pair
+from tasks.site import Site
+from tests.tiny_wordnet import write_tiny_wordnet
+
+PREMISES = ["A big cat ran over the sofa.", "Children ate a cake in the garden.", "He took a picture of the river."]
+ROWS = [
+    *(
+        {"premise": premise, "hypothesis": f"{what} {number}.", "label": label}
+        for number, premise in enumerate(PREMISES)
+        for label, what in enumerate(("This follows from", "This may be with", "This is not so with"))
+    ),
+    {"premise": PREMISES[0], "hypothesis": "An animal moved.", "label": 0},
+    {"premise": PREMISES[0], "hypothesis": "Nobody agreed on this.", "label": -1},
+]
+ALL = AugmentConfig(
+    synonym=SynonymView(), mlm=MaskedView(model="embedded:bert-mini", revision=None), entail=EntailView(hypotheses=2)
+)
+PAIRS = PairConfig(pairings=tuple(ViewPair(view_1="original", view_2=view) for view in ("synonym", "mlm", "entail")))
+METHODS = ["original", "entail", "entail-2", "mlm", "synonym"]
+
+
+@flow
+def prepared(
+    site: Site, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
+) -> tuple[CorpusRef, NliRef, ViewsRef, PairsRef]:
+    """Sources to pairs."""
+    sources = locate_sources(site, config)
+    corpus = ingest(site, sources, config)
+    nli = label(site, sources, corpus, config)
+    made = augment(site, corpus, views, nli)
+    return corpus, nli, made, pair(site, made, pairing)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture(autouse=True)
+def _tiny_wordnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_wordnet(tmp_path / "nltk" / "corpora" / "wordnet")
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nltk")])
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> IngestConfig:
+    path = tmp_path / "nli.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    return IngestConfig(sources=(SourceSpec(path=str(path)),))
+
+
+def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) -> None:
+    corpus, nli, views, pairs = prepared(site, rows, ALL, PAIRS)
+    store = site.open_store()
+    sentences = store.scan(corpus).collect().height
+    assert store.manifest(nli).figures["statistics"] == {"read": 10, "outside": 0, "duplicates": 0, "kept": 10}
+    assert store.manifest(nli).figures["unlabelled"] == {"nli: unlabelled": 1}
+    table = store.scan(views).collect()
+    expected = {"original": sentences, "synonym": sentences, "mlm": sentences, "entail": 3, "entail-2": 1}
+    assert dict(table["method"].value_counts().rows()) == expected
+    outcomes = store.manifest(views).figures["outcomes"]
+    assert {method: sum(r["n"] for r in outcomes if r["method"] == method) for method in METHODS[1:]} == {
+        method: expected[method] for method in METHODS[1:]
+    }
+    assert view_samples(table.lazy(), 20).columns == METHODS
+    texts = dict(
+        table.filter(method="synonym")
+        .join(table.filter(method="original"), on="sentence_id")
+        .select("text_right", "text")
+        .rows()
+    )
+    assert texts[PREMISES[1]] in {
+        "Kids ate a cake in the garden.",
+        "Youngsters ate a cake in the garden.",
+        "Children devoured a cake in the garden.",
+    }
+    assert store.scan(pairs).collect().height == 2 * sentences + 3
+
+
+def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: Site, rows: IngestConfig) -> None:
+    first = ALL.model_copy(update={"mlm": None})
+    short = PairConfig(pairings=PAIRS.pairings[:1])
+    prepared(site, rows, first, short)
+    before = {ref.key for ref in site.open_store().refs("views")}
+    strict = ALL.model_copy(update={"filters": FilterConfig(max_overlap=0.99)})
+    _, _, views, _ = prepared(site, rows, strict, short)
+    assert before < {ref.key for ref in site.open_store().refs("views")}
+    store = site.open_store()
+    assert len(store.refs("views")) == len(before) + 2  # mlm, and all of them together
+    rows_of = {(r["method"], r["outcome"]): r["n"] for r in store.manifest(views).figures["outcomes"]}
+    assert rows_of["synonym", "too_close"] >= 9  # the hypotheses hold no word of the tiny WordNet
+    kept = store.scan(views).filter(pl.col("method") == "synonym").collect().height
+    assert kept == rows_of["synonym", "kept"]
+
+
+def test_without_labels_view_entail_says_what_to_do(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "plain.txt"
+    path.write_text("A sentence.\nAnother one.\n")
+    config = IngestConfig(sources=(SourceSpec(path=str(path)),))
+    with pytest.raises(SourceError, match=r"none of the sources plain has labelled pairs; expected columns premise"):
+        prepared(site, config, ALL, PAIRS)
+
+
+def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.rewrite, "SLICE_ROWS", 4)
+    corpus = CorpusRef(key="c" * 64)
+    frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
+    )
+    store = site.open_store()
+    with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.sort("sentence_id"))
+    calls: list[int] = []
+
+    def shout(texts: Sequence[str], _: Sequence[int], fail_at: int = 0) -> list[str]:
+        calls.append(len(texts))
+        if len(calls) == fail_at:
+            raise KeyboardInterrupt
+        return [text.upper() for text in texts]
+
+    def run(key: str, fail_at: int = 0) -> pl.DataFrame:
+        ref = ViewsRef(key=key * 64)
+        with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+            work = Work(site, store, draft)
+            tasks.rewrite.rewrite_corpus(
+                work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
+            )
+        return store.scan(ref).collect()
+
+    undisturbed = run("a")
+    assert calls == [4, 4, 2]
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        run("b", fail_at=2)
+    calls.clear()
+    assert_frame_equal(run("b"), undisturbed)
+    assert calls == [4, 2]
