@@ -17,7 +17,8 @@ from prefect import flow
 from prefect.settings import get_current_settings
 
 from models.text.normalize import sentence_ids
-from models.translation.config import TranslatorConfig
+from models.translation.config import Pin, TranslatorConfig
+from models.translation.errors import SmokeTestError
 from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig, ingest, locate_sources
@@ -109,6 +110,15 @@ def test_the_fingerprint_is_the_content_and_not_the_place(site: Site, model: Pat
     assert hop_of(site, copy).fingerprint != hop_of(site, model).fingerprint
     beam = TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", beam=2)
     assert find_hop(site, beam).fingerprint != hop_of(site, model).fingerprint
+
+
+def test_a_translator_that_does_not_reproduce_its_pins_translates_nothing(site: Site, model: Path) -> None:
+    pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
+    hop = find_hop(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
+    assert hop.fingerprint == hop_of(site, model).fingerprint
+    with pytest.raises(SmokeTestError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
+        one_hop(site, hop, 8, 8)
+    assert content(site) == {}
 
 
 def start(site: Site, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
