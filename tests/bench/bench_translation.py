@@ -181,7 +181,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
     from models.translation.backends import load_translator
-    from models.translation.models import MINI as DIRECTIONS
+    from models.translation.catalog import MINI as DIRECTIONS
     from storage.embedded import embedded_path
 
     met = True
@@ -210,7 +210,7 @@ def orchestration(shards: int, rows: int) -> bool:
     from prefect.testing.utilities import prefect_test_harness
 
     from models.text.normalize import sentence_ids
-    from models.translation.models import MINI as DIRECTIONS
+    from models.translation.catalog import MINI as DIRECTIONS
     from storage.memory import TranslationMemory
     from tasks.site import Site
     from tasks.translate import find_hop, translate_missing

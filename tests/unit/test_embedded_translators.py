@@ -9,11 +9,11 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from models.translation import backends
 from models.translation.batched import BatchedTranslator
+from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
-from models.translation.models import MINI
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
 from tasks.pins import embedded_pins
