@@ -22,8 +22,8 @@ from models.evaluation.published import TRACKS
 from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig, supervised_config
+from models.translation.catalog import MINI, OPUS_MT
 from models.translation.config import TranslatorConfig
-from models.translation.models import MINI, OPUS_MT
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 

@@ -14,8 +14,8 @@ from typing import Literal
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
-from models.translation.models import MINI
 from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
 from tasks.machine import cores
 from tasks.pins import PINNED, record_pins

@@ -1,7 +1,7 @@
 """Pinned translations of the embedded translators: recorded when they are packed, demanded before they are used.
 
-Recorded is what both backends write at full precision and CTranslate2 writes at int8, so that a pin holds on every
-machine. A sentence on which they differ is left out.
+Recorded is what both backends write at full precision and CTranslate2 writes at int8, so that a pin holds on every CPU.
+A sentence on which they differ is left out. Other precisions, which need a GPU, have no pins.
 """
 
 import logging
@@ -19,11 +19,12 @@ PINNED = "pinned"
 """Name of the figures that hold the translations."""
 BEAMS = (1, 4)
 _ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8"))
+_PRECISIONS = ("fp32", "int8")
 
 
 def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
-    """What an embedded translator must reproduce; nothing for other models and for a beam that was not recorded."""
-    if not config.model.startswith(EMBEDDED):
+    """What an embedded translator must reproduce; nothing for other models and what no pin was recorded with."""
+    if not config.model.startswith(EMBEDDED) or config.precision not in _PRECISIONS:
         return ()
     recorded = embedded_manifest(config.model.removeprefix(EMBEDDED)).figures.get(PINNED, {})
     found = recorded.get(_search(config)) if isinstance(recorded, dict) else None

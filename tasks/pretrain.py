@@ -5,6 +5,7 @@ training. Runs resume from the store's scratch folder.
 """
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,7 +15,7 @@ from storage.errors import SourceError
 from storage.refs import ArtifactRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.cached import Work, stage
-from tasks.machine import device_of, settle_threads
+from tasks.machine import cores, device_of, settle_threads
 from tasks.show import progress_of
 from tasks.site import Site
 
@@ -133,7 +134,7 @@ def pretrain_translator(
     work.draft.note(_training(state))
 
 
-@stage(ref=ArtifactRef, kind="back_translated", version=1)
+@stage(ref=ArtifactRef, kind="back_translated", version=2)
 def back_translate(
     work: Work,
     translator: ArtifactRef,
@@ -153,8 +154,8 @@ def back_translate(
         sentences: How many, for each language.
     """
     from models.pretraining.collections import LANGUAGES
+    from models.translation.backends import load_translator
     from models.translation.config import TranslatorConfig
-    from models.translation.marian import load_translator
 
     settle_threads(work.site)
     folder = work.store.fetch(translator) / MODEL
@@ -163,7 +164,10 @@ def back_translate(
         config = TranslatorConfig(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
         )
-        engine = load_translator(folder, config, device_of(work.site))
+        with TemporaryDirectory() as scratch:
+            engine = load_translator(
+                folder, config, device_of(work.site), Path(scratch) / "converted", work.site.threads or cores()
+            )
         texts = [each.text for each in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
         frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
         frame.write_parquet(work.draft.folder / f"{code}.parquet")

@@ -1,11 +1,13 @@
 """Which engine runs a model, at which precision: `auto` becomes a fact before anything is keyed or loaded."""
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from models.translation.batched import BatchedTranslator
 from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.errors import TranslatorLoadError
+
+if TYPE_CHECKING:
+    from models.translation.batched import BatchedTranslator
 
 _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
     "ctranslate2": {"cpu": "int8", "gpu": "fp16"},
@@ -55,7 +57,7 @@ def load_translator(
     converted: Path,
     cores: int,
     token_budget: int | None = None,
-) -> BatchedTranslator:
+) -> "BatchedTranslator":
     """Load the model in ``folder`` with the backend that ``config`` resolves to.
 
     Args:

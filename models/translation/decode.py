@@ -65,7 +65,7 @@ def greedy(
         logits_BV[:, marks.pad] = -torch.inf  # as ``bad_words_ids`` of every Marian model says
         if no_repeat_ngram:
             forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram)
-            logits_BV = forbid(target_BT[rows_B, :step], logits_BV)  # type: ignore[arg-type]
+            logits_BV = forbid(target_BT[rows_B, :step], logits_BV)
         best_B, piece_B = logits_BV.max(dim=-1)
         piece_B = piece_B.masked_fill(ended_B, marks.pad)
         target_BT[rows_B, step] = piece_B

@@ -89,7 +89,7 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
             limit = inputs.input_ids.shape[1] + 1 if forced else 256
             search = GenerationConfig(
                 num_beams=4, max_new_tokens=limit, pad_token_id=pad, eos_token_id=0, decoder_start_token_id=pad,
-                bad_words_ids=[[pad]],
+                bad_words_ids=[[pad]], max_length=None,
             )  # fmt: skip
             with torch.inference_mode():
                 found = model.generate(**inputs, generation_config=search)
@@ -114,7 +114,7 @@ def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forc
 
 
 def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budget: int, *, forced: bool) -> Variant:
-    """CTranslate2 by hand: pieces prepared beforehand, sorted batches, one thread a batch, no text made of the result."""
+    """CTranslate2 by hand: pieces prepared beforehand, sorted batches, a thread each, no text made of the result."""
     import ctranslate2
 
     from models.translation.vocabulary import Vocabulary
@@ -146,9 +146,8 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
 def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *, forced: bool) -> bool:
     """Time all variants in turn and print them as a table; whether the goals are met."""
     texts = sentences(count)
-    variants: dict[str, Variant] = {
-        "generate loop, beam 4, fp32, batch 32, input order": naive(folder, texts, forced=forced)
-    }
+    loop = naive(folder, texts, forced=forced)
+    variants: dict[str, Variant] = {"generate loop, beam 4, fp32, batch 32, input order": loop}
     for beam in (1, 4):
         variants[f"ours, beam {beam}, int8"] = ours(folder, converted, texts, beam, forced=forced)
         for budget in BUDGETS:
@@ -182,7 +181,7 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
     from models.translation.backends import load_translator
-    from models.translation.models import MINI as DIRECTIONS
+    from models.translation.catalog import MINI as DIRECTIONS
     from storage.embedded import embedded_path
 
     met = True
@@ -192,9 +191,8 @@ def parity(count: int) -> bool:
             config = DIRECTIONS[name].model_copy(update={"beam": 1, "precision": "fp32"})
             folder = embedded_path(config.model.removeprefix("embedded:"))
             pivot = name.replace("en", "").strip("-")
-            texts = pl.read_parquet(embedded_path("held-out") / f"tatoeba-{pivot}.parquet")[config.source_lang].head(
-                count
-            )
+            pairs = pl.read_parquet(embedded_path("held-out") / f"tatoeba-{pivot}.parquet")
+            texts = pairs[config.source_lang].head(count)
             outputs = []
             for backend in ("transformers", "ctranslate2"):
                 engine = config.model_copy(update={"backend": backend})
@@ -212,7 +210,7 @@ def orchestration(shards: int, rows: int) -> bool:
     from prefect.testing.utilities import prefect_test_harness
 
     from models.text.normalize import sentence_ids
-    from models.translation.models import MINI as DIRECTIONS
+    from models.translation.catalog import MINI as DIRECTIONS
     from storage.memory import TranslationMemory
     from tasks.site import Site
     from tasks.translate import find_hop, translate_missing

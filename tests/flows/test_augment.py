@@ -45,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    return Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu", threads=1)
 
 
 @pytest.fixture

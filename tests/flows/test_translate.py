@@ -17,7 +17,8 @@ from prefect import flow
 from prefect.settings import get_current_settings
 
 from models.text.normalize import sentence_ids
-from models.translation.config import TranslatorConfig
+from models.translation.config import Pin, TranslatorConfig
+from models.translation.errors import SmokeTestError
 from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig, ingest, locate_sources
@@ -111,6 +112,15 @@ def test_the_fingerprint_is_the_content_and_not_the_place(site: Site, model: Pat
     assert find_hop(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
+def test_a_translator_that_does_not_reproduce_its_pins_translates_nothing(site: Site, model: Path) -> None:
+    pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
+    hop = find_hop(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
+    assert hop.fingerprint == hop_of(site, model).fingerprint
+    with pytest.raises(SmokeTestError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
+        one_hop(site, hop, 8, 8)
+    assert content(site) == {}
+
+
 def start(site: Site, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
     url = get_current_settings().api.url
     script = (
@@ -176,7 +186,8 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     assert "they are kept, and a rerun translates the others" in told
     done = len(content(site))
     assert 2 <= done < COUNT // SHARD_ROWS
-    assert not list(Path(site.store).glob(".scratch/*")), "a shard was begun and not finished"
+    scratch = (Path(site.store) / ".scratch").rglob("*")
+    assert not [path for path in scratch if path.is_file()], "a shard was begun and not finished"
     assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
     assert content(site) == undisturbed
 
@@ -217,7 +228,7 @@ def kill_children(count: int, translate_all: Callable[[], object], store: Path) 
             os._exit(0)
         while len(list(store.glob(PARTS))) < parts + enough:
             time.sleep(0.005)
-        time.sleep(chance.uniform(0, 0.3))
+        time.sleep(chance.uniform(0, 0.15))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 

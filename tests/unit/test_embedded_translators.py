@@ -1,17 +1,22 @@
 """The embedded translators on real sentences: they speak, and batches do not change what they say."""
 
 from functools import cache
+from pathlib import Path
 
 import polars as pl
 import pytest
 from transformers import MarianMTModel, MarianTokenizer
 
+from models.translation import backends
 from models.translation.batched import BatchedTranslator
+from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
+from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
+from tasks.pins import embedded_pins
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 SENTENCES = (
@@ -42,6 +47,28 @@ def translator(name: str, source: str, target: str, token: str | None, budget: i
 def test_the_translators_of_tiny_speak(name: str, source: str, target: str, token: str | None) -> None:
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
     assert len(smoke_test(translator(name, source, target, token), config)) == 3
+
+
+ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8"))
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("direction", ["en-de", "fr-en"])
+def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: int, tmp_path: Path) -> None:
+    for backend, precision in ENGINES:
+        settings = {"backend": backend, "precision": precision, "beam": beam}
+        config = MINI[direction].model_copy(update=settings)
+        pinned = config.model_copy(update={"pinned": embedded_pins(config)})
+        folder = embedded_path(config.model.removeprefix("embedded:"))
+        engine = backends.load_translator(folder, pinned, "cpu", tmp_path / "converted", cores=1)
+        assert len(smoke_test(engine, pinned)) >= 2
+
+
+def test_another_direction_does_not_reproduce_them(tmp_path: Path) -> None:
+    german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
+    engine = backends.load_translator(embedded_path(OUT), french, "cpu", tmp_path / "converted", cores=1)
+    with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
+        smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 
 
 def test_batches_do_not_change_a_translation() -> None:
