@@ -117,13 +117,13 @@ def finetune(
                 similarity = torch.nn.functional.cosine_similarity(one, two)
                 loss = torch.nn.functional.mse_loss(similarity, gold[torch.from_numpy(rows).to(gold.device)])
                 if not torch.isfinite(loss):
-                    raise NonFiniteLossError(step, "loss", float(loss), rows.tolist())
+                    raise NonFiniteLossError(step, "loss", float(loss.detach()), rows.tolist())
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), config.clip)
                 optimizer.step()
                 if on_progress is not None:
-                    on_progress(step, total, f"loss {float(loss):.4f}")
+                    on_progress(step, total, f"loss {float(loss.detach()):.4f}")
             if dev is not None:
                 score = spearman(predict(encoder, tokenizer, dev), dev.gold)
                 if best is None or score > best[0]:

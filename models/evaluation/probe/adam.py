@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from models.evaluation.probe.problem import Fit
 
 LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
-CPU_BATCH_BYTES: Final = 4 << 20  # rows of one step, kept within the processor's cache
+CPU_BATCH_BYTES: Final = 2 << 20  # rows of one step stay in the cache; measured best of 0.5, 1, 2 and 4 MiB
 GPU_BATCH_BYTES: Final = 1 << 30
 
 
