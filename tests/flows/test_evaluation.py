@@ -54,5 +54,5 @@ def test_a_second_run_makes_nothing(place, evaluated, contents):
 
 def test_nothing_to_score_on_is_an_error(place):
     store, models = place
-    with pytest.raises(SourceError, match="none of the sets can be had: .*SICK_test_annotated"):
+    with pytest.raises(SourceError, match=r"none of the sets can be had: .*SICK_test_annotated"):
         evaluation(models[:1], ["sickr/test"], None, Site(store=store.url))

@@ -6,6 +6,8 @@ import pytest
 import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sklearn.feature_selection import r_regression
+from sklearn.metrics.pairwise import paired_cosine_distances
 
 from models.errors import EvaluationError
 from models.evaluation.correlation import average_ranks, cosine_scores, pearson, spearman
@@ -21,6 +23,18 @@ def test_ranks_and_correlations_equal_scipy_with_ties(scores):
     np.testing.assert_array_equal(average_ranks(x), scipy.stats.rankdata(x))
     assert spearman(x, y) == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-12)
     assert pearson(x, y) == pytest.approx(scipy.stats.pearsonr(x, y).statistic, abs=1e-12)
+
+
+@given(hnp.arrays(np.float32, (2, 5, 7), elements=st.integers(-4, 4).map(float)))
+def test_cosine_and_pearson_equal_scikit_learn(vectors):
+    a, b = vectors
+    assume((np.abs(a).sum(axis=1) > 0).all())
+    assume((np.abs(b).sum(axis=1) > 0).all())
+    cosine = cosine_scores(a, b)
+    np.testing.assert_allclose(cosine, 1 - paired_cosine_distances(a.astype(float), b.astype(float)), atol=1e-12)
+    gold = np.array([0.0, 1.0, 1.0, 3.0, 5.0])
+    assume(np.ptp(cosine) > 1e-6)
+    assert pearson(cosine, gold) == pytest.approx(r_regression(cosine[:, None], gold)[0], abs=1e-9)
 
 
 def test_a_million_pairs_equal_scipy():
