@@ -21,6 +21,7 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
+from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import pool
 from models.encoder.tokens import Tokens, budget_batches, tokenise
 from models.errors import EncoderError
@@ -46,6 +47,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.config = config
+        self._packs: tuple[int | None] | None = None  # first_position, once known
 
     @property
     def width(self) -> int:
@@ -65,13 +67,23 @@ class Encoder(nn.Module):
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
 
-        The rows pass the network in length-sorted batches, so little is spent on padding; up to rounding this equals
-        one padded pass over all of them.
+        The rows pass the network end to end without padding where the architecture allows it, else in length-sorted
+        batches of `batch_tokens` padded tokens; up to rounding both equal one padded pass over all of them.
         """
+        first = self._first_position(tokens.pad_id)
+        if first is not None:
+            layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
+            hidden_ND, padding = run_packed(self.backbone, layout, first), layout.padding
+            vectors_BD = pool(padding.pad(hidden_ND), padding.real_BT.long(), self.config.pooling)
+            return _in_order(vectors_BD, layout.order)
         parts = list(budget_batches(tokens.lengths_of(rows), batch_tokens))
         vectors_BD = torch.cat([self(*self._move(tokens.padded(rows[part]))) for part in parts])
-        back = np.argsort(np.concatenate(parts), kind="stable")
-        return vectors_BD[torch.from_numpy(back).to(vectors_BD.device)]
+        return _in_order(vectors_BD, np.concatenate(parts))
+
+    def _first_position(self, pad_id: int) -> int | None:
+        if self._packs is None:
+            self._packs = (first_position(self.backbone, pad_id, self.config.max_length),)
+        return self._packs[0]
 
     def _move(self, pair: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         return pair[0].to(self.device), pair[1].to(self.device)
@@ -195,6 +207,12 @@ def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path
         raise EncoderError(
             f"{folder}: the model has {positions} positions, max_length asks for {config.max_length}; lower max_length"
         )
+
+
+def _in_order(vectors_BD: torch.Tensor, order: NDArray[np.int64]) -> torch.Tensor:
+    """Undo a reordering: row i of the result is the one that `order` says was row i."""
+    back = np.argsort(order, kind="stable")
+    return vectors_BD.index_select(0, torch.from_numpy(back).to(vectors_BD.device))
 
 
 def _check_finite(vectors: NDArray[np.float32]) -> None:
