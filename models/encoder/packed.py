@@ -13,6 +13,7 @@ Shapes: B sentences, T tokens of the longest, N tokens of all, H heads, d width 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,22 +42,22 @@ class Padding:
     """How tokens end to end become padded rows and back.
 
     Attributes:
-        real_BT: True for tokens, False for padding.
-        places_N: Where each token stands among the B·T.
+        real: (B, T), True for tokens, False for padding.
+        places: (N,), where each token stands among the B·T.
     """
 
-    real_BT: torch.Tensor
-    places_N: torch.Tensor
+    real: torch.Tensor
+    places: torch.Tensor
 
     def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
         """(N, …) to (B, T, …), zeros where there is no token."""
         # Places instead of the mask: a mask as index would make a GPU wait for its count.
-        flat = x_NX.new_zeros((self.real_BT.numel(), *x_NX.shape[1:])).index_copy(0, self.places_N, x_NX)
-        return flat.unflatten(0, self.real_BT.shape)
+        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
+        return torch.unflatten(flat, 0, self.real.shape)
 
     def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
         """(B, T, …) to (N, …)."""
-        return x_BTX.flatten(0, 1).index_select(0, self.places_N)
+        return x_BTX.flatten(0, 1).index_select(0, self.places)
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,15 @@ class Layout:
 
     Attributes:
         order: (B,) which of the given rows stands where.
-        ids_1N: Token ids.
-        positions_1N: 0, 1, 2, … from the start of each sentence.
+        ids: (1, N), token ids.
+        positions: (1, N), 0, 1, 2, … from the start of each sentence.
         padding: For the token vectors that pooling sees.
         groups: Covering all sentences in order.
     """
 
     order: NDArray[np.int64]
-    ids_1N: torch.Tensor
-    positions_1N: torch.Tensor
+    ids: torch.Tensor
+    positions: torch.Tensor
     padding: Padding
     groups: tuple[Group, ...]
 
@@ -112,7 +113,7 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int) -> torch.T
     """
     with _attending_within_sentences(backbone):
         hidden_1ND: torch.Tensor = backbone(
-            input_ids=layout.ids_1N, position_ids=layout.positions_1N + first, layout=layout
+            input_ids=layout.ids, position_ids=layout.positions + first, layout=layout
         ).last_hidden_state
     return hidden_1ND[0]
 
@@ -133,7 +134,7 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
     if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
         return None
     was_training = backbone.training
-    backbone.eval()
+    backbone.train(False)
     try:
         return next((first for first in (0, pad_id + 1) if _runs_packed(backbone, pad_id, first)), None)
     finally:
@@ -166,11 +167,11 @@ def packed_attention(
     """Attention within each sentence: (1, N, H, d); called by transformers in place of its own."""
     sizes = [group.tokens for group in layout.groups]
     # Split, not sliced: the gradient of a slice is a whole tensor of zeros for every group.
-    split = [x_1HNd[0].transpose(0, 1).split(sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
+    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
     parts = []
     for group, *qkv in zip(layout.groups, *split, strict=True):
         q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
-        mask = None if group.padding is None else group.padding.real_BT[:, None, None, :]
+        mask = None if group.padding is None else group.padding.real[:, None, None, :]
         out_BHTd = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling)
         out_BTHd = out_BHTd.transpose(1, 2)
         parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
@@ -189,7 +190,9 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
     except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
         logger.info("%s does not run packed: %s", type(backbone).__name__, error)
         return False
-    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in layout.ids_1N.split([7, len(some) - 7], 1)]
+    alone = [
+        backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, [7, len(some) - 7], 1)
+    ]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
 
 
@@ -197,13 +200,12 @@ def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
     cuts = np.flatnonzero(np.diff(some.lengths)) + 1
     bounds = [0, *cuts.tolist(), len(some)]
     return tuple(
-        Group(high - low, int(some.offsets[high] - some.offsets[low]), None)
-        for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+        Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
     )
 
 
 def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
-    return x_NHd.unflatten(0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
+    return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
 
 
 def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:

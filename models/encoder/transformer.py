@@ -74,7 +74,7 @@ class Encoder(nn.Module):
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
             hidden_ND, padding = run_packed(self.backbone, layout, first), layout.padding
-            vectors_BD = pool(padding.pad(hidden_ND), padding.real_BT.long(), self.config.pooling)
+            vectors_BD = pool(padding.pad(hidden_ND), padding.real.long(), self.config.pooling)
             return _in_order(vectors_BD, layout.order)
         parts = list(budget_batches(tokens.lengths_of(rows), batch_tokens))
         vectors_BD = torch.cat([self(*self._move(tokens.padded(rows[part]))) for part in parts])
