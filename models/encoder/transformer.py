@@ -23,6 +23,7 @@ from transformers.utils import logging as hf_logging
 
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import pool
+from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches, tokenise
 from models.errors import EncoderError
 
@@ -68,8 +69,12 @@ class Encoder(nn.Module):
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
 
         The rows pass the network end to end without padding where the architecture allows it, else in length-sorted
-        batches of `batch_tokens` padded tokens; up to rounding both equal one padded pass over all of them.
+        batches of `batch_tokens` padded tokens; up to rounding both equal one padded pass over all of them. Where
+        several processes train together, each embeds its share.
         """
+        return gather_shares(self._embed(tokens, own_share(rows), batch_tokens))
+
+    def _embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         first = self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")

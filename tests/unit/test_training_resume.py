@@ -78,7 +78,7 @@ def test_a_finished_run_is_read_back_without_a_step(folder, undisturbed, tmp_pat
 
 def test_only_the_newest_snapshots_stay(folder, tmp_path):
     run(folder, work=tmp_path, save_every=2, keep=3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{n:08d}" for n in (8, 10, 12)]
+    assert sorted(path.name for path in tmp_path.glob("step-*")) == [f"step-{n:08d}" for n in (8, 10, 12)]
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "lost"])
