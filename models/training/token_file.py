@@ -122,10 +122,17 @@ def _digest(pairs: pl.LazyFrame, tokenizer: PreTrainedTokenizerBase, max_length:
         for digest, name in zip(views, VIEWS, strict=True):
             digest.update("".join(f"{text}\0" for text in chunk[name]).encode())
         row += len(chunk)
-    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-    rules = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
-    parts = [*(digest.hexdigest() for digest in views), rules, tokenizer.pad_token_id, max_length]
+    parts = [*(digest.hexdigest() for digest in views), _rules(tokenizer), tokenizer.pad_token_id, max_length]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _rules(tokenizer: PreTrainedTokenizerBase) -> object:
+    """What decides the ids of a text."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return sorted(tokenizer.get_vocab().items())
+    rules = json.loads(backend.to_str())
+    return {name: rules[name] for name in rules if name not in {"truncation", "padding"}}  # left over from the last call
 
 
 def _chunks(pairs: pl.LazyFrame) -> Iterator[pl.DataFrame]:
