@@ -23,9 +23,9 @@ def processes() -> int:
 
 def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """This process's part of the rows of a batch, whose number is a multiple of the processes."""
-    if processes() == 1:
-        return rows
-    return rows.reshape(processes(), -1)[distributed.get_rank()]
+    share = len(rows) // processes()
+    start = share * distributed.get_rank() if processes() > 1 else 0
+    return rows[start : start + share]
 
 
 def gather_shares(x_SD: torch.Tensor) -> torch.Tensor:
@@ -36,7 +36,7 @@ def gather_shares(x_SD: torch.Tensor) -> torch.Tensor:
     """
     if processes() == 1:
         return x_SD
-    x_BD: torch.Tensor = _Gather.apply(x_SD)
+    x_BD: torch.Tensor = _Gather.apply(x_SD)  # type: ignore[no-untyped-call]
     return x_BD
 
 

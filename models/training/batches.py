@@ -126,9 +126,9 @@ class BatchOrder:
         count = min(self._bucket_size, self._per_epoch - first)
         rows = self._permutation[first * self._size : (first + count) * self._size]
         if count == 1:
-            return rows[None]
+            return rows.reshape(1, -1)
         batches = rows[np.argsort(self._lengths_of(rows), kind="stable")].reshape(count, self._size)
-        return batches[permutation(count, self._seed, epoch, bucket)]
+        return np.take(batches, permutation(count, self._seed, epoch, bucket), axis=0)
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:

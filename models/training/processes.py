@@ -91,6 +91,6 @@ def agree_on_gradients(bootstrap: Bootstrap) -> None:
     learning = [p for p in bootstrap.learning_parameters() if p.grad is not None]
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)
-    for p, total in zip(learning, flat.split([p.numel() for p in learning]), strict=True):
+    for p, total in zip(learning, torch.split(flat, [p.numel() for p in learning]), strict=True):
         # Averaged although equal: what rounds differently on another machine must not drift apart.
         p.grad = (total if id(p) in shared else total / processes()).view_as(p)

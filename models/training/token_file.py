@@ -96,7 +96,7 @@ def open_token_file(
             unfinished.rename(path)
         finally:
             unfinished.unlink(missing_ok=True)
-    return TokenFile(path, int(tokenizer.pad_token_id), digest)  # type: ignore[arg-type]  # tokenise checked it
+    return TokenFile(path, int(tokenizer.pad_token_id), digest)
 
 
 def _write(path: Path, pairs: pl.LazyFrame, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:
@@ -132,7 +132,9 @@ def _rules(tokenizer: PreTrainedTokenizerBase) -> object:
     if backend is None:
         return sorted(tokenizer.get_vocab().items())
     rules = json.loads(backend.to_str())
-    return {name: rules[name] for name in rules if name not in {"truncation", "padding"}}  # left over from the last call
+    return {
+        name: rules[name] for name in rules if name not in {"truncation", "padding"}
+    }  # left over from the last call
 
 
 def _chunks(pairs: pl.LazyFrame) -> Iterator[pl.DataFrame]:
