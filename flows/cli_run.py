@@ -40,6 +40,7 @@ def add_run(verbs: "Verbs") -> None:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
     )
     add_site_options(parser)
+    parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
     parser.set_defaults(call=_run)
 
 
@@ -75,7 +76,9 @@ def configured(name: str, settings: list[str]) -> "PipelineConfig":
 
 def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
-    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    site = site_from_environment(
+        store=arguments.store, mirror=arguments.mirror, device=arguments.device, processes=arguments.processes
+    )
     config = configured(arguments.recipe, arguments.set)
     from flows.pipeline import pipeline
 

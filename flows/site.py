@@ -5,11 +5,19 @@ from typing import Any, Final
 
 from tasks.site import Site
 
-_VARIABLES: Final = {"store": "BSL_STORE", "mirror": "BSL_DATA_MIRROR", "cache": "BSL_CACHE", "device": "BSL_DEVICE"}
+_VARIABLES: Final = {
+    "store": "BSL_STORE",
+    "mirror": "BSL_DATA_MIRROR",
+    "cache": "BSL_CACHE",
+    "device": "BSL_DEVICE",
+    "processes": "BSL_PROCESSES",
+}
 
 
 def site_from_environment(**given: Any) -> Site:  # noqa: ANN401 - the fields of Site, which checks them
-    """The site that `given` describes, completed by BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE and BSL_DEVICE.
+    """The site that `given` describes; the environment decides what is not given.
+
+    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE and BSL_PROCESSES are read.
 
     Args:
         given: fields of `Site`; those that are None or missing come from the environment.

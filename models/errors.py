@@ -56,14 +56,17 @@ class NonFiniteLossError(TrainingError):
     Attributes:
         step: Optimizer step at which it appeared (1-based).
         rows: Rows of the pairs frame that formed the batch.
+        saved_in: Parquet file with these rows; None if they were not saved.
     """
 
-    def __init__(self, step: int, quantity: str, value: float, rows: Sequence[int]) -> None:
+    def __init__(self, step: int, quantity: str, value: float, rows: Sequence[int], saved_in: str | None) -> None:
         self.step = step
         self.rows = tuple(rows)
+        self.saved_in = saved_in
+        where = f"saved in {saved_in}" if saved_in else "not saved, since no work folder was given"
         super().__init__(
             f"{quantity} is {value} at step {step}, expected a finite number; the batch was rows "
-            f"{_short(self.rows)} of the pairs; lower the learning rate, train with precision='fp32', or look "
+            f"{_short(self.rows)} of the pairs, {where}; lower the learning rate, train with precision='fp32', or look "
             "at these rows"
         )
 

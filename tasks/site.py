@@ -23,8 +23,16 @@ class Site(BaseModel):
     threads: int | None = Field(None, ge=1)
     """CPU threads for torch; all cores unless given."""
 
+    processes: int = Field(1, ge=1)
+    """Processes that train one model, each on a GPU of its own (or on its part of the cores) with its share of every
+    batch. The batch stays that of the recipe and the result is that of one process up to rounding; dropout, like on
+    another device, draws other numbers."""
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run goes on."""
+    save_minutes: float | None = Field(10.0, gt=0)
+    """Minutes after which a snapshot is due even so; None for by steps only."""
+    keep_snapshots: int = Field(2, ge=1)
+    """Snapshots kept of a run; two survive a damaged one."""
 
     def open_store(self) -> Store:
         """The store of this run."""

@@ -1,5 +1,6 @@
-"""Pairs to a checkpoint: BSL training, resumable from the store's scratch folder."""
+"""Pairs to a checkpoint: training, resumable from the store's scratch folder."""
 
+import json
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,14 +11,15 @@ from models.training.config import TrainingConfig
 from storage.refs import CheckpointRef, PairsRef
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
+from tasks.interrupt import stop_requested
 from tasks.machine import device_of, settle_threads
-from tasks.resolve import ScoredSet, read_scored_set
+from tasks.resolve import ScoredSet
 from tasks.show import progress_of, show_image, show_table
+from tasks.train_job import MEASURED, TrainingJob, measured, run_in_processes, run_job
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from models.training.health import DevSet
     from models.training.loop import TrainingResult
 
 STATE = "state"
@@ -26,7 +28,7 @@ ENCODER = "encoder"
 
 @stage(
     ref=CheckpointRef,
-    version=1,
+    version=2,
 )
 def train(
     work: Work,
@@ -39,45 +41,32 @@ def train(
     """Train the online network on pairs of views; keep the encoder, the full state and the log."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.export import export_sentence_transformers
-    from models.encoder.transformer import load_encoder
-    from models.training.loop import train as train_encoder
     from models.training.snapshots import write_state
 
     settle_threads(work.site)
-    online, tokenizer = load_encoder(start.folder, encoder)
-    result = train_encoder(
-        work.store.scan(pairs).select("text_1", "text_2").collect(),
-        online,
-        tokenizer,
-        config,
-        dev=None if dev is None else _dev_set(dev),
-        work=work.store.scratch(work.ref),
-        device=device_of(work.site),
-        save_every=work.site.save_every,
-        on_progress=progress_of("training"),
-    )
+    scratch = work.store.scratch(work.ref)
+    job = TrainingJob(site=work.site, pairs=pairs, start=start, dev=dev, encoder=encoder, config=config, work=scratch)
+    with stop_requested() as asked:
+        if work.site.processes > 1:
+            run_in_processes(job, asked)
+        result, tokenizer = run_job(
+            job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training")
+        )
+    speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
     export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
     write_state(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")
-    work.draft.note(_figures(result))
+    work.draft.note(_figures(result, speed))
     _show(work, result)
 
 
-def _dev_set(dev: ScoredSet) -> "DevSet":
-    from models.training.health import DevSet
-
-    rows = read_scored_set(dev)
-    return DevSet(dev.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
-
-
-def _figures(result: "TrainingResult") -> "dict[str, JsonValue]":
+def _figures(result: "TrainingResult", speed: "dict[str, JsonValue]") -> "dict[str, JsonValue]":
     return {
         "steps": result.steps,
         "start_dev_spearman": result.start_dev,
         "best_dev_spearman": result.best_dev,
         "best_step": result.best_step,
-        # Apart from the rest, which is the same for equal runs.
-        "measured": {"pairs_per_s": round(result.pairs_per_s, 2), "tokens_per_s": round(result.tokens_per_s, 1)},
+        "measured": speed,  # apart from the rest, which is the same for equal runs
     }
 
 

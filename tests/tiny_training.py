@@ -1,7 +1,7 @@
 """One small training run that tests start, interrupt and kill.
 
-Run as a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER KILL_AT` trains until step KILL_AT and then
-kills itself with SIGKILL, as a machine that loses power would.
+Run as a program, `python -m tests.tiny_training WORK_FOLDER MODEL_FOLDER STEP SIGNAL` trains until that step and then
+sends itself the signal: SIGKILL, as a machine that loses power would, or SIGTERM, as one that is taken away.
 """
 
 import os
@@ -19,6 +19,7 @@ from models.encoder.transformer import load_encoder
 from models.training.config import TrainingConfig
 from models.training.health import DevSet
 from models.training.loop import TrainingResult, train
+from tasks.interrupt import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(
@@ -44,15 +45,16 @@ def run(folder: Path, config: TrainingConfig = CONFIG, **options) -> TrainingRes
     return train(PAIRS, encoder, tokenizer, config, **{"dev": DEV, **options})
 
 
-def main(work: Path, folder: Path, kill_at: int) -> None:
+def main(work: Path, folder: Path, step: int, number: int) -> None:
     def kill(done: int, total: int, detail: str) -> None:
-        if done >= kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if done == step:
+            os.kill(os.getpid(), number)
 
     # The progress report comes before the step's snapshot, so the killed step is never on disk.
     time.monotonic = iter(range(10_000)).__next__  # type: ignore[assignment]  # a report after every step
-    run(folder, work=work, save_every=2, on_progress=kill)
+    with stop_requested() as asked:
+        run(folder, work=work, save_every=2, on_progress=kill, should_stop=asked)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), signal.Signals[sys.argv[4]])

@@ -57,6 +57,9 @@ class TrainingConfig(BaseModel):
     """Decides the predictor's first weights, dropout and the order of the pairs."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32."""
+    length_buckets: int | None = Field(default=None, ge=2, le=100_000)
+    """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
+    sentences of a batch are alike in length; None leaves batches random, as published."""
     eval_every: int | None = Field(default=None, ge=1)
     """Steps between evaluations; None for a tenth of the run, as released. The start and the end always count."""
     select: Literal["best", "last"] = "best"
@@ -73,7 +76,7 @@ def paper_config() -> TrainingConfig:
 def supervised_config() -> TrainingConfig:
     """The settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
     released = released_config()
-    return released.model_copy(update={"bsl": released.bsl.model_copy(update={"momentum": 0.9999})})
+    return released.model_copy(update={"objective": released.objective.model_copy(update={"momentum": 0.9999})})
 
 
 def released_config() -> TrainingConfig:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.training.config import CollapseConfig
+    from models.training.token_file import TokenFile
 
 SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
 REMEDY = (
@@ -67,10 +68,9 @@ class Examiner:
     """Evaluates an encoder on a fixed sample of training pairs and on the dev set."""
 
     def __init__(
-        self, pairs: TokenPairs, dev: DevSet | None, tokenizer: PreTrainedTokenizerBase, max_length: int, seed: int
+        self, pairs: TokenFile, dev: DevSet | None, tokenizer: PreTrainedTokenizerBase, max_length: int, seed: int
     ) -> None:
-        rows = permutation(len(pairs), seed, 0)[:SAMPLE_PAIRS]
-        self._sample = TokenPairs(pairs.tokens, pairs.view_1[rows], pairs.view_2[rows])
+        self._sample = pairs.take(permutation(len(pairs), seed, 0)[:SAMPLE_PAIRS])
         self._dev = _tokenised_dev(dev, tokenizer, max_length) if dev is not None else None
         self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
 

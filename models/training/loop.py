@@ -8,36 +8,39 @@ Design:
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
 import math
+import tempfile
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-import torch
 
-from models.bsl.ema import momentum_at
-from models.encoder.transformer import Encoder, autocast
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective
-from models.training.batches import BatchOrder, TokenPairs, count_steps, tokenise_pairs
+from models.training.batches import BatchOrder, count_steps
 from models.training.health import Examiner, check_collapse
+from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
 from models.training.randomness import seeded
-from models.training.schedule import learning_rate
-from models.training.snapshots import newest_snapshot, save_snapshot
+from models.training.snapshots import Saving, newest_snapshot
 from models.training.state import LiveRun, LogRow, TrainingState, run_fingerprint
+from models.training.step import make_optimizer, take_step
+from models.training.throughput import Throughput
+from models.training.token_file import TokenFile, open_token_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import numpy as np
+    import torch
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.objectives.base import Objective
+    from models.encoder.transformer import Encoder
     from models.training.config import TrainingConfig
     from models.training.health import DevSet, Evaluation
 
@@ -57,8 +60,6 @@ LOG_SCHEMA = pl.Schema(
         "dev_spearman": pl.Float64(),
     }
 )
-# Padded tokens a forward pass of an encoder. Part of the result's last bits, hence constants and not settings.
-CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 REPORT_S = 1.0  # seconds between two progress reports
 
 
@@ -75,6 +76,7 @@ class TrainingResult:
         best_step: The step it comes from.
         pairs_per_s: Pairs trained a second in this call, evaluations left out; 0 if nothing was left to do.
         tokens_per_s: Real tokens of both views a second.
+        mfu: Share of the GPU's declared arithmetic that was used; None on a CPU or an unknown GPU.
         state: The final snapshot, for the checkpoint artifact.
     """
 
@@ -86,11 +88,12 @@ class TrainingResult:
     best_step: int
     pairs_per_s: float
     tokens_per_s: float
+    mfu: float | None
     state: TrainingState
 
 
 def train(
-    pairs: pl.DataFrame,
+    pairs: pl.DataFrame | pl.LazyFrame,
     encoder: Encoder,
     tokenizer: PreTrainedTokenizerBase,
     config: TrainingConfig,
@@ -99,6 +102,7 @@ def train(
     work: Path | None = None,
     device: str | torch.device = "cpu",
     save_every: int = 200,
+    save_minutes: float | None = None,
     keep: int = 2,
     should_stop: Callable[[], bool] | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
@@ -107,14 +111,16 @@ def train(
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
     Args:
-        pairs: Columns `text_1` and `text_2`, the two views; at least one batch.
+        pairs: Columns `text_1` and `text_2`, the two views; at least one batch. A lazy frame is read in chunks, so
+            there may be more pairs than fit into memory.
         encoder: Where online and target network start; left as it is.
         tokenizer: The encoder's own.
         config: All that decides the result.
         dev: Scored pairs for selection and for seeing a collapse.
-        work: Folder for snapshots; a call on a folder with snapshots of this run goes on from the newest.
+        work: Folder for tokens and snapshots; a call on a folder with snapshots of this run goes on from the newest.
         device: Where to compute.
         save_every: Steps between snapshots.
+        save_minutes: Minutes after which a snapshot is due even so.
         keep: Snapshots kept.
         should_stop: Asked after each step; True saves and raises InterruptedRunError.
         on_progress: Called as (steps done, steps in all, detail), at most once a second.
@@ -124,9 +130,12 @@ def train(
         TrainingError: Too few or incomplete pairs, or one of its kinds: CollapseError, NonFiniteLossError,
             InterruptedRunError, ResumeError.
     """
-    data = tokenise_pairs(tokenizer, pairs, encoder.config.max_length)
-    total = count_steps(len(data), config)
-    with seeded(config.seed):
+    with contextlib.ExitStack() as stack:
+        folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        with first_alone():
+            data = open_token_file(folder, pairs.lazy(), tokenizer, encoder.config.max_length)
+        total = count_steps(len(data), config)
+        stack.enter_context(seeded(config.seed))
         # Seeded before the predictor is made, which draws its first weights.
         run = _start(copy.deepcopy(encoder), data, config, dev, total, device)
         saved = newest_snapshot(work, run.fingerprint) if work is not None else None
@@ -135,7 +144,11 @@ def train(
             run.restore(saved)
         examiner = Examiner(data, dev, tokenizer, encoder.config.max_length, config.seed)
         loop = _Loop(run, data, examiner, config, on_progress, on_eval)
-        loop.go(work, save_every, keep, should_stop)
+        saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
+        try:
+            loop.go(saving, should_stop)
+        except FloatingPointError as error:
+            raise _non_finite(error, run.step + 1, loop.rows, pairs.lazy(), work) from error
         return loop.result()
 
 
@@ -145,7 +158,7 @@ class _Loop:
     def __init__(
         self,
         run: LiveRun,
-        data: TokenPairs,
+        data: TokenFile,
         examiner: Examiner,
         config: TrainingConfig,
         on_progress: Callable[[int, int, str], None] | None,
@@ -153,27 +166,30 @@ class _Loop:
     ) -> None:
         self.run, self.data, self.examiner, self.config = run, data, examiner, config
         self.on_progress, self.on_eval = on_progress, on_eval
-        self.order = BatchOrder(len(data), config)
-        self.device = run.bootstrap.online.device
-        self.batch_tokens = CPU_TOKENS if self.device.type == "cpu" else GPU_TOKENS
+        self.order = BatchOrder(len(data), config, data.lengths_of)
         self.eval_every = config.eval_every or max(1, math.ceil(run.total / 10))
-        self.pairs_done, self.tokens_done, self.seconds, self.reported = 0, 0, 0.0, 0.0
+        self.throughput, self.reported = Throughput(run.bootstrap), 0.0
 
-    def go(self, work: Path | None, save_every: int, keep: int, should_stop: Callable[[], bool] | None) -> None:
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of the next step's batch."""
+        return self.order.rows(self.run.step + 1)
+
+    def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""
         run = self.run
         if not run.log:
             run.log.append(_row(0))
             self._evaluate()
         while run.step < run.total:
-            self._timed_step()
+            self._step()
             if run.step % self.eval_every == 0 or run.step == run.total:
                 self._evaluate()
-            stopping = run.step < run.total and should_stop is not None and should_stop()
-            if work is not None and (stopping or run.step % save_every == 0 or run.step == run.total):
-                save_snapshot(work, run.snapshot(), keep)
+            stopping = any_says(should_stop is not None and should_stop()) and run.step < run.total
+            if saving is not None and (stopping or run.step == run.total or saving.is_due(run.step)):
+                saving.save(run.snapshot())
             if stopping:
-                raise InterruptedRunError(run.step, run.total, None if work is None else str(work))
+                raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
 
     def result(self) -> TrainingResult:
         """The selected encoder and all figures."""
@@ -189,42 +205,24 @@ class _Loop:
             start_dev=history[0].dev_spearman,
             best_dev=run.best_dev if best else history[-1].dev_spearman,
             best_step=run.best_step if best else run.total,
-            pairs_per_s=self._rate(self.pairs_done),
-            tokens_per_s=self._rate(self.tokens_done),
+            pairs_per_s=self.throughput.pairs_per_s,
+            tokens_per_s=self.throughput.tokens_per_s,
+            mfu=self.throughput.mfu,
             state=run.snapshot(),
         )
 
-    def _timed_step(self) -> None:
-        began = time.perf_counter()
-        rows = self.order.rows(self.run.step + 1)
-        self._step(rows)
-        self.seconds += time.perf_counter() - began
-        lengths = self.data.tokens.lengths_of
-        self.pairs_done += len(rows)
-        self.tokens_done += int(lengths(self.data.view_1[rows]).sum() + lengths(self.data.view_2[rows]).sum())
+    def _step(self) -> None:
+        run, began = self.run, time.perf_counter()
+        seed_step(self.config.seed, run.step + 1)
+        batch = self.data.take(self.rows)
+        figures = take_step(run, batch, self.config)
+        self.throughput.add(batch, time.perf_counter() - began)
+        run.log.append(_row(run.step, **figures))
         self._report()
 
-    def _step(self, rows: NDArray[np.int64]) -> None:
-        run, config, step = self.run, self.config, self.run.step + 1
-        rate, momentum = learning_rate(step, run.total, config), momentum_at(step, run.total, config.objective)
-        for group in run.optimizer.param_groups:
-            group["lr"] = rate
-        with autocast(self.device, config.precision == "bf16"):
-            loss = run.bootstrap(self.data.tokens, self.data.view_1[rows], self.data.view_2[rows], self.batch_tokens)
-        value = _finite(loss, "loss", step, rows)
-        run.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(run.bootstrap.learning_parameters(), config.clip)
-        grad_norm = _finite(norm, "gradient norm", step, rows)
-        run.optimizer.step()
-        if momentum is not None:
-            run.bootstrap.follow(momentum)
-        run.step = step
-        run.log.append(_row(step, loss=value, lr=rate, momentum=momentum, grad_norm=grad_norm))
-
     def _evaluate(self) -> None:
-        run = self.run
-        seen = self.examiner.examine(run.bootstrap.online, run.step, bf16=self.config.precision == "bf16")
+        run, bf16 = self.run, self.config.precision == "bf16"
+        seen = from_first(lambda: self.examiner.examine(run.bootstrap.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(seen))
         if run.step > 0:
             run.keep_best(seen)
@@ -239,16 +237,15 @@ class _Loop:
             return
         self.reported = now
         dev = "" if self.run.best_dev is None else f" · best dev {100 * self.run.best_dev:.1f}"
-        detail = f"loss {self.run.log[-1]['loss']:.3f}{dev} · {self._rate(self.pairs_done):.0f} pairs/s"
-        self.on_progress(self.run.step, self.run.total, detail)
-
-    def _rate(self, count: int) -> float:
-        return count / self.seconds if self.seconds > 0 else 0.0
+        speed, mfu = self.throughput, self.throughput.mfu
+        rates = f"{speed.pairs_per_s:,.0f} pairs/s · {speed.tokens_per_s:,.0f} tokens/s"
+        used = "" if mfu is None else f" · MFU {mfu:.1%}"
+        self.on_progress(self.run.step, self.run.total, f"loss {self.run.log[-1]['loss']:.3f}{dev} · {rates}{used}")
 
 
 def _start(
     online: Encoder,
-    data: TokenPairs,
+    data: TokenFile,
     config: TrainingConfig,
     dev: DevSet | None,
     total: int,
@@ -256,25 +253,19 @@ def _start(
 ) -> LiveRun:
     bootstrap = build_objective(online, config.objective).to(device)
     fingerprint = run_fingerprint(config, bootstrap, data, dev)
-    return LiveRun(fingerprint, total, bootstrap, _optimizer(bootstrap, config))
+    return LiveRun(fingerprint, total, bootstrap, make_optimizer(bootstrap, config))
 
 
-def _optimizer(bootstrap: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused; weight decay on matrices only, as the released code groups parameters."""
-    learning = bootstrap.learning_parameters()
-    groups = [
-        {"params": [p for p in learning if p.ndim >= 2], "weight_decay": config.weight_decay},
-        {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    return kind(groups, lr=config.lr, eps=config.eps, fused=True)
-
-
-def _finite(value: torch.Tensor, quantity: str, step: int, rows: NDArray[np.int64]) -> float:
-    number = float(value.detach())
-    if not math.isfinite(number):
-        raise NonFiniteLossError(step, quantity, number, rows.tolist())
-    return number
+def _non_finite(
+    error: FloatingPointError, step: int, rows: NDArray[np.int64], pairs: pl.LazyFrame, work: Path | None
+) -> NonFiniteLossError:
+    """The error that names the batch, which is saved for whoever looks for the reason."""
+    path = work / f"non-finite-step-{step:08d}.parquet" if work is not None else None
+    if path is not None and is_first():
+        batch = pairs.with_row_index("row").filter(pl.col("row").is_in(rows.tolist())).collect()
+        batch.write_parquet(path)
+    quantity, value = error.args
+    return NonFiniteLossError(step, quantity, value, rows.tolist(), None if path is None else str(path))
 
 
 def _row(step: int, **values: float | None) -> LogRow:

@@ -13,8 +13,10 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import shutil
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,25 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 PREFIX, UNFINISHED = "step-", "unfinished-"
+
+
+class Saving:
+    """When and where a run is saved: every so many steps, and every so many minutes where steps take long."""
+
+    def __init__(self, folder: Path, steps: int, minutes: float | None, keep: int) -> None:
+        self.folder = folder
+        self._steps, self._keep = steps, keep
+        self._seconds = math.inf if minutes is None else 60 * minutes
+        self._saved = time.monotonic()
+
+    def is_due(self, step: int) -> bool:
+        """Whether a snapshot should follow this step."""
+        return step % self._steps == 0 or time.monotonic() - self._saved >= self._seconds
+
+    def save(self, state: TrainingState) -> None:
+        """Save now."""
+        save_snapshot(self.folder, state, self._keep)
+        self._saved = time.monotonic()
 
 
 def write_state(folder: Path, state: TrainingState) -> None:

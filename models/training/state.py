@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.objectives.base import Objective
-    from models.training.batches import TokenPairs
     from models.training.config import TrainingConfig
     from models.training.health import DevSet
+    from models.training.token_file import TokenFile
 
 LogRow = dict[str, float | int | None]
 Tensors = dict[str, torch.Tensor]
@@ -107,12 +107,11 @@ class LiveRun:
         return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
 
 
-def run_fingerprint(config: TrainingConfig, bootstrap: Objective, pairs: TokenPairs, dev: DevSet | None) -> str:
-    """SHA-256 of all that decides a run: settings, first weights, tokenised pairs, dev set."""
+def run_fingerprint(config: TrainingConfig, bootstrap: Objective, pairs: TokenFile, dev: DevSet | None) -> str:
+    """SHA-256 of all that decides a run: settings, first weights, pairs with their tokenizer, dev set."""
     digest = hashlib.sha256(config.model_dump_json().encode())
     digest.update(bootstrap.online.config.model_dump_json().encode())
-    for array in (pairs.tokens.ids, pairs.tokens.offsets, pairs.view_1, pairs.view_2):
-        digest.update(array.tobytes())
+    digest.update(pairs.digest.encode())
     for name, tensor in bootstrap.online.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())

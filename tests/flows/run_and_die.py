@@ -9,13 +9,13 @@ import signal
 import sys
 
 from flows.pipeline import pipeline
-from models.training import loop
+from models.training import snapshots
 from storage.draft import Draft
 from tasks.site import Site
 
 store, kind, overrides = sys.argv[1:]
 written = Draft.write
-saved = loop.save_snapshot
+saved = snapshots.save_snapshot
 
 
 def write_and_die(draft: Draft, frame, table=None) -> None:
@@ -31,5 +31,5 @@ def save_and_die(*args, **kwargs) -> None:
 
 Draft.write = write_and_die
 if kind == "training":
-    loop.save_snapshot = save_and_die
+    snapshots.save_snapshot = save_and_die
 pipeline("tiny", json.loads(overrides), Site(store=store, save_every=2))

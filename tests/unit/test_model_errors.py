@@ -9,7 +9,7 @@ from models import errors
 
 EXAMPLES = [
     errors.CollapseError(30, "dev fell", {"std": (0.5, 0.1)}, "set target_norm"),
-    errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20))),
+    errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet"),
     errors.InterruptedRunError(3, 10, "work"),
     *(
         kind("found a, expected b; do c")

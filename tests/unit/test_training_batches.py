@@ -9,6 +9,8 @@ from models.training.batches import BatchOrder, count_steps, tokenise_pairs
 from models.training.config import TrainingConfig
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 
+LENGTHS = np.array([9, 3, 7, 7, 12, 4, 5, 30, 8, 6])
+
 
 @pytest.fixture
 def tokenizer(tmp_path):
@@ -17,7 +19,7 @@ def tokenizer(tmp_path):
 
 def test_every_epoch_is_its_own_permutation_without_the_rest():
     config = TrainingConfig(batch_size=4, epochs=3, seed=5)
-    order = BatchOrder(10, config)
+    order = BatchOrder(10, config, LENGTHS.__getitem__)
     epochs = [np.concatenate([order.rows(2 * e + 1), order.rows(2 * e + 2)]) for e in range(3)]
     assert all(len(set(rows.tolist())) == 8 for rows in epochs)
     assert not np.array_equal(epochs[0], epochs[1])
@@ -25,10 +27,28 @@ def test_every_epoch_is_its_own_permutation_without_the_rest():
 
 def test_a_batch_depends_on_seed_and_step_only():
     config = TrainingConfig(batch_size=4, epochs=3, seed=5)
-    walked, jumped = BatchOrder(10, config), BatchOrder(10, config)
+    walked, jumped = BatchOrder(10, config, LENGTHS.__getitem__), BatchOrder(10, config, LENGTHS.__getitem__)
     last = [walked.rows(step) for step in range(1, 7)][-1]
     np.testing.assert_array_equal(jumped.rows(6), last)
-    assert not np.array_equal(BatchOrder(10, config.model_copy(update={"seed": 6})).rows(6), last)
+    assert not np.array_equal(BatchOrder(10, config.model_copy(update={"seed": 6}), LENGTHS.__getitem__).rows(6), last)
+
+
+def test_length_buckets_share_pairs_out_by_length_and_lose_none():
+    lengths = np.random.default_rng(0).integers(3, 60, 200)
+    config = TrainingConfig(batch_size=4, epochs=2, seed=5, length_buckets=8)
+    order, random = (
+        BatchOrder(200, c, lengths.__getitem__) for c in (config, config.model_copy(update={"length_buckets": None}))
+    )
+    for epoch in range(2):
+        steps = range(50 * epoch + 1, 50 * epoch + 51)
+        batches = [order.rows(step) for step in steps]
+        assert sorted(np.concatenate(batches).tolist()) == list(range(200))
+        # The pairs of a bucket are those that would have come then anyway.
+        assert set(np.concatenate(batches[:8])) == set(np.concatenate([random.rows(step) for step in steps[:8]]))
+        spread = np.mean([np.ptp(lengths[rows]) for rows in batches])
+        assert spread < 0.25 * np.mean([np.ptp(lengths[random.rows(step)]) for step in steps])
+    jumped = BatchOrder(200, config, lengths.__getitem__)
+    np.testing.assert_array_equal(jumped.rows(77), order.rows(77))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +74,7 @@ def test_texts_that_repeat_are_tokenised_once(tokenizer):
 
 
 def test_incomplete_pairs_are_refused(tokenizer):
-    with pytest.raises(TrainingError, match=r"expected \['text_1', 'text_2'\]"):
+    with pytest.raises(TrainingError, match=r"lack \['text_2'\], expected columns \['text_1', 'text_2'\]"):
         tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a"]}), 24)
     with pytest.raises(TrainingError, match="text_2 of pair 1 is null"):
         tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}), 24)

@@ -1,5 +1,6 @@
 """Interrupted equals uninterrupted, to the bit, however the run ended."""
 
+import random
 import signal
 import subprocess
 import sys
@@ -77,14 +78,22 @@ def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
     assert (whole.log["momentum"].drop_nulls().len() > 0) == hasattr(objective, "momentum")
 
 
-@pytest.mark.parametrize("step", [7])
-def test_a_killed_process_goes_on_to_the_same_end(folder, undisturbed, tmp_path, step):
+def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undisturbed, tmp_path):
     work = tmp_path / "work"
-    command = [sys.executable, "-m", "tests.tiny_training", str(work), str(folder), str(step)]
-    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not list(work.glob(f"step-{step:08d}"))
+    killed_at = sorted(random.Random(7).sample(range(2, STEPS - 1), 2))
+    for step, name in [*((step, "SIGKILL") for step in killed_at), (STEPS - 1, "SIGTERM")]:
+        command = [sys.executable, "-m", "tests.tiny_training", str(work), str(folder), str(step), name]
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        # SIGKILL leaves what was saved before the step; SIGTERM saves the step and says so.
+        assert process.returncode == (-signal.SIGKILL if name == "SIGKILL" else 1), process.stderr
+        assert (work / f"step-{step:08d}").is_dir() == (name == "SIGTERM")
+    assert f"asked to stop after step {STEPS - 1} of {STEPS}; its state is saved in {work}" in process.stderr
     assert_same(run(folder, work=work), undisturbed, tmp_path / "out")
+
+
+def test_minutes_make_a_snapshot_due_too(folder, tmp_path):
+    run(folder, work=tmp_path, save_every=1000, save_minutes=1e-9, keep=100)
+    assert len(list(tmp_path.glob("step-*"))) == STEPS
 
 
 def test_a_finished_run_is_read_back_without_a_step(folder, undisturbed, tmp_path):
@@ -96,7 +105,7 @@ def test_a_finished_run_is_read_back_without_a_step(folder, undisturbed, tmp_pat
 
 def test_only_the_newest_snapshots_stay(folder, tmp_path):
     run(folder, work=tmp_path, save_every=2, keep=3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{n:08d}" for n in (8, 10, 12)]
+    assert sorted(path.name for path in tmp_path.glob("step-*")) == [f"step-{n:08d}" for n in (8, 10, 12)]
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "lost"])
@@ -142,8 +151,6 @@ def test_a_newer_format_is_refused(folder, tmp_path):
 
 
 def test_generators_go_on_where_they_were():
-    import random
-
     import numpy as np
 
     def draw():

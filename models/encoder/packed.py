@@ -1,0 +1,214 @@
+"""Run a transformer over sentences laid end to end, so that no arithmetic is spent on padding.
+
+All that works token by token (embeddings, linears, norms: most of the arithmetic) sees one row of N tokens; only
+attention looks at sentences, group by group. On a CPU a group holds sentences of one length and needs neither padding
+nor mask; a GPU gets one padded group, because many small kernels cost it more than padding inside attention.
+
+transformers lets a model's attention be replaced by name and hands keyword arguments through to it. Architectures that
+do not play along are found out by `first_position`, which tries.
+
+Shapes: B sentences, T tokens of the longest, N tokens of all, H heads, d width of a head, D width.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+from transformers import AttentionInterface
+
+from models.encoder.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
+
+NAME = "packed"  # of the attention below, in the registry of transformers
+TOLERANCE = 1e-3  # of the trial: wrong positions or leaking attention differ by more, rounding by far less
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How tokens end to end become padded rows and back.
+
+    Attributes:
+        real: (B, T), True for tokens, False for padding.
+        places: (N,), where each token stands among the B·T.
+    """
+
+    real: torch.Tensor
+    places: torch.Tensor
+
+    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
+        """(N, …) to (B, T, …), zeros where there is no token."""
+        # Places instead of the mask: a mask as index would make a GPU wait for its count.
+        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
+        return torch.unflatten(flat, 0, self.real.shape)
+
+    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
+        """(B, T, …) to (N, …)."""
+        return x_BTX.flatten(0, 1).index_select(0, self.places)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sentences that attend together: how many, their tokens, and their padding unless all are of one length."""
+
+    sentences: int
+    tokens: int
+    padding: Padding | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sentences end to end, longest first.
+
+    Attributes:
+        order: (B,) which of the given rows stands where.
+        ids: (1, N), token ids.
+        positions: (1, N), 0, 1, 2, … from the start of each sentence.
+        padding: For the token vectors that pooling sees.
+        groups: Covering all sentences in order.
+    """
+
+    order: NDArray[np.int64]
+    ids: torch.Tensor
+    positions: torch.Tensor
+    padding: Padding
+    groups: tuple[Group, ...]
+
+
+def lay_out(tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool) -> Layout:
+    """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
+    order = np.argsort(-tokens.lengths_of(rows), kind="stable")
+    some = tokens.take(rows[order])
+    positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
+    padding = _padding(some.lengths, device)
+    return Layout(
+        order,
+        torch.from_numpy(some.ids.astype(np.int64))[None].to(device),
+        torch.from_numpy(positions)[None].to(device),
+        padding,
+        _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
+    )
+
+
+def run_packed(backbone: PreTrainedModel, layout: Layout, first: int) -> torch.Tensor:
+    """Last hidden states (N, D) of the sentences of a layout.
+
+    Args:
+        backbone: A model whose `first_position` is not None.
+        layout: The sentences, on the model's device.
+        first: That position.
+    """
+    with _attending_within_sentences(backbone):
+        hidden_1ND: torch.Tensor = backbone(
+            input_ids=layout.ids, position_ids=layout.positions + first, layout=layout
+        ).last_hidden_state
+    return hidden_1ND[0]
+
+
+@torch.no_grad()
+def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int | None:
+    """The position id of a sentence's first token, or None if the model cannot run packed.
+
+    Two short sentences run packed must come out as each does alone. RoBERTa and its kin count positions from the
+    padding id on, the others from 0; relative position tables, and attention of a model's own, fail both ways.
+
+    Args:
+        backbone: Its mode is restored.
+        pad_id: The padding token's id.
+        max_length: Of the sentences to come; longer than a sliding window they would need that window here.
+    """
+    window = getattr(backbone.config, "sliding_window", None)
+    if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
+        return None
+    was_training = backbone.training
+    backbone.train(False)
+    try:
+        return next((first for first in (0, pad_id + 1) if _runs_packed(backbone, pad_id, first)), None)
+    finally:
+        backbone.train(was_training)
+
+
+@contextlib.contextmanager
+def _attending_within_sentences(backbone: PreTrainedModel) -> Iterator[None]:
+    config: Any = backbone.config
+    before = config._attn_implementation
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+def packed_attention(
+    module: torch.nn.Module,  # noqa: ARG001  transformers passes it, and the mask
+    query_1HNd: torch.Tensor,
+    key_1HNd: torch.Tensor,
+    value_1HNd: torch.Tensor,
+    attention_mask: torch.Tensor | None,  # noqa: ARG001
+    *,
+    layout: Layout,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **_: object,
+) -> tuple[torch.Tensor, None]:
+    """Attention within each sentence: (1, N, H, d); called by transformers in place of its own."""
+    sizes = [group.tokens for group in layout.groups]
+    # Split, not sliced: the gradient of a slice is a whole tensor of zeros for every group.
+    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
+    parts = []
+    for group, *qkv in zip(layout.groups, *split, strict=True):
+        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
+        mask = None if group.padding is None else group.padding.real[:, None, None, :]
+        out_BHTd = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling)
+        out_BTHd = out_BHTd.transpose(1, 2)
+        parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
+    return torch.cat(parts)[None], None
+
+
+AttentionInterface.register(NAME, packed_attention)
+
+
+def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
+    some = np.delete(np.arange(min(12, int(backbone.config.vocab_size))), pad_id)  # any ids but padding
+    tokens = Tokens(some.astype(np.int32), np.array([0, 7, len(some)]), pad_id)
+    layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
+    try:
+        found_ND = run_packed(backbone, layout, first)
+    except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
+        logger.info("%s does not run packed: %s", type(backbone).__name__, error)
+        return False
+    alone = [
+        backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, [7, len(some) - 7], 1)
+    ]
+    return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
+
+
+def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
+    cuts = np.flatnonzero(np.diff(some.lengths)) + 1
+    bounds = [0, *cuts.tolist(), len(some)]
+    return tuple(
+        Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
+    )
+
+
+def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
+    return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
+
+
+def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
+    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
+    places_N = np.flatnonzero(real_BT)
+    return Padding(torch.from_numpy(real_BT).to(device), torch.from_numpy(places_N).to(device))

@@ -1,0 +1,75 @@
+"""How fast a run trains: pairs and tokens a second, and the share of the processor's arithmetic that is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from models.encoder.sharing import processes
+
+if TYPE_CHECKING:
+    from models.objectives.base import Objective
+    from models.training.batches import TokenPairs
+
+# Dense bf16 FLOP/s that the makers' data sheets declare, by a part of the device's name; the first that fits counts.
+PEAK_FLOPS = {
+    "H200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "L4": 121e12,
+    "A10": 125e12,
+}
+
+
+class Throughput:
+    """Counts of the steps of one call; evaluations and snapshots do not count."""
+
+    def __init__(self, objective: Objective) -> None:
+        parts = {name: _matmul_weights(getattr(objective, name)) for name in objective.parts}
+        self._online, self._target = parts.pop("online"), parts.pop("target", 0)
+        self._heads = sum(parts.values())
+        self._peak = peak_flops(objective.online.device)
+        self.pairs, self.tokens, self.seconds = 0, 0, 0.0
+
+    def add(self, batch: TokenPairs, seconds: float) -> None:
+        """Count one step."""
+        self.seconds += seconds
+        self.pairs += len(batch)
+        self.tokens += int(batch.tokens.lengths_of(batch.view_1).sum() + batch.tokens.lengths_of(batch.view_2).sum())
+
+    @property
+    def pairs_per_s(self) -> float:
+        """Pairs a second; 0 before the first step."""
+        return self.pairs / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Real tokens of both views a second; 0 before the first step."""
+        return self.tokens / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOP utilisation: multiplications that the method needs ÷ declared bf16 peak; None where unknown.
+
+        Counted are the weights of matrices, 2 FLOP each: the online encoder and what follows it forwards and backwards
+        (3 passes), the target forwards; not attention's products, nor what a padded token would cost.
+        """
+        if self._peak is None or self.seconds == 0:
+            return None
+        flops = (6 * self._online + 2 * self._target) * self.tokens + 6 * self._heads * 2 * self.pairs
+        return flops / self.seconds / (self._peak * processes())
+
+
+def peak_flops(device: torch.device) -> float | None:
+    """The declared peak of a device; None for a CPU and for GPUs that the table does not know."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((flops for part, flops in PEAK_FLOPS.items() if part in name), None)
+
+
+def _matmul_weights(network: torch.nn.Module) -> int:
+    return sum(m.weight.numel() for m in network.modules() if isinstance(m, torch.nn.Linear))

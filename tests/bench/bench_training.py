@@ -1,0 +1,348 @@
+"""Training: useful tokens a second of the product's step against the released code's and sentence-transformers'.
+
+    python tests/bench/bench_training.py                 both shapes, both length profiles, 5 rounds: about an hour
+    python tests/bench/bench_training.py --quick         the small shape on NLI lengths, 2 rounds: minutes
+    python tests/bench/bench_training.py --flat          10,000 tiny steps: growth of memory, drift of the step time
+
+The released step is restated plainly below (two padded online forwards and two of the target, a target that is
+allocated anew, AdamW in a loop, fp32). That all compute the same loss is shown before any time is believed. Variants
+take turns in one process; a useful token is one that is not padding, so batches of other lengths compare. Weights are
+random; shapes, lengths and batch size are real.
+"""
+
+import argparse
+import gc
+import itertools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from models.bsl.bootstrap import Bootstrap  # noqa: E402
+from models.bsl.config import BSLConfig  # noqa: E402
+from models.encoder.config import EncoderConfig  # noqa: E402
+from models.encoder.transformer import Encoder, load_encoder  # noqa: E402
+from models.training.batches import BatchOrder, TokenPairs  # noqa: E402
+from models.training.config import TrainingConfig, released_config  # noqa: E402
+from models.training.loop import train  # noqa: E402
+from models.training.state import LiveRun  # noqa: E402
+from models.training.step import make_optimizer, take_step  # noqa: E402
+from models.training.token_file import TokenFile, open_token_file  # noqa: E402
+from storage.embedded import embedded_path  # noqa: E402
+
+SHAPES = {"6x384": (6, 384, 12), "base": (12, 768, 12)}
+PROFILES = {"nli": 64, "lognormal": 128}  # longest sentence in tokens: as released; as in the first measurements
+GOALS = {"fp32, random batches": 2.4, "bf16, random batches": 4.5, "bf16, length buckets": 7.0}
+GOAL_ST, GOAL_LOSS, GOAL_GROWTH, GOAL_DRIFT = 1.3, 1e-6, 0.05, 0.10
+PAIRS, BUCKET = 4096, 32
+RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
+
+
+@dataclass
+class Goal:
+    """A figure and its bound."""
+
+    name: str
+    found: float
+    bound: float
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.found <= self.bound if self.at_most else self.found >= self.bound
+
+
+@dataclass
+class Variant:
+    """Something that trains on batch number i and says how many useful tokens that had."""
+
+    name: str
+    step: Callable[[int], int]
+
+
+def sentences(profile: str) -> pl.DataFrame:
+    """Pairs of texts: real NLI sentences and one with a word dropped, or words of one token in log-normal number."""
+    random = np.random.default_rng(1)
+    if profile == "nli":
+        frame = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
+        texts = pl.concat([frame["premise"], frame["hypothesis"]]).unique(maintain_order=True)
+        first = texts.sample(PAIRS, seed=1, shuffle=True).to_list()
+        second = [" ".join(np.delete(words := text.split(), random.integers(len(words)))) or text for text in first]
+        return pl.DataFrame({"text_1": first, "text_2": second})
+    vocabulary = AutoTokenizer.from_pretrained(embedded_path("bert-mini")).get_vocab()
+    words = [word for word in vocabulary if word.isalpha() and word.isascii() and len(word) > 2]
+    lengths = np.clip(np.round(random.lognormal(np.log(14.2), 0.5, (PAIRS, 2))), 3, PROFILES[profile] - 2).astype(int)
+    made = [[" ".join(random.choice(words, n)) for n in row] for row in lengths]
+    return pl.DataFrame(made, schema=["text_1", "text_2"], orient="row")
+
+
+def encoder_of(shape: str, profile: str, dropout: float = 0.1) -> Encoder:
+    layers, width, heads = SHAPES[shape]
+    torch.manual_seed(0)
+    config = BertConfig(
+        num_hidden_layers=layers,
+        hidden_size=width,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+    )
+    backbone = BertModel(config, add_pooling_layer=False)
+    return Encoder(backbone, EncoderConfig(model="random", max_length=PROFILES[profile]))
+
+
+def released_loss(net: Bootstrap, batch: TokenPairs) -> torch.Tensor:
+    """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
+    views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
+    p1, p2 = (net.predictor(net.online(*view)) for view in views)
+    with torch.no_grad():
+        t1, t2 = (net.target(*view) for view in views)
+    cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
+    return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
+
+
+def released_steps(net: Bootstrap, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
+    """The released code's step."""
+    learning = net.learning_parameters()
+    optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
+
+    def step(number: int) -> int:
+        batch = data.take(order.rows(number))
+        loss = released_loss(net, batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learning, 1.0, foreach=False)
+        optimizer.step()
+        optimizer.zero_grad()
+        for ours, theirs in zip(net.target.parameters(), net.online.parameters(), strict=True):
+            ours.data = 0.999 * ours.data + (1 - 0.999) * theirs.data
+        return len(batch.tokens.ids)
+
+    return step
+
+
+def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: TrainingConfig) -> Callable[[int], int]:
+    """The product's step."""
+
+    def step(number: int) -> int:
+        batch = data.take(order.rows(number))
+        take_step(run, batch, config)
+        return len(batch.tokens.ids)
+
+    return step
+
+
+def live(net: Bootstrap, config: TrainingConfig) -> LiveRun:
+    return LiveRun("", 10**9, net, make_optimizer(net, config))
+
+
+def sentence_transformers_steps(
+    encoder: Encoder, frame: pl.DataFrame, order: BatchOrder, folder: Path
+) -> Callable[[int], int]:
+    """A step of SentenceTransformerTrainer with MultipleNegativesRankingLoss, its own collator and fused AdamW."""
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    from models.encoder.export import export_sentence_transformers
+
+    tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
+    export_sentence_transformers(encoder, tokenizer, folder / "st")
+    model = SentenceTransformer(str(folder / "st"), device="cpu").train()
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder / "out"), learning_rate=RATE, use_cpu=True, report_to="none", disable_tqdm=True
+    )
+    texts = Dataset.from_dict({"anchor": frame["text_1"].to_list(), "positive": frame["text_2"].to_list()})
+    trainer = SentenceTransformerTrainer(model, arguments, texts, loss=MultipleNegativesRankingLoss(model))
+    trainer.create_optimizer_and_scheduler(10**6)
+    trainer.current_gradient_accumulation_steps = 1  # what train() would set
+
+    def step(number: int) -> int:
+        inputs = trainer.data_collator([texts[int(row)] for row in order.rows(number)])
+        useful = sum(int(value.sum()) for name, value in inputs.items() if name.endswith("attention_mask"))
+        trainer.training_step(model, inputs)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        trainer.optimizer.step()
+        trainer.optimizer.zero_grad()
+        return useful
+
+    return step
+
+
+def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> tuple[float, float]:
+    """How far the product's step is from the released one on one batch without dropout.
+
+    Returns:
+        |Δ| of the loss in fp32 in the scale of equation 2, and the largest |Δ| of a gradient in float64 beside the
+        largest gradient (in fp32, batch normalisation over the like vectors of random weights shows rounding only).
+    """
+    torch.manual_seed(1)
+    net = Bootstrap(encoder_of(shape, profile, dropout=0.0), released_config().bsl)
+    batch = data.take(order.rows(1))
+    with torch.no_grad():
+        loss = float(released_loss(net, batch)) - float(net(batch.tokens, batch.view_1, batch.view_2, 512))
+    learning = net.double().learning_parameters()
+    wanted = torch.autograd.grad(released_loss(net, batch), learning)
+    found = torch.autograd.grad(net(batch.tokens, batch.view_1, batch.view_2, 512), learning)
+    largest = max(float(gradient.abs().max()) for gradient in wanted)
+    return abs(loss) / 4, max(float((x - y).abs().max()) for x, y in zip(found, wanted, strict=True)) / largest
+
+
+def compare(variants: list[Variant], rounds: int, steps: int) -> dict[str, list[float]]:
+    """Useful tokens a second of each variant in each round; a first round warms up and does not count."""
+    rates: dict[str, list[float]] = {variant.name: [] for variant in variants}
+    for number in range(rounds + 1):
+        for variant in variants:
+            began = time.perf_counter()
+            tokens = sum(variant.step(number * steps + i + 1) for i in range(steps))
+            if number:
+                rates[variant.name].append(tokens / (time.perf_counter() - began))
+    return rates
+
+
+def table(title: str, rates: dict[str, list[float]], base: str) -> dict[str, float]:
+    """Print the table; each variant's median ratio to the base, round by round."""
+    ratios = {
+        name: statistics.median(one / other for one, other in zip(found, rates[base], strict=True))
+        for name, found in rates.items()
+    }
+    print(f"\n### {title}\n\n| variant | useful tokens/s (median) | spread (max/min) | x {base} |\n|---|--:|--:|--:|")
+    for name, found in rates.items():
+        print(
+            f"| {name} | {statistics.median(found):,.0f} | {max(found) / min(found):.2f} | {ratios[name]:.2f} |",
+            flush=True,
+        )
+    return ratios
+
+
+def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]:
+    """Print the tables of one shape on one profile."""
+    frame = sentences(profile)
+    tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
+    fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
+    bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
+    with tempfile.TemporaryDirectory() as folder:
+        data = open_token_file(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
+        random, sorted_ = (BatchOrder(len(data), config, data.lengths_of) for config in (fp32, buckets))
+        loss, gradient = difference(shape, profile, data, random)
+        print(
+            f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e}; {_padding(data, random)}"
+        )
+        yield Goal(f"{shape} {profile}: difference of the loss", loss, GOAL_LOSS, at_most=True)
+
+        run = live(Bootstrap(encoder_of(shape, profile), fp32.bsl), fp32)
+        variants = [
+            Variant("released", released_steps(Bootstrap(encoder_of(shape, profile), fp32.bsl), data, random)),
+            Variant("fp32, random batches", product_steps(run, data, random, fp32)),
+            Variant("bf16, random batches", product_steps(run, data, random, bf16)),
+            Variant("bf16, length buckets", product_steps(run, data, sorted_, bf16)),
+        ]
+        ratios = table(f"{shape}, {profile} lengths, released predictor", compare(variants, rounds, steps), "released")
+        yield from (Goal(f"{shape} {profile}: {name}", ratios[name], goal) for name, goal in GOALS.items())
+        del variants, run
+        gc.collect()
+
+        config = TrainingConfig(lr=RATE, warmup=0.0)
+        encoder = encoder_of(shape, profile)
+        peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
+        run = live(Bootstrap(encoder, config.bsl), config)
+        rivals = [
+            Variant("sentence-transformers", peer),
+            Variant("BSL, paper preset", product_steps(run, data, random, config)),
+        ]
+        ratios = table(f"{shape}, {profile} lengths, fp32", compare(rivals, rounds, steps), "sentence-transformers")
+        yield Goal(f"{shape} {profile}: BSL over sentence-transformers", ratios["BSL, paper preset"], GOAL_ST)
+
+
+def _padding(data: TokenFile, order: BatchOrder) -> str:
+    batches = [data.take(order.rows(number)).tokens.lengths.reshape(2, -1) for number in range(1, 33)]
+    padded = sum(int(view.max()) * len(view) for lengths in batches for view in lengths)
+    return f"padded ÷ useful tokens {padded / sum(int(lengths.sum()) for lengths in batches):.2f}"
+
+
+def flat(steps: int) -> Iterator[Goal]:
+    """A run of many tiny steps through the real loop, snapshots and evaluations included."""
+    from tests.tiny_encoder import write_tiny
+
+    seen: list[tuple[int, float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        encoder, tokenizer = load_encoder(
+            write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24)
+        )
+        config = TrainingConfig(bsl=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None)
+        train(
+            sentences("nli"),
+            encoder,
+            tokenizer,
+            config,
+            work=Path(folder) / "work",
+            save_every=max(1, steps // 20),
+            on_progress=lambda done, *_: seen.append((done, time.perf_counter(), _rss_mib())),
+        )
+    settled = [entry for entry in seen if entry[0] >= steps // 10]
+    growth = settled[-1][2] / settled[0][2] - 1
+    middle = len(settled) // 2
+    early, late = (_step_s(part) for part in (settled[: middle + 1], settled[middle:]))
+    print(
+        f"{steps:,} steps: RSS {settled[0][2]:.0f} → {settled[-1][2]:.0f} MiB after the first tenth ({growth:+.1%});",
+        end=" ",
+    )
+    print(f"step {1e3 * early:.2f} ms in the first half, {1e3 * late:.2f} ms in the second ({late / early - 1:+.1%})")
+    yield Goal("growth of RSS", growth, GOAL_GROWTH, at_most=True)
+    yield Goal("drift of the step time", late / early - 1, GOAL_DRIFT, at_most=True)
+
+
+def _step_s(part: list[tuple[int, float, float]]) -> float:
+    """Median over the stretches between two reports: snapshots and evaluations fall into few of them."""
+    return statistics.median((b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(part))
+
+
+def _rss_mib() -> float:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def main() -> int:
+    """Exit status 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--flat", action="store_true")
+    parser.add_argument("--shape", choices=list(SHAPES))
+    parser.add_argument("--profile", choices=list(PROFILES))
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--steps", type=int, help="batches of each variant a round, or steps of --flat")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    wanted = parser.parse_args()
+    torch.set_num_threads(wanted.threads)
+    if wanted.flat:
+        results = list(flat(wanted.steps or (1000 if wanted.quick else 10_000)))
+    else:
+        shapes = [wanted.shape] if wanted.shape else list(SHAPES)[: 1 if wanted.quick else None]
+        profiles = [wanted.profile] if wanted.profile else list(PROFILES)[: 1 if wanted.quick else None]
+        rounds, steps = wanted.rounds or (2 if wanted.quick else 5), wanted.steps or (1 if wanted.quick else 3)
+        print(f"batch 64, {wanted.threads} threads, {rounds} rounds of {steps} batches, variants in turn")
+        results = [row for s in shapes for p in profiles for row in measure(s, p, rounds, steps)]
+    print("\n| goal | bound | found | met |\n|---|--:|--:|---|")
+    for goal in results:
+        sign = "≤" if goal.at_most else "≥"
+        print(f"| {goal.name} | {sign} {goal.bound:g} | {goal.found:.3g} | {'yes' if goal.met else 'no'} |")
+    return 0 if all(goal.met for goal in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Sentences laid end to end come out, and learn, as each does in a padded batch."""
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+from models.encoder.config import EncoderConfig
+from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.tokens import Tokens
+from models.encoder.transformer import Encoder
+
+PAD = 1
+LENGTHS = [5, 9, 2, 9, 14, 5, 3]
+SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+
+
+def network(architecture: str, **options) -> PreTrainedModel:
+    torch.manual_seed(0)
+    sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if architecture == "distilbert" else SIZES
+    config = CONFIG_MAPPING[architecture](
+        vocab_size=50, max_position_embeddings=40, pad_token_id=PAD, bos_token_id=2, eos_token_id=3, **sizes, **options
+    )
+    return AutoModel.from_config(config).eval()
+
+
+@pytest.fixture
+def tokens():
+    ids = np.random.default_rng(0).integers(4, 50, sum(LENGTHS)).astype(np.int32)
+    return Tokens(ids, np.concatenate([[0], np.cumsum(LENGTHS)]), PAD)
+
+
+def padded(encoder, tokens, rows):
+    return encoder(*tokens.padded(rows))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "first"),
+    [("bert", 0), ("electra", 0), ("distilbert", 0), ("modernbert", 0), ("roberta", 2), ("xlm-roberta", 2)],
+)
+@pytest.mark.parametrize("by_length", [True, False])
+def test_packed_equals_padded_with_its_gradients(tokens, architecture, first, by_length):
+    backbone = network(architecture)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 3, 6])
+    assert first_position(backbone, PAD, 24) == first
+    layout = lay_out(tokens, rows, torch.device("cpu"), by_length=by_length)
+    assert (len(layout.groups) == 1) != by_length
+    hidden_ND = run_packed(backbone, layout, first)
+    expected = encoder.backbone(**dict(zip(("input_ids", "attention_mask"), tokens.padded(rows), strict=True)))
+    for row, vectors_TD in zip(layout.order, layout.padding.pad(hidden_ND), strict=True):
+        length = tokens.lengths[rows[row]]
+        torch.testing.assert_close(vectors_TD[:length], expected.last_hidden_state[row, :length], rtol=0, atol=2e-6)
+    weights = torch.randn(len(rows), 32)
+    learning = [p for name, p in encoder.named_parameters() if "pooler" not in name]
+    found = torch.autograd.grad((encoder.embed_rows(tokens, rows, 20) * weights).sum(), learning)
+    wanted = torch.autograd.grad((padded(encoder, tokens, rows) * weights).sum(), learning)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("architecture", ["mpnet", "deberta-v2"])
+def test_an_architecture_that_cannot_is_padded(tokens, architecture):
+    backbone = network(architecture)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.array([4, 0, 2, 3, 6])
+    assert first_position(backbone, PAD, 24) is None
+    with torch.no_grad():
+        found = encoder.embed_rows(tokens, rows, 20)
+        torch.testing.assert_close(found, padded(encoder, tokens, rows), rtol=0, atol=1e-6)
+
+
+def test_sentences_longer_than_a_sliding_window_are_padded():
+    backbone = network("modernbert", local_attention=16)
+    assert first_position(backbone, PAD, 8) == 0
+    assert first_position(backbone, PAD, 9) is None
+
+
+def test_the_model_attends_as_before_afterwards():
+    backbone = network("bert").train()
+    before = backbone.config._attn_implementation
+    first_position(backbone, PAD, 24)
+    assert backbone.config._attn_implementation == before
+    assert backbone.training

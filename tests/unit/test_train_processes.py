@@ -1,0 +1,81 @@
+"""The stage with several processes: the weights and losses of one, and a clear end when it cannot go on."""
+
+import polars as pl
+import pytest
+
+from models.bsl.config import BSLConfig
+from models.encoder.config import EncoderConfig
+from models.errors import TrainingError
+from models.training.config import TrainingConfig
+from models.training.snapshots import read_state
+from storage.manifest import Provenance
+from storage.refs import PairsRef
+from storage.schemas import PAIRS
+from storage.weights import resolve_model
+from tasks.interrupt import stop_requested
+from tasks.site import Site
+from tasks.train import train
+from tasks.train_job import TrainingJob, run_in_processes
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+# Batch statistics, negatives from the whole batch, a target that follows; no dropout, which each process draws itself.
+# A larger ε: a bias before batch normalisation has no gradient but rounding noise, of which Adam with 1e-6 makes steps.
+CONFIG = TrainingConfig(
+    bsl=BSLConfig(k=2, momentum=0.9, target_norm="standardize", contrastive_weight=0.5),
+    batch_size=6,
+    epochs=4,
+    lr=1e-2,
+    eps=1e-3,
+    eval_every=4,
+    seed=3,
+    collapse=None,
+)
+TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums in another order (1e-6 seen)
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    site, ref = Site(store=str(tmp_path / "store"), device="cpu", threads=1), PairsRef(key=64 * "1")
+    texts = {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR}
+    frame = pl.DataFrame(texts).with_columns(
+        pair_id=pl.int_range(12),
+        sentence_id=pl.int_range(12),
+        lang_1=pl.lit("en"),
+        lang_2=pl.lit("en"),
+        source=pl.lit("x"),
+    )
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.select(PAIRS.names()).cast(dict(PAIRS)))
+    start = resolve_model(str(write_tiny(tmp_path / "model", dropout=0.0)))
+    encoder = EncoderConfig(model=start.identity, max_length=24)
+    return site, {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
+
+
+def test_two_processes_train_as_one(arguments, tmp_path):
+    site, given = arguments
+    alone = read_state(site.open_store().fetch(train.run(site, given)) / "state")
+    apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
+    with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
+        draft.write(site.open_store().scan(given["pairs"]).collect())
+    store = apart.open_store()
+    ref = train.run(apart, given)
+    together = read_state(store.fetch(ref) / "state")
+    for part in ("online", "target", "predictor", "target_norm"):
+        for name, tensor in alone.tensors[part].items():
+            difference = (together.tensors[part][name].double() - tensor.double()).abs().max()
+            assert difference <= TOLERANCE, f"{part}.{name}: {difference}"
+    for mine, theirs in zip(together.log, alone.log, strict=True):
+        for name in ("loss", "grad_norm", "uniformity"):
+            if theirs[name] is not None:
+                assert mine[name] == pytest.approx(theirs[name], abs=TOLERANCE), name
+    assert store.manifest(ref).figures["measured"]["pairs_per_s"] > 0
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
+    site, given = arguments
+    job = TrainingJob(site=site.model_copy(update={"processes": 4}), work=tmp_path / "work", **given)
+    with (
+        stop_requested() as asked,
+        pytest.raises(TrainingError, match="batch of 6 pairs cannot be shared equally by 4"),
+    ):
+        run_in_processes(job, asked)
