@@ -117,7 +117,7 @@ def finetune(
                 similarity = torch.nn.functional.cosine_similarity(one, two)
                 loss = torch.nn.functional.mse_loss(similarity, gold[torch.from_numpy(rows).to(gold.device)])
                 if not torch.isfinite(loss):
-                    raise NonFiniteLossError(step, "loss", float(loss.detach()), rows.tolist())
+                    raise NonFiniteLossError(step, "loss", float(loss.detach()), rows.tolist(), None)
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(loss)
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), config.clip)
