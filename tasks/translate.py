@@ -209,7 +209,7 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
 def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> "BatchedTranslator":
-    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.backends import load_translator
     from models.translation.smoke import smoke_test
 
