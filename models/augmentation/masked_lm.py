@@ -173,7 +173,8 @@ def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
     was_N = torch.tensor([plan.ids[place] for plan in plans for place in plan.places], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
     allowed_NV = model.allowed_2V[model.inside_V[was_N].long()]
-    best_NK, piece_NK = model.logits(plans).masked_fill(~allowed_NV, float("-inf")).topk(min(top_k, allowed_NV.shape[1]))
+    logits_NV = model.logits(plans).masked_fill(~allowed_NV, float("-inf"))
+    best_NK, piece_NK = logits_NV.topk(min(top_k, logits_NV.shape[1]))
     passed_NK = best_NK.softmax(dim=1).cumsum(dim=1)
     choice_N1 = (passed_NK < draw_N1 * passed_NK[:, -1:]).sum(dim=1, keepdim=True).clamp(max=passed_NK.shape[1] - 1)
     chosen: list[int] = piece_NK.gather(1, choice_N1).squeeze(1).tolist()
