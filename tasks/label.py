@@ -1,9 +1,9 @@
 """Label: the annotated pairs of the corpus's sources, as a table of sentence ids beside the corpus."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import JsonValue
 
 from models.text.nli import build_nli
 from storage.errors import SourceError
@@ -14,6 +14,9 @@ from storage.sources import ResolvedSource
 from tasks.cached import Work, stage
 from tasks.ingest import IngestConfig
 from tasks.show import show_table
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 
 @stage(ref=NliRef, version=1)

@@ -25,7 +25,7 @@ from tasks.resolve import resolve_named_model
 from tasks.show import progress_of
 from tasks.site import Site
 
-SLICE_ROWS = 8192  # about a minute of RoBERTa-base on a CPU
+SLICE_ROWS = 8192  # the most sentences that a killed run makes twice
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 
 Rewrite = Callable[[Sequence[str], Sequence[int]], list[str]]

@@ -3,8 +3,8 @@
 Design choices
 - Masked spans are cut out of the text and filled in place: what is not masked keeps its case and spaces, whatever the
   tokenizer would make of them.
-- A piece that begins a word gives way to one that does, and one inside a word to one inside: words neither grow together
-  nor fall apart. Deviation: the paper does not say.
+- A piece that begins a word gives way to one that does, and one inside a word to one inside: words neither grow
+  together nor fall apart. Deviation: the paper does not say.
 - Which tokens and which draws: a generator seeded per sentence. What else is in a batch moves its logits by rounding
   only.
 
@@ -173,9 +173,10 @@ def _drawn(model: MaskedLM, plans: Sequence[Plan], top_k: int) -> list[int]:
     was_N = torch.tensor([plan.ids[place] for plan in plans for place in plan.places], device=model.device)
     draw_N1 = torch.tensor([[draw] for plan in plans for draw in plan.draws], device=model.device)
     allowed_NV = model.allowed_2V[model.inside_V[was_N].long()]
-    best_NK, piece_NK = model.logits(plans).masked_fill(~allowed_NV, float("-inf")).topk(top_k)
+    logits_NV = model.logits(plans).masked_fill(~allowed_NV, float("-inf"))
+    best_NK, piece_NK = logits_NV.topk(min(top_k, logits_NV.shape[1]))
     passed_NK = best_NK.softmax(dim=1).cumsum(dim=1)
-    choice_N1 = (passed_NK < draw_N1 * passed_NK[:, -1:]).sum(dim=1, keepdim=True).clamp(max=top_k - 1)
+    choice_N1 = (passed_NK < draw_N1 * passed_NK[:, -1:]).sum(dim=1, keepdim=True).clamp(max=passed_NK.shape[1] - 1)
     chosen: list[int] = piece_NK.gather(1, choice_N1).squeeze(1).tolist()
     return chosen
 

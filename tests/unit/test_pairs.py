@@ -101,3 +101,32 @@ def test_an_unknown_view_stops(views: tuple[str, str], found: str) -> None:
 
 def test_pairs_that_are_there_pass() -> None:
     require_pairs(count_pairs(VIEWS, PairConfig()))
+
+
+def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> None:
+    langs = ("ar", "es", "tr", "de", "fr")
+    english = [(number, "original", f"Sentence {number}.") for number in range(40)]
+    translated = [
+        (number, f"mt-{lang}", f"{lang} {number}")
+        for number in range(40)
+        for lang in langs
+        if (number, lang) != (7, "tr")
+    ]
+    entailed = [(3, "entail", "It follows.")]
+    views = pl.LazyFrame([*english, *translated, *entailed], schema=VIEWS.collect_schema(), orient="row")
+    pairings = (
+        *(ViewPair(view_1="original", view_2=f"mt-{lang}", lang_2=lang) for lang in langs),
+        ViewPair(view_1="original", view_2="entail"),  # the released code's English pairs
+    )
+    pairs = build_pairs(views, PairConfig(pairings=pairings)).collect()
+    assert set(pairs["lang_1"]) == {"en"}
+    assert dict(pairs["lang_2"].value_counts().rows()) == dict.fromkeys(langs, 40) | {"tr": 39, "en": 1}
+    assert pairs["pair_id"].n_unique() == pairs.height
+    for row in pairs.filter(pl.col("lang_2") != "en").iter_rows(named=True):
+        assert (row["text_1"], row["text_2"]) == (
+            f"Sentence {row['sentence_id']}.",
+            f"{row['lang_2']} {row['sentence_id']}",
+        )
+    firsts = pairs.head(20)
+    assert firsts["lang_2"].n_unique() > 2  # shuffled over the languages, not one after the other
+    assert firsts["sentence_id"].n_unique() > 10

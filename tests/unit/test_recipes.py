@@ -1,0 +1,61 @@
+"""What every recipe promises: views that its pairings find, rows that were published, a deployment."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.recipes import RECIPES, recipe
+from models.augmentation.config import ORIGINAL, AugmentConfig
+from models.evaluation.published import published_rows
+
+ROOT = Path(__file__).parents[2]
+WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
+
+
+def methods(config: AugmentConfig) -> dict[str, str]:
+    """View → its language."""
+    translated = {view.method: view.lang for view in config.views}
+    rewritten = {"synonym": config.synonym, "mlm": config.mlm, ORIGINAL: config.original}
+    entailed = config.entail.methods if config.entail else ()
+    return translated | {name: "en" for name, wanted in rewritten.items() if wanted} | dict.fromkeys(entailed, "en")
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_pairings_name_views_that_are_made_in_their_languages(name: str) -> None:
+    config = recipe(name)
+    made = methods(config.augment)
+    for pairing in config.pairs.pairings:
+        assert (made[pairing.view_1], made[pairing.view_2]) == (pairing.lang_1, pairing.lang_2)
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_no_view_is_made_for_nothing(name: str) -> None:
+    config = recipe(name)
+    used = {view for pairing in config.pairs.pairings for view in (pairing.view_1, pairing.view_2)}
+    assert set(methods(config.augment)) - {ORIGINAL} <= used
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_published_rows_exist(name: str) -> None:
+    config = recipe(name)
+    rows = published_rows(config.published)
+    assert rows
+    assert all(len(set(figures)) >= 7 for figures in rows.values())
+
+
+def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
+    assert {name for name in RECIPES if recipe(name).augment.entail} == WITH_LABELS
+
+
+def test_every_recipe_is_deployed_under_its_name() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    names = {each["name"]: each["parameters"] for each in deployments}
+    assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+
+
+def test_table_4_averages_as_the_paper_prints_them() -> None:
+    averages = {"Synonym": 68.21, "MLM": 69.39, "NLI_entail": 71.54, "Back-translation + NLI_entail": 74.94}
+    for row, average in averages.items():
+        (figures,) = published_rows((f"BSL-BERT, {row}",)).values()
+        assert sum(figures.values()) / 7 == pytest.approx(average, abs=0.01)  # it cuts off where it does not round
