@@ -41,11 +41,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from tasks.suites import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a server is started
-    from flows.evaluation import Evaluated, evaluation
+    from flows.evaluation import EvaluationSettings, evaluation
     from tasks.candidates import Reading
 
     reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
-    config = Evaluated(reading=reading, precision=arguments.precision)
+    config = EvaluationSettings(reading=reading, precision=arguments.precision)
     state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
     if not state.is_completed():
         print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)

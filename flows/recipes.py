@@ -15,6 +15,7 @@ from models.training.config import TrainingConfig
 from models.translation.config import TranslatorConfig
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
+from tasks.suites import SUITES
 
 RecipeName = Literal["tiny", "nli", "nli-roberta", "custom"]
 
@@ -78,7 +79,7 @@ def nli() -> PipelineConfig:
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
         ),
         training=TrainingConfig(),
-        evaluation=EvaluationConfig(sets=("stsb/dev", *_TABLE_1_SETS)),
+        evaluation=EvaluationConfig(sets=("stsb/dev", *SUITES["sts"])),
         published=("BSL-BERT", "BERT avg.", "IS-BERT"),
     )
 
@@ -106,8 +107,6 @@ def custom() -> PipelineConfig:
         }
     )
 
-
-_TABLE_1_SETS: Final = ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test", "stsb/test", "sickr/test")
 
 RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(
     zip(get_args(RecipeName), (tiny, nli, nli_roberta, custom), strict=True)
