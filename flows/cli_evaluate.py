@@ -55,12 +55,19 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
-    from models.report.page import difference_rows
+    from models.report.page import difference_rows, score_rows
     from models.report.tables import paper_tables
     from tasks.summary import PAGE
 
-    for title, rows in paper_tables(store.scan(ref, "scores").collect()):
+    scores = store.scan(ref, "scores").collect()
+    for title, rows in paper_tables(scores):
         _print(title, rows)
+    systems = score_rows(scores)
+    sets = [name for name in systems[0] if name != "system"]
+    _print(
+        "Spearman × 100, protocol all, with 95 % interval",
+        [{"set": name, **{row["system"]: row[name] for row in systems}} for name in sets],
+    )
     if "comparison" in store.manifest(ref).tables:
         _print(
             "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())
