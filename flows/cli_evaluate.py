@@ -41,11 +41,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from tasks.suites import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a server is started
-    from flows.evaluation import Evaluated, evaluation
+    from flows.evaluation import EvaluationSettings, evaluation
     from tasks.candidates import Reading
 
     reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
-    config = Evaluated(reading=reading, precision=arguments.precision)
+    config = EvaluationSettings(reading=reading, precision=arguments.precision)
     state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
     if not state.is_completed():
         print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)
@@ -55,12 +55,19 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
-    from models.report.page import difference_rows
+    from models.report.page import difference_rows, score_rows
     from models.report.tables import paper_tables
     from tasks.summary import PAGE
 
-    for title, rows in paper_tables(store.scan(ref, "scores").collect()):
+    scores = store.scan(ref, "scores").collect()
+    for title, rows in paper_tables(scores):
         _print(title, rows)
+    systems = score_rows(scores)
+    sets = [name for name in systems[0] if name != "system"]
+    _print(
+        "Spearman × 100, protocol all, with 95 % interval",
+        [{"set": name, **{row["system"]: row[name] for row in systems}} for name in sets],
+    )
     if "comparison" in store.manifest(ref).tables:
         _print(
             "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())

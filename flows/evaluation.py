@@ -9,14 +9,13 @@ from storage.refs import EvaluationRef
 from tasks.candidates import Reading, find_candidates
 from tasks.embed import embed
 from tasks.logs import show_logs
-from tasks.resolve import available
 from tasks.score import compare, score
 from tasks.site import Site
-from tasks.suites import names_of
+from tasks.suites import available, names_of, scored_of
 from tasks.summary import Missing, summarise
 
 
-class Evaluated(BaseModel):
+class EvaluationSettings(BaseModel):
     """How encoders are evaluated."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -31,7 +30,7 @@ class Evaluated(BaseModel):
 
 @flow(name="bsl-evaluate", flow_run_name="{models} on {suite}")
 def evaluation(
-    models: list[str], suite: list[str], config: Evaluated | None = None, site: Site | None = None
+    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: Site | None = None
 ) -> EvaluationRef:
     """Score encoders on the papers' sets.
 
@@ -43,18 +42,19 @@ def evaluation(
         site: Store, mirror and device; by the worker's environment if absent.
     """
     show_logs()
-    how = config or Evaluated()
+    how = config or EvaluationSettings()
     place = site_from_environment(**(site.model_dump(exclude_unset=True) if site else {}))
     sets, missing = available(place, names_of(suite))
     found = find_candidates(place, models, how.reading, how.precision)
 
+    scored = scored_of(sets)
     embedded = [embed(place, one.encoder, sets, one.config, how.precision) for one in found]
     scores = tuple(
-        score(place, vectors, one.label, one.checkpoint, sets, how.bootstrap)
+        score(place, vectors, one.label, one.checkpoint, scored, how.bootstrap)
         for one, vectors in zip(found, embedded, strict=True)
     )
     compared = tuple(
-        compare(place, embedded[0], vectors, (found[0].label, one.label), sets, how.bootstrap)
+        compare(place, embedded[0], vectors, (found[0].label, one.label), scored, how.bootstrap)
         for one, vectors in zip(found[1:], embedded[1:], strict=True)
     )
     return summarise(place, scores, compared, Missing(names=tuple(missing), reasons=missing))

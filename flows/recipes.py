@@ -26,6 +26,7 @@ from models.translation.catalog import MINI, OPUS_MT
 from models.translation.config import TranslatorConfig
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
+from tasks.suites import SUITES
 
 RecipeName = Literal[
     "tiny",
@@ -118,7 +119,7 @@ def nli() -> PipelineConfig:
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
         ),
         training=TrainingConfig(),
-        evaluation=EvaluationConfig(sets=("stsb/dev", *_TABLE_1_SETS)),
+        evaluation=EvaluationConfig(sets=("stsb/dev", *SUITES["sts"])),
         published=("BSL-BERT", "BERT avg.", "IS-BERT"),
     )
 
@@ -264,7 +265,6 @@ def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: st
 _BOOKS: Final = SourceSpec(path="books", name="books")
 _ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
 _LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
-_TABLE_1_SETS: Final = ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test", "stsb/test", "sickr/test")
 
 _ALL: Final = (
     tiny,

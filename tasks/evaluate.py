@@ -7,9 +7,9 @@ import polars as pl
 
 from models.evaluation.config import BootstrapConfig
 from models.evaluation.objects import TextEncoder, evaluate_pairs
-from tasks.resolve import available, read_scored_set
+from tasks.resolve import read_scored_set
 from tasks.site import Site
-from tasks.suites import names_of
+from tasks.suites import available, names_of, scored_of
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,11 @@ def evaluate(
         bootstrap: how intervals are drawn.
 
     Raises:
-        SourceError: a suite does not exist, or none of its sets can be had.
+        UnknownSuiteError: a suite does not exist.
+        SourceError: none of its sets can be had.
         EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
     """
     how = bootstrap or BootstrapConfig()
     sets, missing = available(site or Site(), names_of(suite))
-    pairs = {(one.dataset, one.split): read_scored_set(one) for one in sets}
+    pairs = {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}
     return Evaluation(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed), missing)

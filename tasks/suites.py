@@ -1,11 +1,15 @@
-"""What `--suite` means: which sets, in the order of the papers' tables."""
+"""What `--suite` means: which sets, in the order of the papers' tables, and which of them can be had here."""
 
 import difflib
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from storage.errors import SourceError
-from tasks.resolve import check_name
+from tasks.resolve import EvaluationSet, ScoredSet, is_scored_set, resolve_scored_set
+from tasks.site import Site
+
+logger = logging.getLogger(__name__)
 
 _STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 _TRACKS: Final = ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr", "es-en", "fr-en", "it-en", "nl-en", "ko-ko")
@@ -17,15 +21,24 @@ SUITES: Final[dict[str, tuple[str, ...]]] = {
 }
 ALL: Final = "all"
 
+# Whether a name is of a kind of set, and how that kind is found.
+_KINDS: Final[tuple[tuple[Callable[[str], bool], Callable[[Site, str], EvaluationSet]], ...]] = (
+    (is_scored_set, resolve_scored_set),
+)
+
+
+class UnknownSuiteError(ValueError):
+    """No suite or set has that name."""
+
 
 def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     """The sets behind suites and single names, each once.
 
     Args:
-        suite: keys of `SUITES`, `all` for every one of them, or sets as `<name>/<split>`.
+        suite: keys of `SUITES`, `all` for every one of them, or sets such as `stsb/dev`.
 
     Raises:
-        SourceError: a word is neither.
+        UnknownSuiteError: a word is neither.
     """
     names: dict[str, None] = {}
     for word in suite:
@@ -34,12 +47,44 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def available(site: Site, names: Iterable[str]) -> tuple[tuple[EvaluationSet, ...], dict[str, str]]:
+    """The sets that can be had and read, and why each of the others cannot.
+
+    Args:
+        site: its mirror is looked at first.
+        names: as `names_of` gives them.
+
+    Raises:
+        UnknownSuiteError: a name is of no kind of set.
+        SourceError: none of the sets can be had.
+    """
+    found: list[EvaluationSet] = []
+    missing: dict[str, str] = {}
+    for name in names:
+        resolve = next(resolve for knows, resolve in _KINDS if knows(_checked(name)))
+        try:
+            one = resolve(site, name)
+            one.sentences()  # a set that cannot be read must not end a run that scores the others
+        except SourceError as error:
+            logger.warning("%s is missing: %s", name, error)
+            missing[name] = str(error)
+        else:
+            found.append(one)
+    if not found:
+        raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
+    return tuple(found), missing
+
+
+def scored_of(sets: Iterable[EvaluationSet]) -> tuple[ScoredSet, ...]:
+    """Those that are semantic textual similarity sets."""
+    return tuple(one for one in sets if isinstance(one, ScoredSet))
+
+
 def _checked(name: str) -> str:
-    if "/" not in name:
-        nearest = difflib.get_close_matches(name, (*SUITES, ALL), n=1)
-        hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-        raise SourceError(
-            f"{name!r} is no suite{hint}; expected {', '.join(SUITES)}, {ALL}, or a set as <name>/<split>"
+    if not any(knows(name) for knows, _ in _KINDS):
+        nearest = difflib.get_close_matches(
+            name, (*SUITES, ALL, *(each for names in SUITES.values() for each in names))
         )
-    check_name(name)
+        hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+        raise UnknownSuiteError(f"{name!r} is no suite and no set{hint}; suites are {', '.join(SUITES)} and {ALL}")
     return name

@@ -70,6 +70,7 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
     [
         (["run", "tinny"], "Did you mean 'tiny'?"),
         (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
+        (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
     ],
 )

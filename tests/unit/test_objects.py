@@ -7,8 +7,8 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation import objects
 from models.evaluation.objects import evaluate_pairs
-from storage.errors import SourceError
 from tasks.evaluate import evaluate
+from tasks.suites import UnknownSuiteError
 
 PAIRS = pl.DataFrame(
     {
@@ -84,5 +84,5 @@ def test_from_python_by_the_names_of_sets():
     found = evaluate(Letters(), suite=["embedded:stsb/test", "sickr/test"])
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
     assert list(found.missing) == ["sickr/test"]
-    with pytest.raises(SourceError, match="is no suite"):
+    with pytest.raises(UnknownSuiteError, match="is no suite"):
         evaluate(Letters(), suite=["stss"])

@@ -10,9 +10,9 @@ from storage.errors import SourceError
 from storage.readers.report import ReadReport
 from storage.readers.source import read_scored_pairs
 from storage.sources import SourceSpec, resolve_source
-from tasks.resolve import available, read_scored_set, resolve_scored_set
+from tasks.resolve import read_scored_set, resolve_scored_set
 from tasks.site import Site
-from tasks.suites import names_of
+from tasks.suites import UnknownSuiteError, available, names_of
 
 INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"
 
@@ -140,7 +140,7 @@ def test_suites_and_their_misspellings():
     assert names_of(["sts"])[-2:] == ("stsb/test", "sickr/test")
     assert names_of(["sts17", "sts17-en-en/test"]) == names_of(["sts17"])
     assert set(names_of(["all"])) > set(names_of(["sts-tok"]))
-    with pytest.raises(SourceError, match="did you mean 'sts17'"):
+    with pytest.raises(UnknownSuiteError, match="did you mean 'sts17'"):
         names_of(["sts_17"])
-    with pytest.raises(SourceError, match="names no scored set"):
+    with pytest.raises(UnknownSuiteError, match="no set"):
         names_of(["snli/test"])

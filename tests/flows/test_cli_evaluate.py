@@ -1,0 +1,23 @@
+"""`bsl evaluate` as people call it: what it prints, for a set of the papers' tables and for one that is not."""
+
+import pytest
+
+from flows.cli import main
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
+    call = ["evaluate", "embedded:bert-mini", "--suite", f"embedded:stsb/{split}", "sickr/test", "--device", "cpu"]
+    assert main([*call, "--store", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert f"stsb {split}" in out
+    assert "embedded:bert-mini" in out
+    assert "- sickr/test: " in out
+    assert ("Semantic textual similarity" in out) == (split == "test")  # no dev figure in a paper's table
+    assert "bsl artifacts export evaluation/" in out
+
+
+def test_a_model_that_nobody_has_fails(tmp_path, capsys):
+    call = ["evaluate", "./no-such-folder", "--suite", "embedded:stsb/dev", "--store", str(tmp_path)]
+    assert main(call) == 1
+    assert "no such folder" in capsys.readouterr().err

@@ -1,0 +1,62 @@
+"""An encoder by every name that people give it."""
+
+import pytest
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.transformer import load_encoder
+from storage.errors import ArtifactMissingError
+from storage.manifest import InputEntry, Provenance
+from storage.refs import CheckpointRef, ReportRef
+from storage.store import Store
+from tasks.candidates import Reading, find_candidate, find_candidates
+from tasks.site import Site
+from tests.tiny_encoder import write_tiny
+
+CHECKPOINT, REPORT = CheckpointRef(key=f"{7:064x}"), ReportRef(key=f"{8:064x}")
+
+
+@pytest.fixture
+def site(tmp_path):
+    store = Store(str(tmp_path / "store"))
+    made_from = Provenance(stage_version=1, config={})
+    with store.draft(CHECKPOINT, made_from) as draft:
+        config = EncoderConfig(model="tiny", pooling="cls", max_length=24)
+        export_sentence_transformers(*load_encoder(write_tiny(tmp_path / "bare"), config), draft.folder / "encoder")
+    digest = store.manifest(CHECKPOINT).digest
+    entry = InputEntry(kind="checkpoint", key=CHECKPOINT.key, digest=digest)
+    with store.draft(REPORT, Provenance(stage_version=1, config={}, inputs={"checkpoint": entry})) as draft:
+        (draft.folder / "report.md").write_text("# A run\n")
+    return Site(store=store.url)
+
+
+@pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path])
+def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
+    found = find_candidate(site, name, Reading())
+    assert found.encoder == CHECKPOINT
+    assert (found.label, found.checkpoint) == (str(CHECKPOINT), CHECKPOINT.key)
+    assert (found.config.pooling, found.config.max_length) == ("cls", 24)
+
+
+def test_a_bare_transformer_is_read_as_asked(site, tmp_path):
+    folder = str(tmp_path / "bare")
+    assert find_candidate(site, folder, Reading()).config.max_length == 64
+    found = find_candidate(site, f"{folder}/", Reading(pooling="cls", max_length=16))
+    assert (found.config.pooling, found.config.max_length) == ("cls", 16)
+    assert found.label == "/".join([*tmp_path.parts[-1:], "bare"])
+    assert found.checkpoint.startswith("sha256:")
+
+
+def test_names_of_systems_are_told_apart(site, tmp_path):
+    folder = str(tmp_path / "bare")
+    (found,) = find_candidates(site, [folder], Reading(), "bf16")
+    assert found.label.endswith("bare (bf16)")
+    with pytest.raises(ValueError, match="two models would both be called"):
+        find_candidates(site, [folder, f"{folder}/"], Reading(), "fp32")
+
+
+def test_what_is_not_there(site):
+    with pytest.raises(ArtifactMissingError, match="fits nothing"):
+        find_candidate(site, "checkpoint/ffff", Reading())
+    with pytest.raises(ValueError, match="max_length"):
+        find_candidate(site, "checkpoint/0000", Reading(max_length=0))
