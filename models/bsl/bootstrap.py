@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from models.bsl.config import BootstrapConfig
+    from models.bsl.config import TwoBranchConfig
     from models.encoder.tokens import Tokens
     from models.encoder.transformer import Encoder
 
@@ -40,7 +40,7 @@ class Bootstrap(Objective):
 
     parts = ("online", "target", "predictor", "target_norm")
 
-    def __init__(self, online: Encoder, config: BootstrapConfig) -> None:
+    def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
         super().__init__(online)
         self.target_dropout = config.target_dropout
         self.target = copy.deepcopy(online).requires_grad_(False)

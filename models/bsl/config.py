@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class BootstrapConfig(BaseModel):
+class TwoBranchConfig(BaseModel):
     """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -36,7 +36,7 @@ class BootstrapConfig(BaseModel):
     """Share of the running statistics kept at each step; used by `center` and `standardize` only."""
 
 
-class BSLConfig(BootstrapConfig):
+class BSLConfig(TwoBranchConfig):
     """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
 
     name: Literal["bsl"] = "bsl"

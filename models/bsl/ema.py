@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.bsl.config import BootstrapConfig
+from models.bsl.config import TwoBranchConfig
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,7 +38,7 @@ def momentum_at(step: int, total: int, config: AnyObjective) -> float | None:
 
     None for an objective without a target.
     """
-    if not isinstance(config, BootstrapConfig):
+    if not isinstance(config, TwoBranchConfig):
         return None
     if config.momentum_schedule == "constant":
         return config.momentum

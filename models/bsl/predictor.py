@@ -12,7 +12,7 @@ from torch import nn
 if TYPE_CHECKING:
     import torch
 
-    from models.bsl.config import BootstrapConfig
+    from models.bsl.config import TwoBranchConfig
 
 RELEASED_BLOCKS = 3  # BYOLoss.py: online_predictor_1, _2 and _3
 
@@ -24,7 +24,7 @@ class Predictor(nn.Module):
     `released`: three chained blocks of that shape, normalisation after the first linear of each only.
     """
 
-    def __init__(self, width: int, config: BootstrapConfig) -> None:
+    def __init__(self, width: int, config: TwoBranchConfig) -> None:
         super().__init__()
         hidden = config.k * width
         blocks = 1 if config.predictor == "paper" else RELEASED_BLOCKS
@@ -36,7 +36,7 @@ class Predictor(nn.Module):
         return z_BD
 
 
-def _block(width: int, hidden: int, config: BootstrapConfig) -> nn.Sequential:
+def _block(width: int, hidden: int, config: TwoBranchConfig) -> nn.Sequential:
     second = [_norm(hidden, config)] if config.predictor == "paper" else []
     return nn.Sequential(
         nn.Linear(width, hidden),
@@ -49,7 +49,7 @@ def _block(width: int, hidden: int, config: BootstrapConfig) -> nn.Sequential:
     )
 
 
-def _norm(hidden: int, config: BootstrapConfig) -> nn.Module:
+def _norm(hidden: int, config: TwoBranchConfig) -> nn.Module:
     if config.norm == "batch":
         return nn.BatchNorm1d(hidden)
     return nn.LayerNorm(hidden) if config.norm == "layer" else nn.Identity()

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from models.bsl.config import BootstrapConfig
+    from models.bsl.config import TwoBranchConfig
 
 FLOOR = 1e-6  # smallest standard deviation divided by: a constant dimension stays finite
 
@@ -27,7 +27,7 @@ class TargetNorm(nn.Module):
     variance: torch.Tensor
     batches: torch.Tensor
 
-    def __init__(self, width: int, config: BootstrapConfig) -> None:
+    def __init__(self, width: int, config: TwoBranchConfig) -> None:
         super().__init__()
         self.kind = config.target_norm
         self.momentum = config.target_norm_momentum

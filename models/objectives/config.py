@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from models.bsl.config import BootstrapConfig, BSLConfig
+from models.bsl.config import BSLConfig, TwoBranchConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ class SimCSEConfig(BaseModel):
     """`mlp`: a linear layer and tanh above the encoder in training only, as published for [CLS]; `none`: without."""
 
 
-class VICRegConfig(BootstrapConfig):
+class VICRegConfig(TwoBranchConfig):
     """VICReg (Bardes et al., 2022) against a momentum target, as in UNSEE (Çağatan, 2024)."""
 
     name: Literal["vicreg"] = "vicreg"
@@ -49,7 +49,7 @@ class VICRegConfig(BootstrapConfig):
     """Weight of the squared covariances between dimensions (published: 1)."""
 
 
-class BarlowConfig(BootstrapConfig):
+class BarlowConfig(TwoBranchConfig):
     """Barlow Twins (Zbontar et al., 2021) against a momentum target, as in UNSEE (Çağatan, 2024)."""
 
     name: Literal["barlow"] = "barlow"

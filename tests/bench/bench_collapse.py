@@ -40,7 +40,7 @@ from models.training.loop import train  # noqa: E402
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
 EVALUATIONS = 6
-LOST, CONE = 0.10, 0.995
+LOST, CONE = 0.15, 0.995
 MODEL = EncoderConfig(model="embedded:bert-mini")
 
 
