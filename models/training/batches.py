@@ -119,7 +119,8 @@ class BatchOrder:
             self._permutation = permutation(self._pairs, self._seed, epoch)
         if (epoch, bucket) != (self._epoch, self._bucket):
             self._epoch, self._bucket, self._batches = epoch, bucket, self._make_bucket(epoch, bucket)
-        return self._batches[within]
+        rows: NDArray[np.int64] = self._batches[within]
+        return rows
 
     def _make_bucket(self, epoch: int, bucket: int) -> NDArray[np.int64]:
         first = bucket * self._bucket_size

@@ -242,6 +242,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         loss, gradient = difference(shape, profile, data, random)
         print(
             f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e}; {_padding(data, random)}"
+        print(_padding(data, random))
         )
         yield Goal(f"{shape} {profile}: difference of the loss", loss, GOAL_LOSS, at_most=True)
 
