@@ -136,7 +136,9 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
     was_training = backbone.training
     backbone.train(False)
     try:
-        return next((first for first in (0, pad_id + 1) if _runs_packed(backbone, pad_id, first)), None)
+        # In full precision whatever the caller trains in: bf16 rounds by more than the tolerance.
+        with torch.autocast(backbone.device.type, enabled=False):
+            return next((first for first in (0, pad_id + 1) if _runs_packed(backbone, pad_id, first)), None)
     finally:
         backbone.train(was_training)
 

@@ -59,7 +59,7 @@ def write_state(folder: Path, state: TrainingState) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, tensors in sorted(state.tensors.items()):
         save_file(tensors, folder / f"{name}.safetensors")
-        _flush(folder / f"{name}.safetensors")
+        flush(folder / f"{name}.safetensors")
     head = {
         "format": FORMAT,
         "fingerprint": state.fingerprint,
@@ -71,7 +71,7 @@ def write_state(folder: Path, state: TrainingState) -> None:
         "log": state.log,
     }
     (folder / "state.json").write_text(json.dumps(head, sort_keys=True) + "\n", encoding="utf-8")
-    _flush(folder / "state.json")
+    flush(folder / "state.json")
 
 
 def read_state(folder: Path) -> TrainingState:
@@ -116,10 +116,10 @@ def save_snapshot(work: Path, state: TrainingState, keep: int) -> Path:
     unfinished = work / f"{UNFINISHED}{state.step:08d}-{uuid.uuid4().hex}"
     try:
         write_state(unfinished, state)
-        _flush(unfinished)
+        flush(unfinished)
         shutil.rmtree(final, ignore_errors=True)
         unfinished.rename(final)
-        _flush(work)
+        flush(work)
     except OSError as error:
         if error.errno not in {errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST}:
             raise
@@ -158,7 +158,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Force a file's bytes, or a folder's entries, to disk: a rename alone may outlive the data it names."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from models.encoder.tokens import Tokens
 from models.training.batches import VIEWS, TokenPairs, check_pairs, tokenise_pairs
+from models.training.snapshots import flush
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +94,7 @@ def open_token_file(
         unfinished = path.with_name(f"unfinished-{uuid.uuid4().hex}")
         try:
             _write(unfinished, pairs, tokenizer, max_length)
+            flush(unfinished)
             unfinished.rename(path)
         finally:
             unfinished.unlink(missing_ok=True)

@@ -240,9 +240,8 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         data = open_token_file(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
         random, sorted_ = (BatchOrder(len(data), config, data.lengths_of) for config in (fp32, buckets))
         loss, gradient = difference(shape, profile, data, random)
-        print(
-            f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e}; {_padding(data, random)}"
-        )
+        print(f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e};", end=" ")
+        print(_padding(data, random))
         yield Goal(f"{shape} {profile}: difference of the loss", loss, GOAL_LOSS, at_most=True)
 
         run = live(Bootstrap(encoder_of(shape, profile), fp32.bsl), fp32)

@@ -75,6 +75,14 @@ def test_sentences_longer_than_a_sliding_window_are_padded():
     assert first_position(backbone, PAD, 9) is None
 
 
+def test_the_trial_is_in_full_precision_though_training_is_not():
+    backbone, seen = network("bert"), []
+    backbone.encoder.register_forward_hook(lambda *_: seen.append(torch.is_autocast_enabled("cpu")))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert first_position(backbone, PAD, 24) == 0
+    assert set(seen) == {False}
+
+
 def test_the_model_attends_as_before_afterwards():
     backbone = network("bert").train()
     before = backbone.config._attn_implementation

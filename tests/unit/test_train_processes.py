@@ -79,3 +79,17 @@ def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
         pytest.raises(TrainingError, match="batch of 6 pairs cannot be shared equally by 4"),
     ):
         run_in_processes(job, asked)
+
+
+def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
+    site, given = arguments
+    long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
+    job = TrainingJob(
+        site=site.model_copy(update={"processes": 2, "save_every": 5, "keep_snapshots": 1}),
+        work=tmp_path / "work",
+        **{**given, "config": long},
+    )
+    with pytest.raises(TrainingError, match="asked to stop after step .* of 2000; its state is saved") as told:
+        run_in_processes(job, should_stop=lambda: any(job.work.glob("step-*")))
+    (saved,) = job.work.glob("step-*")
+    assert f"after step {read_state(saved).step} of" in str(told.value)
