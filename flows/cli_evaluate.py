@@ -26,7 +26,13 @@ def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
     )
-    parser.add_argument("--suite", nargs="+", default=["sts"], help="sts, sts-tok, sts17, all, or <name>/<split> (sts)")
+    parser.add_argument(
+        "--suite",
+        nargs="+",
+        default=["sts"],
+        help="sts, sts-tok, sts17, senteval, afs, all; a set such as stsb/dev or trec; stsb-supervised, afs-10-fold, "
+        "afs-10-fold-disjoint, afs-cross-topic (sts)",
+    )
     parser.add_argument("--pooling", choices=["mean", "cls"], help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
     parser.add_argument("--revision", help="commit of a Hub model")
@@ -41,7 +47,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from tasks.suites import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a server is started
-    from flows.evaluation import EvaluationSettings, evaluation
+    from flows.evaluation import evaluation
+    from flows.scoring import EvaluationSettings
     from tasks.candidates import Reading
 
     reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
@@ -55,19 +62,15 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
-    from models.report.page import difference_rows, score_rows
+    from models.report.evaluation import INTERVALS, interval_rows
+    from models.report.page import difference_rows
     from models.report.tables import paper_tables
     from tasks.summary import PAGE
 
     scores = store.scan(ref, "scores").collect()
     for title, rows in paper_tables(scores):
         _print(title, rows)
-    systems = score_rows(scores)
-    sets = [name for name in systems[0] if name != "system"]
-    _print(
-        "Spearman × 100, protocol all, with 95 % interval",
-        [{"set": name, **{row["system"]: row[name] for row in systems}} for name in sets],
-    )
+    _print(INTERVALS, interval_rows(scores))
     if "comparison" in store.manifest(ref).tables:
         _print(
             "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())

@@ -1,31 +1,18 @@
 """Any encoder to its scores: no training, no corpus; several encoders also to their differences."""
 
 from prefect import flow
-from pydantic import BaseModel, ConfigDict
 
+from flows.scoring import EvaluationSettings, frozen_scores, tuned_scores
 from flows.site import site_from_environment
-from models.evaluation.config import BootstrapConfig, Precision
-from storage.refs import EvaluationRef
-from tasks.candidates import Reading, find_candidates
+from storage.refs import ComparisonRef, EmbeddingsRef, EvaluationRef, ScoresRef
+from tasks.candidates import Candidate, find_candidates
 from tasks.embed import embed
 from tasks.logs import show_logs
-from tasks.score import compare, score
+from tasks.resolve import EvaluationSet
+from tasks.score import compare
 from tasks.site import Site
 from tasks.suites import available, names_of, scored_of
 from tasks.summary import Missing, summarise
-
-
-class EvaluationSettings(BaseModel):
-    """How encoders are evaluated."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    reading: Reading = Reading()
-    """Pooling and length of bare transformers."""
-    precision: Precision = "fp32"
-    """Arithmetic of the encoder; bf16 is faster and moves scores by hundredths of a point."""
-    bootstrap: BootstrapConfig = BootstrapConfig()
-    """How the 95 % interval of each figure is drawn."""
 
 
 @flow(name="bsl-evaluate", flow_run_name="{models} on {suite}")
@@ -37,7 +24,8 @@ def evaluation(
     Args:
         models: Folders, Hub ids, `embedded:` names, `checkpoint/<key>` or `report/<key>`; each is compared with the
             first.
-        suite: Suites such as `sts`, `sts17`, `all`, or sets as `<name>/<split>`.
+        suite: Suites such as `sts`, `senteval`, `all`; sets such as `stsb/dev` or `trec`; `stsb-supervised` and the
+            other protocols that fine-tune.
         config: Precision, bootstrap, and how bare transformers are read.
         site: Store, mirror and device; by the worker's environment if absent.
     """
@@ -47,14 +35,30 @@ def evaluation(
     sets, missing = available(place, names_of(suite))
     found = find_candidates(place, models, how.reading, how.precision)
 
+    frozen = tuple(one for one in sets if len(one.sentences()) > 0)
+    scores: list[ScoresRef] = []
+    compared: tuple[ComparisonRef, ...] = ()
+    if frozen:
+        embedded = [embed(place, one.encoder, frozen, one.config, how.precision) for one in found]
+        for one, vectors in zip(found, embedded, strict=True):
+            scores += frozen_scores(place, vectors, one, frozen, how)
+        compared = _differences(place, found, embedded, frozen, how)
+    for one in found:
+        scores += tuned_scores(place, one, sets, how)
+    return summarise(place, tuple(scores), compared, Missing(names=tuple(missing), reasons=missing))
+
+
+def _differences(
+    site: Site,
+    found: list[Candidate],
+    embedded: list[EmbeddingsRef],
+    sets: tuple[EvaluationSet, ...],
+    how: EvaluationSettings,
+) -> tuple[ComparisonRef, ...]:
+    """Each encoder less the first, on the sets of scored pairs."""
     scored = scored_of(sets)
-    embedded = [embed(place, one.encoder, sets, one.config, how.precision) for one in found]
-    scores = tuple(
-        score(place, vectors, one.label, one.checkpoint, scored, how.bootstrap)
-        for one, vectors in zip(found, embedded, strict=True)
+    others = list(zip(found, embedded, strict=True))[1:] if scored else []
+    return tuple(
+        compare(site, embedded[0], vectors, (found[0].label, one.label), scored, how.bootstrap)
+        for one, vectors in others
     )
-    compared = tuple(
-        compare(place, embedded[0], vectors, (found[0].label, one.label), scored, how.bootstrap)
-        for one, vectors in zip(found[1:], embedded[1:], strict=True)
-    )
-    return summarise(place, scores, compared, Missing(names=tuple(missing), reasons=missing))

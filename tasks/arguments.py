@@ -1,11 +1,13 @@
 """Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
 
+from typing import Final, get_args
+
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import ArgumentProtocol, BootstrapConfig, FinetuneConfig, Supervision
+from storage.errors import SourceError
 from storage.readers.arguments import HIGH, TOPICS, read_arguments, topic_file
 from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
 from storage.schemas import PREDICTIONS, SCORES
@@ -13,18 +15,64 @@ from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
 from tasks.machine import device_of, settle_threads
+from tasks.resolve import EvaluationSet
 from tasks.show import progress_of, show_table
+from tasks.site import Site
 from tasks.train import ENCODER
-from tasks.vectors import open_vectors
+from tasks.vectors import Vectors, open_vectors
+
+AFS: Final = "afs"
+SUPERVISED_ARGUMENTS: Final[dict[str, Supervision]] = {
+    f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)
+}
+"""Name of the data set under a fine-tuning protocol → the protocol."""
 
 
-class ArgumentSet(BaseModel):
+class ArgumentSet(EvaluationSet):
     """The three files of the data set."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+    dataset: str = AFS
     topics: tuple[ResolvedSource, ...]
     """In the order of `TOPICS`."""
+
+    def sentences(self) -> pl.Series:
+        """All sentences, as they are scored."""
+        pairs = read_argument_set(self)
+        return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
+
+
+class ArgumentFolds(EvaluationSet):
+    """The data set under a protocol that fine-tunes an encoder on some of it and scores the rest."""
+
+    arguments: ArgumentSet
+    protocol: Supervision
+
+    def sentences(self) -> pl.Series:
+        """None: each fold's encoder embeds its own."""
+        return self.arguments.sentences().clear()
+
+
+def find_argument_folds(site: Site, name: str) -> ArgumentFolds:
+    """Find the official files for one of `SUPERVISED_ARGUMENTS`.
+
+    Raises:
+        SourceError: as `find_argument_set`.
+    """
+    return ArgumentFolds(dataset=name, arguments=find_argument_set(site, AFS), protocol=SUPERVISED_ARGUMENTS[name])
+
+
+def find_argument_set(site: Site, name: str) -> ArgumentSet:  # noqa: ARG001 - all kinds of set are found alike
+    """Find the official files in the mirror's folder `afs`.
+
+    Raises:
+        SourceError: there is no mirror, or it lacks a file.
+    """
+    if site.mirror is None:
+        raise SourceError(
+            "afs: the official files are on no Hub; put ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv into a "
+            "folder `afs` and set BSL_DATA_MIRROR to the folder above it"
+        )
+    return resolve_argument_set(f"{site.mirror.rstrip('/')}/{AFS}")
 
 
 def resolve_argument_set(folder: str) -> ArgumentSet:
@@ -42,12 +90,6 @@ def read_argument_set(arguments: ArgumentSet) -> pl.DataFrame:
     return pl.concat([read_arguments(source.files[0], source.name) for source in arguments.topics])
 
 
-def argument_sentences(arguments: ArgumentSet) -> pl.Series:
-    """All sentences of the set, as they are scored."""
-    pairs = read_argument_set(arguments)
-    return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
-
-
 @stage(ref=ScoresRef, version=1)
 def score_arguments(
     work: Work,
@@ -58,13 +100,17 @@ def score_arguments(
     config: BootstrapConfig,
 ) -> None:
     """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
+    scored = argument_cosines(arguments, open_vectors(work.store, embeddings))
+    _publish(work, scored, "unsupervised", model, checkpoint, config)
+
+
+def argument_cosines(arguments: ArgumentSet, vectors: Vectors) -> pl.DataFrame:
+    """`topic`, `gold` and the cosine of each pair."""
     from models.evaluation.correlation import cosine_scores
 
-    vectors = open_vectors(work.store, embeddings)
     pairs = read_argument_set(arguments)
-    one, two = (vectors.of(pairs[name], "afs") for name in ("sentence1", "sentence2"))
-    scored = pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
-    _publish(work, scored, "unsupervised", model, checkpoint, config)
+    one, two = (vectors.of(pairs[name], AFS) for name in ("sentence1", "sentence2"))
+    return pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
 
 
 @stage(ref=PredictionsRef, version=1)

@@ -1,15 +1,24 @@
 """An object that embeds text, scored on the papers' sets from Python: no flow, no store, no model folder."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from models.evaluation.arguments import argument_scores
 from models.evaluation.config import BootstrapConfig
-from models.evaluation.objects import TextEncoder, evaluate_pairs
-from tasks.resolve import read_scored_set
+from models.evaluation.objects import TextEncoder, embed_texts, evaluate_pairs
+from models.evaluation.probe.config import ProbeConfig
+from models.text.normalize import sentence_ids
+from storage.errors import SourceError
+from tasks.arguments import ArgumentSet, argument_cosines
+from tasks.labelled import LabelledSet
+from tasks.machine import device_of
+from tasks.probe import transfer_figures
+from tasks.resolve import EvaluationSet, read_scored_set
 from tasks.site import Site
 from tasks.suites import available, names_of, scored_of
+from tasks.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,8 @@ def evaluate(
     """Score any object with `encode(list[str]) -> array` on suites or sets.
 
     Args:
-        encoder: is given each unique sentence once.
-        suite: `sts`, `sts17`, `all`, …, or sets as `<name>/<split>`.
+        encoder: is given each unique sentence of a kind of set once.
+        suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
         site: its `mirror` is where the sets are; without one they come from the Hub.
         bootstrap: how intervals are drawn.
 
@@ -44,7 +53,26 @@ def evaluate(
         SourceError: none of its sets can be had.
         EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
     """
-    how = bootstrap or BootstrapConfig()
-    sets, missing = available(site or Site(), names_of(suite))
-    pairs = {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}
-    return Evaluation(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed), missing)
+    how, place = bootstrap or BootstrapConfig(), site or Site()
+    sets, missing = available(place, names_of(suite))
+    tables = []
+    if pairs := {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}:
+        tables.append(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed))
+    labelled = [one for one in sets if isinstance(one, LabelledSet)]
+    if labelled:
+        config = ProbeConfig(bootstrap=how)
+        tables.append(transfer_figures(labelled, _embedded(encoder, labelled), config, device_of(place)))
+    for one in sets:
+        if isinstance(one, ArgumentSet):
+            cosines = argument_cosines(one, _embedded(encoder, [one]))
+            tables.append(argument_scores(cosines, "unsupervised", resamples=how.resamples, seed=how.seed))
+    if not tables:
+        raise SourceError("only protocols that fine-tune were asked for; an object cannot be fine-tuned, name a model")
+    return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
+
+
+def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet]) -> Vectors:
+    places = {text: one.dataset for one in sets for text in one.sentences()}
+    ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
+    rows = dict(zip(ids, range(len(ids)), strict=True))
+    return Vectors("the object's vectors", rows, embed_texts(encoder, list(places), list(places.values())))

@@ -10,6 +10,7 @@ from storage.readers.labelled import CLASS, read_labelled_table, read_senteval_f
 from storage.readers.report import ReadReport
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.transfer import TRANSFER_SETS
+from tasks.resolve import EvaluationSet
 from tasks.site import Site
 from tasks.vectors import Vectors
 
@@ -29,17 +30,40 @@ class LabelledSplit(BaseModel):
     """The table, or the files in declared order."""
 
 
-class LabelledSet(BaseModel):
+class LabelledSet(EvaluationSet):
     """A set of SentEval's classification tasks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    dataset: str
-    """Name in `TRANSFER_SETS`."""
     original: bool
     """Whether the sources are SentEval's files."""
     splits: tuple[LabelledSplit, ...]
     """In the order of the protocol."""
+
+    def sentences(self) -> pl.Series:
+        """All texts, as they are scored."""
+        texts = TRANSFER_SETS[self.dataset].texts
+        return pl.concat([rows[name].rename("text") for rows in read_labelled_set(self).values() for name in texts])
+
+
+def is_labelled_set(name: str) -> bool:
+    """Whether a name is that of a transfer set."""
+    return name in TRANSFER_SETS
+
+
+def find_labelled_set(site: Site, name: str) -> LabelledSet:
+    """Find a transfer set as tables on the mirror, else as SentEval's own files unpacked there.
+
+    Raises:
+        SourceError: nobody has it; says where its tables were looked for.
+    """
+    try:
+        return resolve_labelled_set(site, name)
+    except SourceError as absent:
+        if site.mirror is None:
+            raise
+        try:
+            return resolve_labelled_set(site, name, site.mirror)
+        except SourceError:
+            raise absent from None
 
 
 def resolve_labelled_set(site: Site, name: str, senteval: str | None = None) -> LabelledSet:
@@ -85,12 +109,6 @@ def read_labelled_set(labelled: LabelledSet) -> dict[str, pl.DataFrame]:
         else:
             out[split.name] = read_labelled_table(split.sources[0], declared, report)
     return out
-
-
-def sentences_of(labelled: LabelledSet) -> pl.Series:
-    """All texts of a set, as they are scored."""
-    texts = TRANSFER_SETS[labelled.dataset].texts
-    return pl.concat([rows[name] for rows in read_labelled_set(labelled).values() for name in texts]).rename("text")
 
 
 def make_task(labelled: LabelledSet, vectors: Vectors, config: "ProbeConfig") -> "Problem":

@@ -1,5 +1,6 @@
 """Embeddings of the transfer sets to SentEval's figures."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import polars as pl
@@ -11,7 +12,7 @@ from tasks.cached import Work, stage
 from tasks.labelled import LabelledSet, make_task
 from tasks.machine import device_of, settle_threads
 from tasks.show import progress_of, show_table
-from tasks.vectors import open_vectors
+from tasks.vectors import Vectors, open_vectors
 
 WITH_F1 = frozenset({"mrpc"})
 
@@ -26,22 +27,30 @@ def score_transfer(
     config: ProbeConfig,
 ) -> None:
     """Train linear classifiers on frozen embeddings, as SentEval does and exactly; accuracies, and F1 for MRPC."""
-    from models.evaluation.probe.figures import probe_rows
-    from models.evaluation.probe.search import probe
-
     settle_threads(work.site)
-    vectors = open_vectors(work.store, embeddings)
-    tasks = [make_task(labelled, vectors, config) for labelled in sets]
-    rows = []
-    for protocol in config.protocols:
-        outcomes = probe(
-            tasks, protocol, config, device=device_of(work.site), on_progress=progress_of(f"probing ({protocol})")
-        )
-        for task, found in zip(tasks, outcomes, strict=True):
-            rows += probe_rows(task, found, protocol, config.bootstrap, f1=task.name in WITH_F1)
-    named = pl.DataFrame([asdict(row) for row in rows]).with_columns(
-        model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint)
-    )
+    vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
+    rows = transfer_figures(sets, vectors, config, device, progress_of("probing"))
+    named = rows.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     work.draft.write(scores)
     show_table("transfer-table", scores.to_dicts(), f"Transfer tasks of {model}")
+
+
+def transfer_figures(
+    sets: Sequence[LabelledSet],
+    vectors: Vectors,
+    config: ProbeConfig,
+    device: str,
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> pl.DataFrame:
+    """Every figure of transfer sets, columns as `models.evaluation.probe.figures`' rows."""
+    from models.evaluation.probe.figures import probe_rows
+    from models.evaluation.probe.search import probe
+
+    tasks = [make_task(labelled, vectors, config) for labelled in sets]
+    rows = []
+    for protocol in config.protocols:
+        outcomes = probe(tasks, protocol, config, device=device, on_progress=on_progress)
+        for task, found in zip(tasks, outcomes, strict=True):
+            rows += probe_rows(task, found, protocol, config.bootstrap, f1=task.name in WITH_F1)
+    return pl.DataFrame([asdict(row) for row in rows])

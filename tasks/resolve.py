@@ -25,7 +25,7 @@ class EvaluationSet(BaseModel):
     """Declared name, without `embedded:`."""
 
     def sentences(self) -> pl.Series:
-        """Every sentence that the task needs an embedding of, as often as it occurs."""
+        """Every sentence that the task needs an embedding of, as often as it occurs; none if it fine-tunes."""
         raise NotImplementedError
 
 

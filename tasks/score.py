@@ -3,20 +3,20 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from models.evaluation.config import BootstrapConfig
-from models.text.normalize import sentence_ids
 from storage.refs import ComparisonRef, CorpusRef, EmbeddingsRef, ScoresRef
 from storage.schemas import COMPARISON, SCORES
 from tasks.cached import Work, stage
 from tasks.resolve import ScoredSet, read_scored_set
 from tasks.show import show_table
+from tasks.vectors import Vectors, open_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -30,8 +30,8 @@ def score(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score."""
-    vectors = _Vectors(work, embeddings)
-    tables = [_figures(scored, vectors.cosines(scored), config) for scored in sets]
+    vectors = open_vectors(work.store, embeddings)
+    tables = [_figures(scored, _cosines(vectors, scored), config) for scored in sets]
     _publish(work, tables, model, checkpoint, config)
 
 
@@ -61,10 +61,10 @@ def compare(
     """Bootstrap the difference of two encoders on each set, both on the same draws of its pairs."""
     from models.evaluation.paired import paired_difference
 
-    one, two = _Vectors(work, first), _Vectors(work, second)
+    one, two = (open_vectors(work.store, each) for each in (first, second))
     rows = []
     for scored in sets:
-        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (one.cosines(scored), two.cosines(scored))
+        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (_cosines(one, scored), _cosines(two, scored))
         place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
         for metric in ("spearman", "pearson"):
             difference = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
@@ -77,23 +77,12 @@ def compare(
     show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
 
 
-class _Vectors:
-    """The vectors of an embeddings artifact, found by sentence."""
+def _cosines(vectors: Vectors, scored: ScoredSet) -> "NDArray[np.float64]":
+    """Cosine of the two sentences of each pair, (n,)."""
+    from models.evaluation.correlation import cosine_scores
 
-    def __init__(self, work: Work, embeddings: EmbeddingsRef) -> None:
-        table = work.store.scan(embeddings).collect()
-        self._ids, self._vectors = table["sentence_id"].to_numpy(), table["embedding"].to_numpy()
-
-    def cosines(self, scored: ScoredSet) -> "NDArray[np.float64]":
-        """Cosine of the two sentences of each pair, (n,)."""
-        from models.evaluation.correlation import cosine_scores
-
-        pairs = read_scored_set(scored)
-        return cosine_scores(*(self._vectors[self._rows(pairs[side])] for side in ("sentence1", "sentence2")))
-
-    def _rows(self, texts: pl.Series) -> "NDArray[np.int64]":
-        ids = texts.to_frame("text").select(sentence_ids(pl.col("text"))).to_series().to_numpy()
-        return np.searchsorted(self._ids, ids)  # embeddings are sorted by id
+    pairs = read_scored_set(scored)
+    return cosine_scores(*(vectors.of(pairs[side], scored.name) for side in ("sentence1", "sentence2")))
 
 
 def _figures(scored: ScoredSet, cosine: "NDArray[np.float64]", config: BootstrapConfig) -> pl.DataFrame:

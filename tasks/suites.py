@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from storage.errors import SourceError
+from storage.transfer import TRANSFER_SETS
+from tasks.arguments import AFS, SUPERVISED_ARGUMENTS, find_argument_folds, find_argument_set
+from tasks.labelled import find_labelled_set, is_labelled_set
 from tasks.resolve import EvaluationSet, ScoredSet, is_scored_set, resolve_scored_set
 from tasks.site import Site
+from tasks.supervised import NAME as SUPERVISED_PAIRS
+from tasks.supervised import find_supervised_pairs
 
 logger = logging.getLogger(__name__)
 
@@ -18,12 +23,20 @@ SUITES: Final[dict[str, tuple[str, ...]]] = {
     "sts": tuple(f"{name}/test" for name in _STS),
     "sts-tok": tuple(f"{name}-tok/test" for name in _STS),
     "sts17": tuple(f"sts17-{track}/test" for track in _TRACKS),
+    "senteval": tuple(TRANSFER_SETS),
+    "afs": (AFS,),
 }
 ALL: Final = "all"
+TUNED: Final = (SUPERVISED_PAIRS, *SUPERVISED_ARGUMENTS)
+"""Protocols that fine-tune the encoder, for hours on a CPU; asked for by name alone."""
 
 # Whether a name is of a kind of set, and how that kind is found.
 _KINDS: Final[tuple[tuple[Callable[[str], bool], Callable[[Site, str], EvaluationSet]], ...]] = (
     (is_scored_set, resolve_scored_set),
+    (is_labelled_set, find_labelled_set),
+    (AFS.__eq__, find_argument_set),
+    (SUPERVISED_PAIRS.__eq__, find_supervised_pairs),
+    (SUPERVISED_ARGUMENTS.__contains__, find_argument_folds),
 )
 
 
@@ -35,7 +48,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     """The sets behind suites and single names, each once.
 
     Args:
-        suite: keys of `SUITES`, `all` for every one of them, or sets such as `stsb/dev`.
+        suite: keys of `SUITES`, `all` for every one of them, sets such as `stsb/dev` or `trec`, or names of `TUNED`.
 
     Raises:
         UnknownSuiteError: a word is neither.
@@ -83,8 +96,11 @@ def scored_of(sets: Iterable[EvaluationSet]) -> tuple[ScoredSet, ...]:
 def _checked(name: str) -> str:
     if not any(knows(name) for knows, _ in _KINDS):
         nearest = difflib.get_close_matches(
-            name, (*SUITES, ALL, *(each for names in SUITES.values() for each in names))
+            name, (*SUITES, ALL, *TUNED, *(each for names in SUITES.values() for each in names))
         )
         hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-        raise UnknownSuiteError(f"{name!r} is no suite and no set{hint}; suites are {', '.join(SUITES)} and {ALL}")
+        raise UnknownSuiteError(
+            f"{name!r} is no suite and no set{hint}; suites are {', '.join(SUITES)} and {ALL}; "
+            f"protocols that fine-tune {', '.join(TUNED)}"
+        )
     return name

@@ -1,6 +1,7 @@
 """Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
 
 from dataclasses import asdict
+from typing import Final
 
 import polars as pl
 
@@ -12,11 +13,33 @@ from storage.schemas import SCORES
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
 from tasks.machine import device_of, settle_threads
-from tasks.resolve import ScoredSet, read_scored_set
+from tasks.resolve import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.show import progress_of, show_table
+from tasks.site import Site
 from tasks.train import ENCODER
 
 SUPERVISED = "supervised"
+NAME: Final = "stsb-supervised"
+
+
+class SupervisedPairs(EvaluationSet):
+    """STS-B as a supervised task: to learn from, to choose the epoch on, to score."""
+
+    parts: tuple[ScoredSet, ScoredSet, ScoredSet]
+
+    def sentences(self) -> pl.Series:
+        """None: the fine-tuned encoder embeds its own."""
+        return self.parts[0].sentences().clear()
+
+
+def find_supervised_pairs(site: Site, name: str) -> SupervisedPairs:
+    """Find STS-B's three splits.
+
+    Raises:
+        SourceError: nobody has one of them.
+    """
+    train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+    return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
 
 @stage(ref=ScoresRef, version=1)

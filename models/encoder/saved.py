@@ -159,7 +159,8 @@ def _refuse_prompt(path: Path) -> None:
     name = settings.get("default_prompt_name")
     if name and settings.get("prompts", {}).get(name):
         raise EncoderError(
-            f"{path}: puts the prompt {settings['prompts'][name]!r} before every text, which is not done here; {OTHERWISE}"
+            f"{path}: puts the prompt {settings['prompts'][name]!r} before every text, which is not done here; "
+            f"{OTHERWISE}"
         )
 
 

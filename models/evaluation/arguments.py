@@ -19,6 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from models.errors import EvaluationError
+from models.evaluation.config import FOLDS_OF
 from models.evaluation.sts import WHOLE, sts_scores
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import ArgumentProtocol, Supervision
 
-FOLDS: Final = 10
 MEAN: Final = "mean"
 
 
@@ -81,7 +81,7 @@ def argument_scores(
 
 
 def _shuffled(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
-    return np.array_split(np.random.Generator(np.random.PCG64(seed)).permutation(pairs.height), FOLDS)
+    return np.array_split(np.random.Generator(np.random.PCG64(seed)).permutation(pairs.height), FOLDS_OF["10-fold"])
 
 
 def _grouped(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
@@ -90,7 +90,7 @@ def _grouped(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
     links = coo_array((np.ones(len(one)), (one, two)), shape=(count, count))
     groups, group = connected_components(links, directed=False)
     place = np.random.Generator(np.random.PCG64(seed)).permutation(groups)
-    return np.array_split(np.argsort(place[group[one]], kind="stable"), FOLDS)
+    return np.array_split(np.argsort(place[group[one]], kind="stable"), FOLDS_OF["10-fold-disjoint"])
 
 
 def _by_topic(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:  # noqa: ARG001 - nothing is drawn

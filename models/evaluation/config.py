@@ -1,11 +1,12 @@
 """Which sets an encoder is scored on, and how uncertainty is drawn."""
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Precision = Literal["fp32", "bf16"]
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
+FOLDS_OF: Final[dict[Supervision, int]] = {"10-fold": 10, "10-fold-disjoint": 10, "cross-topic": 3}
 ArgumentProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
 
 

@@ -67,7 +67,7 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
         row = {"system": str(model)}
         for dataset, split in columns:
             figure = chosen.filter(model=model, dataset=dataset, split=split).to_dicts()
-            row[f"{dataset} {split}"] = _interval(figure[0]) if figure else "missing"
+            row[f"{dataset} {split}"] = interval(figure[0]) if figure else "missing"
         rows.append(row)
     return rows
 
@@ -112,7 +112,10 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _interval(row: Row) -> str:
+def interval(row: Row) -> str:
+    """`value × 100 [low, high]`; a standard deviation has no interval."""
+    if row["ci_low"] is None:
+        return f"{100 * row['value']:.2f}"
     return f"{100 * row['value']:.2f} [{100 * row['ci_low']:.1f}, {100 * row['ci_high']:.1f}]"
 
 

@@ -16,7 +16,7 @@ class PaperTable:
 
     Attributes:
         title: what it shows.
-        columns: data set → heading, in the papers' order.
+        columns: data set, or `<data set>/<subset>` → heading, in the papers' order.
         metrics: which figures; one line for each and for each protocol.
         average: heading of the last column.
     """
@@ -49,9 +49,13 @@ TABLES: Final = (
     PaperTable("STS 2017, the eight tracks of BSL's Table 3", _TRACKS, ("spearman", "pearson")),
     PaperTable("STS 2017, other tracks", _OTHER_TRACKS, ("spearman", "pearson")),
     PaperTable("SentEval transfer", _PROBES, ("accuracy",)),
+    PaperTable(
+        "Argument facet similarity", {f"afs/{topic}": topic for topic in ("GC", "GM", "DP")}, ("pearson", "spearman")
+    ),
 )
 _SINGLE: Final = ("stsb", "stsb-tok", "sickr", "sickr-tok")  # without subsets, so that all protocols agree
 _LATEX: Final = str.maketrans({**{each: f"\\{each}" for each in "&%$#_{}"}, "\\": r"\textbackslash{}", MISSING: "--"})
+_COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
 _STS_PROTOCOLS: Final = ("all", "mean", "wmean")
 
 
@@ -75,9 +79,9 @@ def as_latex(title: str, rows: list[dict[str, str]]) -> str:
 
 
 def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
-    chosen = pl.col("dataset").is_in(list(table.columns)) & pl.col("metric").is_in(table.metrics)
+    chosen = _COLUMN.is_in(list(table.columns)) & pl.col("metric").is_in(table.metrics)
     # Dev and train splits have no place in these tables.
-    return scores.filter(chosen & (pl.col("subset") == "all") & ~pl.col("split").is_in(["dev", "train"]))
+    return scores.filter(chosen & ~pl.col("split").is_in(["dev", "train"]))
 
 
 def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
@@ -92,7 +96,7 @@ def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
 
 def _value(figures: pl.DataFrame, dataset: str, protocol: str) -> float | None:
     shown = "all" if protocol in _STS_PROTOCOLS and dataset in _SINGLE else protocol
-    found = figures.filter(dataset=dataset, protocol=shown)["value"].to_list()
+    found = figures.filter((dataset == _COLUMN) & (pl.col("protocol") == shown))["value"].to_list()
     return float(found[0]) if found else None
 
 

@@ -9,15 +9,14 @@ from scipy.stats import pearsonr, spearmanr
 
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
-from models.evaluation.arguments import FOLDS, argument_folds, argument_scores
-from models.evaluation.config import BootstrapConfig, FinetuneConfig
+from models.evaluation.arguments import argument_folds, argument_scores
+from models.evaluation.config import FOLDS_OF, BootstrapConfig, FinetuneConfig
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.arguments import (
-    argument_sentences,
     predict_arguments,
     read_argument_set,
     resolve_argument_set,
@@ -61,7 +60,7 @@ def test_the_official_format_is_read(tmp_path):
     pairs = read_argument_set(resolve_argument_set(str(tmp_path)))
     assert pairs.row(0) == ("GC", 2.5, 'Guns, "he" said \n twice', "café")
     assert pairs["topic"].to_list() == ["GC", "GM", "DP"]
-    assert argument_sentences(resolve_argument_set(str(tmp_path))).len() == 6
+    assert resolve_argument_set(str(tmp_path)).sentences().len() == 6
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ def many_pairs(count: int = 300, sentences: int = 400) -> pl.DataFrame:
 def test_every_pair_is_tested_once_and_never_learnt_by_its_judge(protocol):
     pairs = many_pairs()
     folds = argument_folds(pairs, protocol, seed=0)
-    assert len(folds) == (3 if protocol == "cross-topic" else FOLDS)
+    assert len(folds) == FOLDS_OF[protocol]
     assert sorted(np.concatenate([test for _, test in folds]).tolist()) == list(range(pairs.height))
     leaks = 0
     for learnt, test in folds:
@@ -154,7 +153,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     store = site.open_store()
     arguments = resolve_argument_set(str(folder))
     ref = EmbeddingsRef(key="0" * 64)
-    unique = argument_sentences(arguments).unique().to_frame("text")
+    unique = arguments.sentences().unique().to_frame("text")
     table = np.random.default_rng(0).normal(size=(unique.height, 4)).astype(np.float32)
     with store.draft(ref, Provenance(stage_version=1, config={}, inputs={}, run="")) as draft:
         draft.write(unique.select(sentence_ids(pl.col("text")).alias("sentence_id"), embedding=pl.Series(table)))

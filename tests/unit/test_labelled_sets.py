@@ -7,7 +7,7 @@ import pytest
 from models.evaluation.probe.problem import pair_features, senteval_order
 from storage.errors import SourceError
 from storage.transfer import TRANSFER_SETS
-from tasks.labelled import read_labelled_set, resolve_labelled_set, sentences_of
+from tasks.labelled import read_labelled_set, resolve_labelled_set
 from tasks.site import Site
 
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -79,7 +79,7 @@ def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
 
 def test_files_as_first_distributed_are_windows_latin(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n", "CR/custrev.neg": "no\n"}, encoding="cp1252")
-    found = sentences_of(resolve_labelled_set(Site(), "cr", str(tmp_path)))
+    found = resolve_labelled_set(Site(), "cr", str(tmp_path)).sentences()
     assert found.to_list() == ["no", "naïve – fun"]
 
 

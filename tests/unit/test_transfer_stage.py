@@ -13,7 +13,7 @@ from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.schemas import SCORES
-from tasks.labelled import resolve_labelled_set, sentences_of
+from tasks.labelled import resolve_labelled_set
 from tasks.probe import score_transfer
 from tasks.site import Site
 
@@ -60,7 +60,7 @@ def embed_sentences(site: Site, texts: pl.Series) -> EmbeddingsRef:
 
 def test_sets_are_scored_under_both_protocols(site):
     sets = tuple(resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
-    embeddings = embed_sentences(site, pl.concat([sentences_of(one) for one in sets]))
+    embeddings = embed_sentences(site, pl.concat([one.sentences() for one in sets]))
     arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": sets, "config": CONFIG}
     scores = site.open_store().scan(score_transfer.run(site, arguments)).collect()
     assert scores.schema == SCORES
@@ -79,7 +79,7 @@ def test_sets_are_scored_under_both_protocols(site):
 
 def test_a_sentence_without_a_vector_is_named(site):
     mr, mrpc = (resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
-    embeddings = embed_sentences(site, sentences_of(mr).head(10))
+    embeddings = embed_sentences(site, mr.sentences().head(10))
     arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": (mr, mrpc), "config": CONFIG}
     with pytest.raises(SourceError, match="mr all: the sentence of row 11 has no vector"):
         score_transfer.run(site, arguments)
