@@ -3,15 +3,27 @@
 import pytest
 
 from flows.cli import main
+from tests.tiny_encoder import write_tiny
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
-    call = ["evaluate", "embedded:bert-mini", "--suite", f"embedded:stsb/{split}", "sickr/test", "--device", "cpu"]
-    assert main([*call, "--store", str(tmp_path)]) == 0
+    model = str(write_tiny(tmp_path / "tiny"))
+    call = [
+        "evaluate",
+        model,
+        "--max-length",
+        "24",
+        "--suite",
+        f"embedded:stsb/{split}",
+        "sickr/test",
+        "--device",
+        "cpu",
+    ]
+    assert main([*call, "--store", str(tmp_path / "store")]) == 0
     out = capsys.readouterr().out
     assert f"stsb {split}" in out
-    assert "embedded:bert-mini" in out
+    assert f"{tmp_path.name}/tiny" in out
     assert "- sickr/test: " in out
     assert ("Semantic textual similarity" in out) == (split == "test")  # no dev figure in a paper's table
     assert "bsl artifacts export evaluation/" in out
