@@ -6,6 +6,7 @@ any lengths can be padded together when they are needed.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import torch
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
@@ -77,13 +78,14 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
         )
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
-    for chunk in _chunks(texts, CHUNK):
-        # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
-        call: Any = tokenizer(
-            chunk, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
-        )
-        ids.extend(np.asarray(row, dtype=np.int32) for row in call["input_ids"])
-        lengths.extend(len(row) for row in call["input_ids"])
+    with _left_as_found(tokenizer):
+        for chunk in _chunks(texts, CHUNK):
+            # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
+            call: Any = tokenizer(
+                chunk, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
+            )
+            ids.extend(np.asarray(row, dtype=np.int32) for row in call["input_ids"])
+            lengths.extend(len(row) for row in call["input_ids"])
     if 0 in lengths:
         raise EncoderError(
             f"text {lengths.index(0)} gives no token; drop empty texts, or use a tokenizer with special tokens"
@@ -109,6 +111,26 @@ def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[ND
         rows = max(1, batch_tokens // max(1, int(lengths[order[start]])))
         yield order[start : start + rows]
         start += rows
+
+
+@contextlib.contextmanager
+def _left_as_found(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+    """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    before = None if backend is None else (backend.truncation, backend.padding)
+    try:
+        yield
+    finally:
+        if before is not None:
+            _set(before[0], backend.enable_truncation, backend.no_truncation)
+            _set(before[1], backend.enable_padding, backend.no_padding)
+
+
+def _set(options: dict[str, Any] | None, enable: Callable[..., None], disable: Callable[[], None]) -> None:
+    if options is None:
+        disable()
+    else:
+        enable(**options)
 
 
 def _chunks(texts: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -105,6 +105,18 @@ def test_pooling_looks_at_real_tokens_only():
     assert pool(tokens_BTD.bfloat16(), mask_BT, "mean").dtype == torch.float32
 
 
+@pytest.mark.parametrize("used_before", [False, True])
+def test_tokenising_leaves_no_trace_in_the_tokenizer(tmp_path, used_before):
+    tokenizer = tiny_encoder(tmp_path)[1]
+    if used_before:
+        tokenizer(TEXTS, padding="max_length", truncation=True, max_length=12)
+    before = tokenizer.backend_tokenizer.to_str()
+    tokenise(tokenizer, TEXTS, 7)
+    assert tokenizer.backend_tokenizer.to_str() == before
+    tokenizer(TEXTS[0], truncation=True, max_length=9)
+    assert tokenizer.backend_tokenizer.to_str() != before
+
+
 def test_texts_are_cut_with_their_last_special_token(loaded):
     _, tokenizer = loaded
     tokens = tokenise(tokenizer, ["a man " * 50, "dogs"], 8)
