@@ -89,8 +89,8 @@ def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDA
     held = int(HELD_OUT * len(rows))
     if held == 0:
         raise EvaluationError(
-            f"{len(rows)} rows to learn from, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can be "
-            "held out; give a larger set, or run protocol `fast` alone"
+            f"{len(rows)} rows to learn from, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can "
+            "be held out; give a larger set, or run protocol `fast` alone"
         )
     order = np.random.RandomState(seed).permutation(len(rows))
     return rows[order[held:]], rows[order[:held]]
