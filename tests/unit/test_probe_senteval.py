@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import torch
 
+from models.errors import EvaluationError
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import probe
@@ -63,6 +64,12 @@ def test_every_layout_equals_the_plain_protocol_fold_by_fold():
     same(found[1], PLAIN.nested(*two, 2))
     same(found[2], PLAIN.kfold(train, test, 4))
     same(found[3], PLAIN.split(train, dev, test, 4))
+
+
+def test_too_few_rows_to_hold_any_out_are_refused():
+    task = problem("kfold", rows(19, 3, 2), rows(9, 3, 2), classes=2)
+    with pytest.raises(EvaluationError, match="19 rows to learn from, expected at least 20"):
+        probe([task], "senteval", CONFIG)
 
 
 def test_a_seed_decides_everything():

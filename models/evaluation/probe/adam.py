@@ -17,11 +17,13 @@ Shapes: F fits, R regularisations of each, C classes, P = D + 1 parameters of a 
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
 
+from models.errors import EvaluationError
 from models.training.randomness import seeded
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from models.evaluation.probe.problem import Fit
 
 LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
+HELD_OUT: Final = 0.05  # share of the last fit's rows
 CPU_BATCH_BYTES: Final = 2 << 20  # rows of one step stay in the cache; measured best of 0.5, 1, 2 and 4 MiB
 GPU_BATCH_BYTES: Final = 1 << 30
 
@@ -77,10 +80,19 @@ def first_weights(width: int, classes: int, seed: int) -> torch.Tensor:
     return torch.cat([layer.weight.detach().T, layer.bias.detach()[None]])
 
 
-def hold_out(rows: NDArray[np.int64], seed: int, share: float = 0.05) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows that a last fit learns from and those it holds out to stop by, as the original draws them."""
+def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows that a last fit learns from and the 5 % that it holds out to stop by, as the original draws them.
+
+    Raises:
+        EvaluationError: 5 % of the rows are less than one.
+    """
+    held = int(HELD_OUT * len(rows))
+    if held == 0:
+        raise EvaluationError(
+            f"{len(rows)} rows to learn from, expected at least {math.ceil(1 / HELD_OUT)} so that {HELD_OUT:.0%} can "
+            "be held out; give a larger set, or run protocol `fast` alone"
+        )
     order = np.random.RandomState(seed).permutation(len(rows))
-    held = int(share * len(rows))
     return rows[order[held:]], rows[order[:held]]
 
 

@@ -104,26 +104,30 @@ class _Family:
     """The data of a task with its loss."""
 
     def __init__(self, x_NP: torch.Tensor, y_N: torch.Tensor, classes: int) -> None:
-        self.x_NP = x_NP
+        self.x_NP, self.coarse_NP = x_NP, x_NP.float()
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
         self.target_N1K = target.to(x_NP)[:, None]
 
     def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> torch.Tensor:
-        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound: (P, P)."""
+        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound: (P, P).
+
+        In float32, at half the price: it only steers the iteration, whose end is judged in float64.
+        """
         if at_P1K.any():
             chance_N1K = self.chance(self.score(at_P1K))
             curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
         else:
             curve_N1 = torch.full_like(weight_N1, CURVATURE)
-        return self.x_NP.T @ (self.x_NP * (weight_N1 * curve_N1))
+        return (self.coarse_NP.T @ (self.coarse_NP * (weight_N1 * curve_N1).float())).double()
 
     def factor(self, c: float, gram: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
         """The inverse of C · gram + I, the bias without penalty, to be applied to (P, F, K)."""
         penalised = c * gram
-        penalised.diagonal()[:-1].add_(1.0)
+        rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
+        penalised.diagonal()[:-1].add_(1.0 + rounding)
         # A task that is learnt perfectly leaves no curvature on the bias.
-        penalised.diagonal()[-1].add_(1e-8)
+        penalised.diagonal()[-1].add_(1e-8 + rounding)
         factor = torch.linalg.cholesky(penalised)
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
 
