@@ -42,12 +42,12 @@ class FilterConfig(BaseModel):
     language_odds: float | None = Field(30.0, gt=1)
     """A translation is dropped if another language is so many times as probable as its own; None does not look."""
 
-    min_overlap: float | None = Field(None, ge=0, le=1)
-    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; None drops none.
-    Deviation: the paper keeps every view."""
+    min_overlap: float = Field(0.0, ge=0, le=1)
+    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; 0 drops none.
+    Deviation: above 0; the paper keeps every view."""
 
-    max_overlap: float | None = Field(None, ge=0, le=1)
-    """Largest such share; below 1 it drops views that say the same in the same words. None drops none."""
+    max_overlap: float = Field(1.0, ge=0, le=1)
+    """Largest such share; below 1 it drops views that say the same in the same words. Deviation: below 1."""
 
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
@@ -84,9 +84,9 @@ def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
     """Column ``reason``: one of ``CLOSENESS_REASONS``, or null where a view's words are within the limits."""
     shared = overlap(source, view)
     return (
-        pl.when(shared < (0.0 if config.min_overlap is None else config.min_overlap))
+        pl.when(shared < config.min_overlap)
         .then(pl.lit("too_far"))
-        .when(shared > (1.0 if config.max_overlap is None else config.max_overlap))
+        .when(shared > config.max_overlap)
         .then(pl.lit("too_close"))
         .otherwise(pl.lit(None, dtype=pl.String))
         .alias("reason")
