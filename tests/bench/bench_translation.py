@@ -263,7 +263,7 @@ def main() -> int:
     from tasks.machine import cores
 
     torch.set_num_threads(cores())
-    few, many, rounds = (32, 64, 1) if arguments.quick else (128, 512, 5)
+    few, many, rounds = (32, 128, 1) if arguments.quick else (128, 512, 5)
     with tempfile.TemporaryDirectory() as scratch:
         opus = build_opus_shapes(Path(scratch) / "opus")
         met = []
