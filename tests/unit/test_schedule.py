@@ -54,6 +54,7 @@ SHARED = {
     "seed": 0,
     "precision": "fp32",
     "eval_every": None,
+    "length_buckets": None,
     "select": "best",
     "collapse": CollapseConfig().model_dump(),
 }
