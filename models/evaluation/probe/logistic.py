@@ -34,6 +34,7 @@ MAX_ITERATIONS: Final = 1000
 SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
 ROUGH: Final = 1e-2  # tolerance of the mean problem, which only has to be near
 CURVATURE: Final = 0.25  # p (1 − p) is at most this
+SOFTPLUS_LINEAR: Final = 40.0  # beyond, log(1 + exp x) is x in float64; at torch's own 20 it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds memory to a few times 128 MiB
 
 
@@ -165,10 +166,18 @@ class _Family:
         return score_NFK.sigmoid() if self.scores == 1 else score_NFK.softmax(dim=2)
 
     def losses(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
-        """Sum of the losses of each column's rows: (F,)."""
-        normal_NF = softplus(score_NFK[:, :, 0]) if self.scores == 1 else score_NFK.logsumexp(dim=2)
-        gained_NF = (score_NFK * self.target_N1K).sum(dim=2)
-        return torch.einsum("nf,nf->f", normal_NF - gained_NF, weight_NF)
+        """Sum of the losses of each column's rows: (F,).
+
+        Of margins, not as log Σ exp(score) − score of the class: that difference loses the digits by which the line
+        search tells one step from the next once a task is nearly learnt.
+        """
+        if self.scores == 1:
+            margin_NFK = score_NFK * (1 - 2 * self.target_N1K)
+            loss_NF = softplus(margin_NFK[:, :, 0], threshold=SOFTPLUS_LINEAR)
+        else:
+            own_NF1 = (score_NFK * self.target_N1K).sum(dim=2, keepdim=True)
+            loss_NF = (score_NFK - own_NF1).logsumexp(dim=2)
+        return torch.einsum("nf,nf->f", loss_NF, weight_NF)
 
     def slope(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
         """Gradient of those sums: (P, F, K)."""
