@@ -1,10 +1,15 @@
 """Pinned translations of the embedded translators: recorded when they are packed, demanded before they are used.
 
-Recorded is what both backends write at full precision and CTranslate2 writes at int8, so that a pin holds on every CPU.
-A sentence on which they differ is left out. Other precisions, which need a GPU, have no pins.
+Recorded is what both backends write at full precision and CTranslate2 writes at int8, there with the CPU's newest
+instructions and with those of 2013, whose sums saturate: so a pin holds on every CPU. A sentence on which they differ
+is left out. Other precisions, which need a GPU, have no pins.
 """
 
 import logging
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +23,13 @@ logger = logging.getLogger(__name__)
 PINNED = "pinned"
 """Name of the figures that hold the translations."""
 BEAMS = (1, 4)
-_ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8"))
+_ENGINES: Sequence[tuple[Mapping[str, str], Mapping[str, str]]] = (
+    ({"backend": "transformers", "precision": "fp32"}, {}),
+    ({"backend": "ctranslate2", "precision": "fp32"}, {}),
+    ({"backend": "ctranslate2", "precision": "int8"}, {}),
+    ({"backend": "ctranslate2", "precision": "int8"}, {"DNNL_MAX_CPU_ISA": "AVX2"}),
+)
+"""Changes of the configuration, and of the environment: oneDNN reads its own once a process."""
 _PRECISIONS = ("fp32", "int8")
 
 
@@ -40,23 +51,43 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path | None
         directions: What it translates; backend, precision and beam are set here.
         root: Folder of the models, the package's own unless given.
     """
+    from models.translation.smoke import PLAIN_SENTENCES
+
+    configs = [each.model_copy(update={"beam": beam}) for each in directions for beam in BEAMS]
+    outputs = []
+    with TemporaryDirectory() as scratch:
+        for change, environment in _ENGINES if configs else ():
+            asked = [each.model_copy(update=change) for each in configs]
+            outputs.append(_in_a_process(environment, embedded_path(name, root), asked, Path(scratch) / "converted"))
+    pins: dict[str, JsonValue] = {}
+    for config, found in zip(configs, zip(*outputs, strict=True), strict=True):
+        sentences = PLAIN_SENTENCES[config.source_lang]
+        agreed = {text: told[0] for text, *told in zip(sentences, *found, strict=True) if len(set(told)) == 1}
+        logger.info("%s, %s: %d of %d sentences pinned", name, _search(config), len(agreed), len(sentences))
+        pins[_search(config)] = dict(agreed)
+    return pins
+
+
+def _in_a_process(
+    environment: Mapping[str, str], folder: Path, configs: list[TranslatorConfig], converted: Path
+) -> list[list[str]]:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=_settle, initargs=(environment,)) as pool:
+        return pool.submit(_translations, folder, configs, converted).result()
+
+
+def _settle(environment: Mapping[str, str]) -> None:
+    os.environ.update(environment)
+
+
+def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path) -> list[list[str]]:
     from models.translation.backends import load_translator
     from models.translation.smoke import PLAIN_SENTENCES
 
-    folder = embedded_path(name, root)
-    pins: dict[str, JsonValue] = {}
-    with TemporaryDirectory() as scratch:
-        for config in (each.model_copy(update={"beam": beam}) for each in directions for beam in BEAMS):
-            sentences = PLAIN_SENTENCES[config.source_lang]
-            outputs = []
-            for backend, precision in _ENGINES:
-                engine = config.model_copy(update={"backend": backend, "precision": precision})
-                translator = load_translator(folder, engine, "cpu", Path(scratch) / "converted", cores=1)
-                outputs.append([each.text for each in translator.translate(sentences)])
-            agreed = {text: found[0] for text, *found in zip(sentences, *outputs, strict=True) if len(set(found)) == 1}
-            logger.info("%s, %s: %d of %d sentences pinned", name, _search(config), len(agreed), len(sentences))
-            pins[_search(config)] = dict(agreed)
-    return pins
+    translators = (load_translator(folder, config, "cpu", converted, cores=1) for config in configs)
+    return [
+        [each.text for each in translator.translate(PLAIN_SENTENCES[config.source_lang])]
+        for config, translator in zip(configs, translators, strict=True)
+    ]
 
 
 def _search(config: TranslatorConfig) -> str:

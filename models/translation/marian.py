@@ -47,6 +47,7 @@ def load_translator(
     if threads is not None:
         torch.set_num_threads(threads)
     model = load_model(folder, settled.precision, device)
+    model.generation_config.max_length = None  # each batch has a cap of its own; generate warns where both are set
     positions: int = model.config.max_position_embeddings
     vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, positions))
     engine = MarianEngine(model, Marks(_start(model), vocabulary.pad, vocabulary.eos), settled)
