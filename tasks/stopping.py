@@ -1,7 +1,7 @@
-"""SIGTERM while long work is under way: finish the piece at hand, then stop as one was asked to.
+"""SIGTERM while long work is under way: finish the piece at hand, keep it, then stop as one was asked to.
 
 A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand
-can be published; without this it would be lost.
+can be published or a snapshot written; without this it would be lost.
 """
 
 import logging
@@ -14,12 +14,13 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def sigterm_waits() -> Iterator[Callable[[], bool]]:
+def stop_requested() -> Iterator[Callable[[], bool]]:
     """Hold SIGTERM back inside the block; whether one came is what the yielded function tells.
 
-    On leaving, the former handler is in place again and receives the signal: Prefect's ends the run as crashed, the
-    system's default ends the process. Python gives signals to the main thread alone; in another one this block holds
-    nothing back.
+    On leaving, the former handler is in place again and receives the signal, also if the work was finished in spite of
+    it: Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is
+    logged, for the signal takes its place. Python gives signals to the main thread alone; in another one this block
+    holds nothing back.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -29,11 +30,15 @@ def sigterm_waits() -> Iterator[Callable[[], bool]]:
     def note(_signal: int, _frame: object) -> None:
         nonlocal came
         came = True
-        logger.warning("SIGTERM: the shard at hand is finished first")
+        logger.warning("SIGTERM: the piece of work at hand is finished first")
 
     former = signal.signal(signal.SIGTERM, note)
     try:
         yield lambda: came
+    except Exception as error:
+        if came:
+            logger.warning(str(error))
+        raise
     finally:
         signal.signal(signal.SIGTERM, former if former is not None else signal.SIG_DFL)
         if came:

@@ -11,10 +11,10 @@ from models.training.config import TrainingConfig
 from storage.refs import CheckpointRef, PairsRef
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
-from tasks.interrupt import stop_requested
 from tasks.machine import device_of, settle_threads
 from tasks.resolve import ScoredSet
 from tasks.show import progress_of, show_image, show_table
+from tasks.stopping import stop_requested
 from tasks.train_job import MEASURED, TrainingJob, measured, run_in_processes, run_job
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from models.errors import TrainingError
 from models.training.config import TrainingConfig
 from storage.refs import PairsRef
 from storage.weights import ResolvedModel
-from tasks.interrupt import stop_requested
 from tasks.machine import cores, device_of, settle_threads
 from tasks.resolve import ScoredSet, read_scored_set
 from tasks.site import Site
+from tasks.stopping import stop_requested
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -101,6 +101,17 @@ def run_in_processes(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
     (job.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     running = subprocess.Popen([*launcher, "-m", "tasks.train_job", str(job.work / JOB)])
+    try:
+        _await(running, should_stop)
+    finally:
+        running.terminate()  # nothing to a process that has ended; else nobody waits for it any more
+    if running.returncode != 0:
+        told = job.work / ERROR
+        reason = told.read_text(encoding="utf-8") if told.is_file() else "see what it printed above; run again to go on"
+        raise TrainingError(f"training in {count} processes ended with exit status {running.returncode}: {reason}")
+
+
+def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) -> None:
     asked = False
     while running.poll() is None:
         if should_stop() and not asked:
@@ -110,10 +121,6 @@ def run_in_processes(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
             running.wait(POLL_S)
         except subprocess.TimeoutExpired:
             continue
-    if running.returncode != 0:
-        told = job.work / ERROR
-        reason = told.read_text(encoding="utf-8") if told.is_file() else "see what it printed above; run again to go on"
-        raise TrainingError(f"training in {count} processes ended with exit status {running.returncode}: {reason}")
 
 
 def measured(result: "TrainingResult") -> "dict[str, JsonValue]":

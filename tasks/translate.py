@@ -39,7 +39,7 @@ from tasks.pins import embedded_pins
 from tasks.resolve import resolve_named_model
 from tasks.show import progress_of
 from tasks.site import Site
-from tasks.stopping import sigterm_waits
+from tasks.stopping import stop_requested
 
 if TYPE_CHECKING:
     from models.translation.batched import BatchedTranslator
@@ -144,7 +144,7 @@ def translate_missing(
     advance = progress_of(f"translation {hop.direction}, sentences")
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
-    with TemporaryDirectory(prefix="bsl-plan-") as folder, sigterm_waits() as stopping:
+    with TemporaryDirectory(prefix="bsl-plan-") as folder, stop_requested() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), Path(folder) / "missing.parquet")
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
@@ -220,13 +220,10 @@ def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path
 
 
 def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:
-    """The error, logged as well: Prefect's own signal takes its place on the way out."""
-    message = (
+    return TranslationStoppedError(
         f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
         "they are kept, and a rerun translates the others"
     )
-    logger.warning(message)
-    return TranslationStoppedError(message)
 
 
 def _conversions(site: Site) -> Path:

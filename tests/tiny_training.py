@@ -19,7 +19,7 @@ from models.encoder.transformer import load_encoder
 from models.training.config import TrainingConfig
 from models.training.health import DevSet
 from models.training.loop import TrainingResult, train
-from tasks.interrupt import stop_requested
+from tasks.stopping import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(

@@ -182,7 +182,7 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(timeout=60) != 0
     told = log.read_text()
-    assert "SIGTERM: the shard at hand is finished first" in told
+    assert "SIGTERM: the piece of work at hand is finished first" in told
     assert "they are kept, and a rerun translates the others" in told
     done = len(content(site))
     assert 2 <= done < COUNT // SHARD_ROWS

@@ -12,8 +12,8 @@ from storage.manifest import Provenance
 from storage.refs import PairsRef
 from storage.schemas import PAIRS
 from storage.weights import resolve_model
-from tasks.interrupt import stop_requested
 from tasks.site import Site
+from tasks.stopping import stop_requested
 from tasks.train import train
 from tasks.train_job import TrainingJob, run_in_processes
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny

@@ -1,0 +1,60 @@
+"""SIGTERM raises a flag inside the block, and does what it would have done on leaving it."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from tasks.stopping import stop_requested
+
+
+@pytest.fixture
+def heard():
+    """What the handler outside the block heard."""
+    told = []
+    before = signal.signal(signal.SIGTERM, lambda *_: told.append("old"))
+    yield told
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_sigterm_raises_the_flag_and_is_passed_on_afterwards(heard):
+    with stop_requested() as asked:
+        assert not asked()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked()
+        assert heard == []
+    assert heard == ["old"]
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert heard == ["old", "old"]
+
+
+def test_without_a_signal_nothing_is_passed_on(heard):
+    with stop_requested() as asked:
+        assert not asked()
+    assert heard == []
+
+
+def test_what_the_work_said_when_it_stopped_is_logged(heard, caplog):
+    def work():
+        with stop_requested():
+            os.kill(os.getpid(), signal.SIGTERM)
+            raise ValueError("its state is saved")
+
+    with pytest.raises(ValueError, match="saved"):
+        work()
+    assert "its state is saved" in caplog.messages
+    assert heard == ["old"]
+
+
+def test_in_another_thread_no_handler_is_touched():
+    seen = []
+
+    def look():
+        with stop_requested() as asked:
+            seen.extend([asked(), signal.getsignal(signal.SIGTERM)])
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [False, signal.getsignal(signal.SIGTERM)]
