@@ -18,7 +18,7 @@ from tasks.report import ConfigText, report
 from tasks.resolve import resolve_encoder, resolve_scored_set
 from tasks.score import compare, score, score_tfidf
 from tasks.site import Site
-from tasks.suites import available, scored_of
+from tasks.suites import available_pairs
 from tasks.summary import Missing
 from tasks.train import train
 
@@ -46,8 +46,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 def run(config: PipelineConfig, site: Site) -> ReportRef:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
-    found, missing = available(site, config.evaluation.sets)
-    sets = scored_of(found)
+    sets, missing = available_pairs(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
 
     sources = locate_sources(site, config.ingest)

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 
+from models.augmentation.config import AugmentConfig
 from models.report.card import CardContent
 from models.report.page import score_rows
 from storage.declarations import DATASETS
@@ -35,7 +36,8 @@ def card_content(config: Config, scores: pl.DataFrame, checkpoint: CheckpointRef
         max_length=encoder["max_length"],
         objective=objective["name"],
         settings={**objective, **optimizer},
-        views=_views(config["augment"]),
+        views=AugmentConfig.model_validate(config["augment"]).methods,
+        labels=config["augment"]["entail"] is not None,
         pairs=pairs,
         dev=config["evaluation"]["dev"] if selected else None,
         scores=score_rows(scores),
@@ -45,10 +47,6 @@ def card_content(config: Config, scores: pl.DataFrame, checkpoint: CheckpointRef
     )
 
 
-def _views(augment: Config) -> list[str]:
-    return [*(["original"] if augment["original"] else []), *(view["method"] for view in augment["views"])]
-
-
 def _materials(config: Config) -> Iterator[dict[str, str]]:
     yield _material("encoder at the start", config["encoder"]["model"])
     for source in config["ingest"]["sources"]:
@@ -56,6 +54,10 @@ def _materials(config: Config) -> Iterator[dict[str, str]]:
         yield {"what": "sentences", "name": name, "licence": _data_licence(source["dataset"])}
     for model in sorted({hop["model"] for view in config["augment"]["views"] for hop in view["hops"]}):
         yield _material("translation of views", model)
+    if config["augment"]["synonym"]:
+        yield {"what": "synonyms", "name": "WordNet 3.0", "licence": "WordNet License"}
+    if config["augment"]["mlm"]:
+        yield _material("refilled tokens", config["augment"]["mlm"]["model"])
 
 
 def _material(what: str, model: str) -> dict[str, str]:

@@ -17,8 +17,10 @@ from tasks.machine import device_of
 from tasks.probe import transfer_figures
 from tasks.resolve import EvaluationSet, read_scored_set
 from tasks.site import Site
-from tasks.suites import available, names_of, scored_of
+from tasks.suites import TUNED, available, names_of, scored_of
 from tasks.vectors import Vectors
+
+_NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,12 @@ def evaluate(
         EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
     """
     how, place = bootstrap or BootstrapConfig(), site or Site()
-    sets, missing = available(place, names_of(suite))
+    names = names_of(suite)
+    frozen = [name for name in names if name not in TUNED]
+    if not frozen:
+        raise SourceError(f"only protocols that fine-tune were asked for; {_NOT_TUNED}")
+    sets, missing = available(place, frozen)
+    missing |= {name: _NOT_TUNED for name in names if name in TUNED}
     tables = []
     if pairs := {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}:
         tables.append(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed))
@@ -66,8 +73,6 @@ def evaluate(
         if isinstance(one, ArgumentSet):
             cosines = argument_cosines(one, _embedded(encoder, [one]))
             tables.append(argument_scores(cosines, "unsupervised", resamples=how.resamples, seed=how.seed))
-    if not tables:
-        raise SourceError("only protocols that fine-tune were asked for; an object cannot be fine-tuned, name a model")
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 

@@ -91,16 +91,21 @@ def mlm(work: Work, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -
 
 
 def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str, seed: int, rewrite: Rewrite) -> None:
-    """Write a view of each sentence of a language, slice by slice; what a killed run had finished is not made again."""
+    """Write a view of each sentence of a language, slice by slice; what a killed run had finished is not made again.
+
+    The scratch folder may go at any moment: another run that makes the same views drops it when it has published.
+    """
     sentences = work.store.scan(corpus)
     total = sentences.select(pl.len()).collect().item()
     scratch, advance = work.store.scratch(work.ref), progress_of(f"view {method}, sentences")
     for start in range(0, total, SLICE_ROWS):
         finished = scratch / f"{start:012}.parquet"
-        if not finished.is_file():
+        views = _kept(finished)
+        if views is None:
             sources = sentences.slice(start, SLICE_ROWS).filter(pl.col("lang") == lang).collect()
-            _keep(_views(sources, method, seed, rewrite), finished)
-        work.draft.write(pl.read_parquet(finished))
+            views = _views(sources, method, seed, rewrite)
+            _keep(views, finished)
+        work.draft.write(views)
         advance(min(start + SLICE_ROWS, total), total, "")
 
 
@@ -110,9 +115,17 @@ def _views(sources: pl.DataFrame, method: str, seed: int, rewrite: Rewrite) -> p
     return sources.select("sentence_id", method=pl.lit(method), text=texts).with_columns(normalize(pl.col("text")))
 
 
+def _kept(path: Path) -> pl.DataFrame | None:
+    try:
+        return pl.read_parquet(path)
+    except FileNotFoundError:
+        return None
+
+
 def _keep(views: pl.DataFrame, path: Path) -> None:
     """Write a file that is there as a whole or not at all."""
     with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}")
         views.write_parquet(unfinished)
         unfinished.replace(path)

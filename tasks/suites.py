@@ -88,6 +88,23 @@ def available(site: Site, names: Iterable[str]) -> tuple[tuple[EvaluationSet, ..
     return tuple(found), missing
 
 
+def available_pairs(site: Site, names: Iterable[str]) -> tuple[tuple[ScoredSet, ...], dict[str, str]]:
+    """As `available`, for what a training run is reported on: semantic textual similarity sets.
+
+    Raises:
+        UnknownSuiteError: a name is not of such a set.
+        SourceError: none of the sets can be had.
+    """
+    asked = tuple(names)
+    if others := [name for name in asked if not is_scored_set(_checked(name))]:
+        raise UnknownSuiteError(
+            f"evaluation.sets holds {', '.join(others)}; a run reports sets of scored pairs, such as stsb/test. Score "
+            f"its encoder on the others afterwards: bsl evaluate report/<key> --suite {' '.join(others)}"
+        )
+    found, missing = available(site, asked)
+    return scored_of(found), missing
+
+
 def scored_of(sets: Iterable[EvaluationSet]) -> tuple[ScoredSet, ...]:
     """Those that are semantic textual similarity sets."""
     return tuple(one for one in sets if isinstance(one, ScoredSet))

@@ -123,6 +123,17 @@ class AugmentConfig(BaseModel):
     filters: FilterConfig = FilterConfig()
     """Limits beyond which a translation, at any hop, or a finished view is dropped."""
 
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of all views."""
+        return (
+            *((ORIGINAL,) if self.original else ()),
+            *(view.method for view in self.views),
+            *(("synonym",) if self.synonym else ()),
+            *(("mlm",) if self.mlm else ()),
+            *(self.entail.methods if self.entail else ()),
+        )
+
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
         methods = [view.method for view in self.views]

@@ -42,6 +42,7 @@ class CardContent:
         objective: name of the objective.
         settings: setting → value of objective and optimizer.
         views: methods of the views that were made.
+        labels: whether views were chosen by annotators' labels.
         pairs: training pairs.
         dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
         scores: rows of figures with intervals, systems below each other.
@@ -57,6 +58,7 @@ class CardContent:
     objective: str
     settings: Mapping[str, object]
     views: Sequence[str]
+    labels: bool
     pairs: int
     dev: str | None
     scores: Sequence[Mapping[str, str]]
@@ -77,7 +79,7 @@ def model_card(content: CardContent) -> str:
         _USAGE,
         "## Figures\n\nSpearman's ρ × 100 between cosine and gold, protocol `all`, with 95 % bootstrap intervals.\n\n"
         + markdown_table(content.scores)
-        + f"\n\n{_selection(content.dev)}",
+        + f"\n\n{_labels(content)}",
         "## Training\n\n"
         + markdown_table([{"setting": name, "value": value} for name, value in content.settings.items()]),
         "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
@@ -88,7 +90,10 @@ def model_card(content: CardContent) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _selection(dev: str | None) -> str:
-    if dev is None:
-        return "No labelled data was used: the checkpoint is the last step."
-    return f"The checkpoint was chosen by Spearman on {dev}, whose scores are labels: figures on it are no test."
+def _labels(content: CardContent) -> str:
+    if content.dev:
+        chosen = f"chosen by Spearman on {content.dev}, whose scores are labels: figures on it are no test."
+    else:
+        chosen = "the last step, chosen by no label."
+    pairs = "Pairs were chosen by labels of natural language inference. " if content.labels else ""
+    return f"{pairs}The checkpoint was {chosen}"

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.pipeline import pipeline
+from flows.cli_run import configured
+from flows.pipeline import pipeline, run
 from storage.refs import ReportRef
 from storage.store import Store
 from tasks.site import Site
+from tasks.suites import UnknownSuiteError
 
 HERE = Path(__file__).parent
 KILLED_IN = (
@@ -71,6 +73,12 @@ def test_every_kind_is_there_and_whole(undisturbed):
         "report",
     }
     assert [store.defect(ref) for ref in store.refs()] == [None] * len(store.refs())
+
+
+def test_a_set_that_a_run_does_not_report_is_refused_before_it_starts():
+    changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "trec"]'])
+    with pytest.raises(UnknownSuiteError, match="holds trec; a run reports sets of scored pairs"):
+        run(changed, Site())
 
 
 def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, caplog):

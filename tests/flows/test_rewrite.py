@@ -161,3 +161,21 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
     calls.clear()
     assert_frame_equal(run("b"), undisturbed)
     assert calls == [4, 2]
+
+
+def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.rewrite, "SLICE_ROWS", 4)
+    store, corpus, ref = site.open_store(), CorpusRef(key="c" * 64), ViewsRef(key="a" * 64)
+    frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
+    )
+    with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
+        draft.write(frame.sort("sentence_id"))
+
+    def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
+        store.drop_scratch(ref)
+        return [text.upper() for text in texts]
+
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        tasks.rewrite.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+    assert store.manifest(ref).rows == 10

@@ -54,7 +54,20 @@ def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
 
 @pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])
 def test_without_selection_no_label_was_used(setting):
-    assert "No labelled data was used" in card(configured("tiny", [setting]))
+    assert "The checkpoint was the last step, chosen by no label." in card(configured("tiny", [setting]))
+
+
+def test_labels_that_chose_the_pairs_are_named():
+    text = card(configured("tiny-entail", ["training.select=last"]))
+    assert "of views (original, entail" in text
+    assert "Pairs were chosen by labels of natural language inference. The checkpoint was the last step" in text
+
+
+def test_words_and_models_that_rewrote_sentences_are_materials():
+    assert "| synonyms | WordNet 3.0 | WordNet License |" in card(recipe("synonym"))
+    text = card(recipe("mlm"))
+    assert "of views (original, mlm)" in text
+    assert "| refilled tokens | FacebookAI/roberta-base | not declared here |" in text
 
 
 def test_every_objective_is_cited():

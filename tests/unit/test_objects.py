@@ -7,6 +7,7 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation import objects
 from models.evaluation.objects import evaluate_pairs
+from storage.errors import SourceError
 from tasks.evaluate import evaluate
 from tasks.suites import UnknownSuiteError
 
@@ -84,5 +85,9 @@ def test_from_python_by_the_names_of_sets():
     found = evaluate(Letters(), suite=["embedded:stsb/test", "sickr/test"])
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
     assert list(found.missing) == ["sickr/test"]
+    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-supervised"])
+    assert "cannot be fine-tuned" in found.missing["stsb-supervised"]
+    with pytest.raises(SourceError, match="only protocols that fine-tune"):
+        evaluate(Letters(), suite=["stsb-supervised"])
     with pytest.raises(UnknownSuiteError, match="is no suite"):
         evaluate(Letters(), suite=["stss"])
