@@ -1,6 +1,7 @@
 """Any encoder to its scores: no training, no corpus; several encoders also to their differences."""
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from flows.scoring import EvaluationSettings, frozen_scores, tuned_scores
 from flows.site import site_from_environment
@@ -15,7 +16,12 @@ from tasks.suites import available, names_of, scored_of
 from tasks.summary import Missing, summarise
 
 
-@flow(name="bsl-evaluate", flow_run_name="{models} on {suite}")
+def _run_name() -> str:
+    asked = flow_run.parameters
+    return f"{', '.join(asked['models'])} on {', '.join(asked['suite'])}"
+
+
+@flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
     models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: Site | None = None
 ) -> EvaluationRef:
