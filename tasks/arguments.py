@@ -90,7 +90,7 @@ def read_argument_set(arguments: ArgumentSet) -> pl.DataFrame:
     return pl.concat([read_arguments(source.files[0], source.name) for source in arguments.topics])
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_arguments(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -149,7 +149,7 @@ def predict_arguments(
     work.draft.write(found.sort("row").cast(PREDICTIONS))
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_predictions(
     work: Work,
     predictions: tuple[PredictionsRef, ...],

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -35,7 +35,7 @@ def score(
     _publish(work, tables, model, checkpoint, config)
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_tfidf(work: Work, corpus: CorpusRef, sets: tuple[ScoredSet, ...], config: BootstrapConfig) -> None:
     """Score the unigram TF-IDF baseline, fitted on the corpus that the encoder was trained on."""
     from models.baselines.tfidf import tfidf_scores
