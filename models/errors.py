@@ -6,7 +6,8 @@ ModelError
 │   ├── CollapseError          the representations lost what tells sentences apart
 │   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
 │   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
-│   └── ResumeError            the saved state belongs to another run
+│   └── ResumeError            the saved state is of another run or an unknown format
+│       └── DamagedSnapshotError   a file of the saved state is missing or not what was written
 └── EvaluationError            vectors or gold scores from which no figure can be computed
 
 Every message says what was found, what was expected and what to do next.
@@ -89,7 +90,11 @@ class InterruptedRunError(TrainingError):
 
 
 class ResumeError(TrainingError):
-    """A saved training state cannot be resumed by this run."""
+    """A saved training state cannot be resumed by this run: it is another's, or of an unknown format."""
+
+
+class DamagedSnapshotError(ResumeError):
+    """A file of a saved training state is missing or does not hold what was written."""
 
 
 class EvaluationError(ModelError):

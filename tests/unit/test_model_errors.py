@@ -18,6 +18,7 @@ EXAMPLES = [
             errors.EncoderError,
             errors.TrainingError,
             errors.ResumeError,
+            errors.DamagedSnapshotError,
             errors.EvaluationError,
         )
     ),
