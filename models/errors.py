@@ -2,6 +2,7 @@
 
 ModelError
 ├── EncoderError               weights, tokenizer or texts that cannot give embeddings
+│   └── NoEmbeddingError       one text has none
 ├── TrainingError              a training run that cannot start or go on
 │   ├── CollapseError          the representations lost what tells sentences apart
 │   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
@@ -30,6 +31,20 @@ class ModelError(Exception):
 
 class EncoderError(ModelError):
     """An encoder, its tokenizer or its input texts cannot give embeddings."""
+
+
+class NoEmbeddingError(EncoderError):
+    """A text has no embedding.
+
+    Attributes:
+        number: Which of the given texts, from 0, for whoever knows where it comes from.
+        reason: What is wrong with it and what to do; goes on after the text's name.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        super().__init__(f"text {number} {reason}")
 
 
 class TrainingError(ModelError):

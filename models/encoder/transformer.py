@@ -28,7 +28,7 @@ from models.encoder.pooling import pool, token_vectors
 from models.encoder.saved import check_settings, read_saved
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches, tokenise
-from models.errors import EncoderError
+from models.errors import EncoderError, NoEmbeddingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -174,7 +174,7 @@ def encode(
         on_progress: Called as (sentences done, sentences in all, detail).
 
     Raises:
-        EncoderError: A text gives no token, or a vector is not finite (the message names the text's number).
+        NoEmbeddingError: A text gives no token, or its vector is not finite.
     """
     tokens = tokenise(tokenizer, texts, encoder.config.max_length)
     return encode_tokens(encoder, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress)
@@ -272,7 +272,8 @@ def _in_order(vectors_BD: torch.Tensor, order: NDArray[np.int64]) -> torch.Tenso
 def _check_finite(vectors: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
-        raise EncoderError(
-            f"the embedding of text {bad[0]} is not finite ({len(bad)} of {len(vectors)} texts); the weights "
-            "are broken, or bf16 overflowed: look at the training log, or encode in fp32"
+        raise NoEmbeddingError(
+            int(bad[0]),
+            f"has an embedding that is not finite ({len(bad)} of {len(vectors)} texts); the weights are broken, or "
+            "bf16 overflowed: look at the training log, or encode in fp32",
         )

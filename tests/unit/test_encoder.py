@@ -174,5 +174,5 @@ def test_an_encoder_that_gives_nan_is_caught(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     with torch.no_grad():
         encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
-    with pytest.raises(EncoderError, match=r"embedding of text 1 is not finite \(1 of 2 texts\)"):
+    with pytest.raises(EncoderError, match=r"text 1 has an embedding that is not finite \(1 of 2 texts\)"):
         encode(encoder, tokenizer, ["a man", "dogs"])
