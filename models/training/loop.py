@@ -128,8 +128,9 @@ def train(
         on_eval: Called after each evaluation of this call.
 
     Raises:
-        TrainingError: Too few or incomplete pairs, or one of its kinds: CollapseError, NonFiniteLossError,
-            InterruptedRunError, ResumeError (`work` holds snapshots of another run or an unknown format).
+        TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
+            kinds: CollapseError, NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds snapshots of
+            another run or an unknown format).
         OSError: A snapshot cannot be read or written.
     """
     with contextlib.ExitStack() as stack:

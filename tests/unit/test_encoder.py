@@ -11,7 +11,8 @@ from models.encoder.config import EncoderConfig
 from models.encoder.pooling import pool
 from models.encoder.tokens import budget_batches, tokenise
 from models.encoder.transformer import encode, load_encoder
-from models.errors import EncoderError
+from models.errors import EncoderError, TrainingError
+from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
@@ -68,6 +69,14 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
+
+
+def test_rows_that_processes_cannot_share_equally_are_refused(loaded):
+    encoder, tokenizer = loaded
+    tokens = tokenise(tokenizer, ORIGINALS, 24)
+    refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be shared equally by 3 processes")
+    with as_process(0, of=3), refused:
+        encoder.embed_rows(tokens, np.arange(4), 1024)
 
 
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import distributed
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.training.randomness import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_state, save_snapshot, write_state
+from tests.fake_processes import as_process
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
@@ -150,12 +149,8 @@ def test_only_the_first_process_removes_a_damaged_snapshot(folder, tmp_path):
     state = run(folder).state
     saved = save_snapshot(tmp_path, state, keep=1)
     (saved / "online.safetensors").unlink()
-    distributed.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
-    try:
-        with pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
-            newest_snapshot(tmp_path, state.fingerprint)
-    finally:
-        distributed.destroy_process_group()
+    with as_process(1, of=2), pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
+        newest_snapshot(tmp_path, state.fingerprint)
     assert saved.is_dir()
     assert newest_snapshot(tmp_path, state.fingerprint) is None
     assert not saved.exists()
