@@ -124,7 +124,7 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     """Load a transformer and its tokenizer from a local folder, in fp32 and evaluation mode.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, allows fewer positions than `max_length`, or is a
+        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
             sentence-transformers model that pools otherwise.
     """
     saved = read_saved(folder)
@@ -251,9 +251,14 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
 
 def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
     positions = getattr(backbone.config, "max_position_embeddings", None)
-    if positions is not None and config.max_length > int(positions):
+    # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
+    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    unused = 0 if padding is None else padding + 1
+    if positions is not None and config.max_length > positions - unused:
         raise EncoderError(
-            f"{folder}: the model has {positions} positions, max_length asks for {config.max_length}; lower max_length"
+            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.max_length}; lower "
+            "max_length"
         )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
 from models.encoder.pooling import pool
@@ -168,7 +169,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match=r"no config\.json"):
         load_encoder(tmp_path, EncoderConfig(model="x"))
     folder = write_tiny(tmp_path / "m")
-    with pytest.raises(EncoderError, match="64 positions, max_length asks for 65"):
+    with pytest.raises(EncoderError, match="takes 64 tokens, max_length asks for 65"):
         load_encoder(folder, EncoderConfig(model="x", max_length=65))
     _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=24))
     tokenizer.pad_token = None
@@ -177,6 +178,18 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(EncoderError, match="cannot load"):
         load_encoder(folder, EncoderConfig(model="x", max_length=24))
+
+
+def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
+    folder = write_tiny(tmp_path)
+    sizes = {"hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
+        folder
+    )
+    with pytest.raises(EncoderError, match="takes 63 tokens, max_length asks for 64"):
+        load_encoder(folder, EncoderConfig(model="x", max_length=64))
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=63))
+    assert encode(encoder, tokenizer, ["a man " * 100]).shape == (1, WIDTH)
 
 
 def test_an_encoder_that_gives_nan_is_caught(tmp_path):
