@@ -34,7 +34,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=2)
+@stage(ref=ReportRef, version=3)
 def report(
     work: Work,
     title: str,
