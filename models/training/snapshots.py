@@ -95,12 +95,12 @@ def read_state(folder: Path) -> TrainingState:
                 raise DamagedSnapshotError(
                     f"{folder}/{name}.safetensors: sha256 {found[:12]}…, expected {expected[:12]}…; delete the folder"
                 )
+        return TrainingState(
+            **{name: head[name] for name in ("fingerprint", "step", "total", "log", "best_dev", "best_step")},
+            tensors={name: load_file(folder / f"{name}.safetensors") for name in head["files"]},
+        )
     except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
         raise DamagedSnapshotError(f"{folder}: not a complete snapshot ({error!r}); delete the folder") from error
-    return TrainingState(
-        **{name: head[name] for name in ("fingerprint", "step", "total", "log", "best_dev", "best_step")},
-        tensors={name: load_file(folder / f"{name}.safetensors") for name in head["files"]},
-    )
 
 
 def save_snapshot(work: Path, state: TrainingState, keep: int) -> Path:

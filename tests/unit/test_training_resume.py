@@ -125,6 +125,13 @@ def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, tmp_path, damage
     assert "removing a damaged snapshot" in caplog.text
 
 
+@pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 1, "files": {}}'])
+def test_a_head_that_is_not_whole_is_damage(tmp_path, head):
+    (tmp_path / "state.json").write_text(head)
+    with pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
+        read_state(tmp_path)
+
+
 def test_the_snapshot_of_another_run_is_refused_and_stays(folder, tmp_path):
     with pytest.raises(InterruptedRunError):
         run(folder, work=tmp_path, should_stop=stop_at(4))
