@@ -2,11 +2,13 @@
 
 ModelError
 ├── EncoderError               weights, tokenizer or texts that cannot give embeddings
+│   └── NoEmbeddingError       one text has none
 ├── TrainingError              a training run that cannot start or go on
 │   ├── CollapseError          the representations lost what tells sentences apart
 │   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
 │   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
-│   └── ResumeError            the saved state belongs to another run
+│   └── ResumeError            the saved state is of another run or an unknown format
+│       └── DamagedSnapshotError   a file of the saved state is missing or not what was written
 └── EvaluationError            vectors or gold scores from which no figure can be computed
 
 Every message says what was found, what was expected and what to do next.
@@ -29,6 +31,20 @@ class ModelError(Exception):
 
 class EncoderError(ModelError):
     """An encoder, its tokenizer or its input texts cannot give embeddings."""
+
+
+class NoEmbeddingError(EncoderError):
+    """A text has no embedding.
+
+    Attributes:
+        number: Which of the given texts, from 0, for whoever knows where it comes from.
+        reason: What is wrong with it and what to do; goes on after the text's name.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        self.number = number
+        self.reason = reason
+        super().__init__(f"text {number} {reason}")
 
 
 class TrainingError(ModelError):
@@ -89,7 +105,11 @@ class InterruptedRunError(TrainingError):
 
 
 class ResumeError(TrainingError):
-    """A saved training state cannot be resumed by this run."""
+    """A saved training state cannot be resumed by this run: it is another's, or of an unknown format."""
+
+
+class DamagedSnapshotError(ResumeError):
+    """A file of a saved training state is missing or does not hold what was written."""
 
 
 class EvaluationError(ModelError):

@@ -15,7 +15,7 @@ from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import ResolvedModel
 from tasks.cached import Work, stage
 from tasks.machine import device_of, settle_threads
-from tasks.resolve import EvaluationSet
+from tasks.resolve import EvaluationSet, place_in_pairs
 from tasks.show import progress_of, show_table
 from tasks.site import Site
 from tasks.train import ENCODER
@@ -39,6 +39,10 @@ class ArgumentSet(EvaluationSet):
         """All sentences, as they are scored."""
         pairs = read_argument_set(self)
         return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
+
+    def place(self, number: int) -> str:
+        """Row, counted through all topics, and side."""
+        return place_in_pairs(self.dataset, number, read_argument_set(self).height)
 
 
 class ArgumentFolds(EvaluationSet):
@@ -90,7 +94,7 @@ def read_argument_set(arguments: ArgumentSet) -> pl.DataFrame:
     return pl.concat([read_arguments(source.files[0], source.name) for source in arguments.topics])
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_arguments(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -149,7 +153,7 @@ def predict_arguments(
     work.draft.write(found.sort("row").cast(PREDICTIONS))
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_predictions(
     work: Work,
     predictions: tuple[PredictionsRef, ...],

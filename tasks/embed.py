@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.encoder.config import EncoderConfig
+from models.errors import EncoderError, NoEmbeddingError
 from models.evaluation.config import Precision
 from models.text.normalize import sentence_ids
 from storage.errors import StorageError
@@ -38,13 +39,21 @@ def embed(
     """Embed the unique sentences of all sets in one pass, sorted by length; what an earlier run embedded is taken over.
 
     Vectors that two runs share are equal to the bit; the same sentence embedded in another batch differs by rounding.
+
+    Raises:
+        EncoderError: a sentence has no embedding; the message names its data set, row and text.
     """
     sentences = unique_sentences(sets)
     known = _known(work.store, work.draft.provenance, sentences.select("sentence_id"))
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
     if missing.height:
-        vectors = _encode(work, encoder, missing["text"].to_list(), config, precision)
+        texts = missing["text"].to_list()
+        try:
+            vectors = _encode(work, encoder, texts, config, precision)
+        except NoEmbeddingError as error:
+            text = texts[error.number]
+            raise EncoderError(f"{_place(sets, text)}: {text[:60]!r} {error.reason}") from error
         parts.append(missing.select("sentence_id", embedding=pl.Series(vectors)))
     table = pl.concat(parts).sort("sentence_id")
     work.draft.write(table)
@@ -57,6 +66,12 @@ def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
     texts = pl.concat([one.sentences() for one in sets])
     frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
     return frame.select("sentence_id", "text").sort("sentence_id")
+
+
+def _place(sets: Sequence[EvaluationSet], text: str) -> str:
+    """Where a sentence first stands."""
+    found = ((one, (one.sentences() == text).arg_true()) for one in sets)
+    return next(one.place(numbers[0]) for one, numbers in found if len(numbers))
 
 
 def _encode(

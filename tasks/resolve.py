@@ -28,6 +28,10 @@ class EvaluationSet(BaseModel):
         """Every sentence that the task needs an embedding of, as often as it occurs; none if it fine-tunes."""
         raise NotImplementedError
 
+    def place(self, number: int) -> str:
+        """Where the sentence `number` of `sentences()` stands, for messages."""
+        return f"{self.dataset}, sentence {number + 1}"
+
 
 class ScoredSet(EvaluationSet):
     """One split of a semantic textual similarity set."""
@@ -44,6 +48,15 @@ class ScoredSet(EvaluationSet):
         """Both sides of each pair."""
         pairs = read_scored_set(self)
         return pl.concat([pairs["sentence1"], pairs["sentence2"]])
+
+    def place(self, number: int) -> str:
+        """Row and side."""
+        return place_in_pairs(self.name, number, read_scored_set(self).height)
+
+
+def place_in_pairs(name: str, number: int, pairs: int) -> str:
+    """Where a sentence stands, counted through all first sides and then all second ones."""
+    return f"{name}, row {number % pairs + 1}, sentence{number // pairs + 1}"
 
 
 def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[ResolvedModel, EncoderConfig]:

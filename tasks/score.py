@@ -1,10 +1,13 @@
 """Embeddings, or the corpus itself for TF-IDF, to figures with their uncertainty."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.errors import EvaluationError
 from models.evaluation.config import BootstrapConfig
 from storage.refs import ComparisonRef, CorpusRef, EmbeddingsRef, ScoresRef
 from storage.schemas import COMPARISON, SCORES
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -35,7 +38,7 @@ def score(
     _publish(work, tables, model, checkpoint, config)
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_tfidf(work: Work, corpus: CorpusRef, sets: tuple[ScoredSet, ...], config: BootstrapConfig) -> None:
     """Score the unigram TF-IDF baseline, fitted on the corpus that the encoder was trained on."""
     from models.baselines.tfidf import tfidf_scores
@@ -67,8 +70,9 @@ def compare(
         gold, cosines = read_scored_set(scored)["score"].to_numpy(), (_cosines(one, scored), _cosines(two, scored))
         place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
         for metric in ("spearman", "pearson"):
-            difference = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
-            rows.append({**place, "metric": metric, **asdict(difference)})
+            with _named(f"{scored.name}, {names[1]} beside {names[0]} (first scores = gold, second = cosine)"):
+                found = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
+            rows.append({**place, "metric": metric, **asdict(found)})
     table = pl.DataFrame(rows).with_columns(
         model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
     )
@@ -82,7 +86,18 @@ def _cosines(vectors: Vectors, scored: ScoredSet) -> "NDArray[np.float64]":
     from models.evaluation.correlation import cosine_scores
 
     pairs = read_scored_set(scored)
-    return cosine_scores(*(vectors.of(pairs[side], scored.name) for side in ("sentence1", "sentence2")))
+    sides = [vectors.of(pairs[side], scored.name) for side in ("sentence1", "sentence2")]
+    with _named(f"{scored.name}, {vectors.name}"):
+        return cosine_scores(*sides)
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Say in errors what was scored."""
+    try:
+        yield
+    except EvaluationError as error:
+        raise EvaluationError(f"{place}: {error}") from error
 
 
 def _figures(scored: ScoredSet, cosine: "NDArray[np.float64]", config: BootstrapConfig) -> pl.DataFrame:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed
 
+from models.errors import TrainingError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -22,8 +24,17 @@ def processes() -> int:
 
 
 def own_share(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """This process's part of the rows of a batch, whose number is a multiple of the processes."""
-    share = len(rows) // processes()
+    """This process's part of the rows of a batch.
+
+    Raises:
+        TrainingError: The rows cannot be shared equally.
+    """
+    share, left = divmod(len(rows), processes())
+    if left:
+        raise TrainingError(
+            f"a batch of {len(rows)} sentences cannot be shared equally by {processes()} processes; set "
+            "training.batch_size to a multiple of them, or another number of processes"
+        )
     start = share * distributed.get_rank() if processes() > 1 else 0
     return rows[start : start + share]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from models.errors import EncoderError
+from models.errors import EncoderError, NoEmbeddingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +69,8 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     """Tokenise texts with special tokens, cut at `max_length` tokens.
 
     Raises:
-        EncoderError: The tokenizer has no padding token, or a text gives no token at all.
+        EncoderError: The tokenizer has no padding token.
+        NoEmbeddingError: A text gives no token at all.
     """
     if tokenizer.pad_token_id is None:
         raise EncoderError(
@@ -87,8 +88,8 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
             ids.extend(np.asarray(row, dtype=np.int32) for row in call["input_ids"])
             lengths.extend(len(row) for row in call["input_ids"])
     if 0 in lengths:
-        raise EncoderError(
-            f"text {lengths.index(0)} gives no token; drop empty texts, or use a tokenizer with special tokens"
+        raise NoEmbeddingError(
+            lengths.index(0), "gives no token; drop empty texts, or use a tokenizer with special tokens"
         )
     flat = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -28,7 +28,7 @@ from models.encoder.pooling import pool, token_vectors
 from models.encoder.saved import check_settings, read_saved
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches, tokenise
-from models.errors import EncoderError
+from models.errors import EncoderError, NoEmbeddingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -124,7 +124,7 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     """Load a transformer and its tokenizer from a local folder, in fp32 and evaluation mode.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, allows fewer positions than `max_length`, or is a
+        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
             sentence-transformers model that pools otherwise.
     """
     saved = read_saved(folder)
@@ -174,7 +174,7 @@ def encode(
         on_progress: Called as (sentences done, sentences in all, detail).
 
     Raises:
-        EncoderError: A text gives no token, or a vector is not finite (the message names the text's number).
+        NoEmbeddingError: A text gives no token, or its vector is not finite.
     """
     tokens = tokenise(tokenizer, texts, encoder.config.max_length)
     return encode_tokens(encoder, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress)
@@ -251,9 +251,14 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
 
 def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
     positions = getattr(backbone.config, "max_position_embeddings", None)
-    if positions is not None and config.max_length > int(positions):
+    # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
+    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    unused = 0 if padding is None else padding + 1
+    if positions is not None and config.max_length > positions - unused:
         raise EncoderError(
-            f"{folder}: the model has {positions} positions, max_length asks for {config.max_length}; lower max_length"
+            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.max_length}; lower "
+            "max_length"
         )
 
 
@@ -272,7 +277,8 @@ def _in_order(vectors_BD: torch.Tensor, order: NDArray[np.int64]) -> torch.Tenso
 def _check_finite(vectors: NDArray[np.float32]) -> None:
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(bad):
-        raise EncoderError(
-            f"the embedding of text {bad[0]} is not finite ({len(bad)} of {len(vectors)} texts); the weights "
-            "are broken, or bf16 overflowed: look at the training log, or encode in fp32"
+        raise NoEmbeddingError(
+            int(bad[0]),
+            f"has an embedding that is not finite ({len(bad)} of {len(vectors)} texts); the weights are broken, or "
+            "bf16 overflowed: look at the training log, or encode in fp32",
         )

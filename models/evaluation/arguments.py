@@ -70,8 +70,13 @@ def argument_scores(
         seed: of the draws.
 
     Raises:
-        EvaluationError: as `sts_scores`.
+        EvaluationError: fewer than two topics, or as `sts_scores`.
     """
+    if pairs["topic"].n_unique() < 2:
+        raise EvaluationError(
+            f"afs: pairs of topics {pairs['topic'].unique().to_list()}, expected two or more for a mean over topics; "
+            "give the files of all topics"
+        )
     rows = pairs.select("gold", "cosine", subset="topic")
     figures = sts_scores(rows, dataset="afs", split="test", resamples=resamples, seed=seed)
     table = pl.DataFrame([asdict(figure) for figure in figures])

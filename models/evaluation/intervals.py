@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    Seed = int | np.random.SeedSequence
+
 LEVEL = 0.95
 CHUNK_CELLS = 2_000_000  # R·N of one chunk: bounds memory to some tens of MB
 
 
-def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: int = 0) -> NDArray[np.float64]:
+def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
     """Spearman's ρ of `resamples` draws of n pairs with replacement: (resamples,).
 
-    A draw in which one side is constant has no correlation and gives NaN.
+    A draw in which one side is constant has no correlation and gives NaN. Lists of one length and seed are drawn alike,
+    which correlates their figures: those that are averaged need a seed each.
 
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`.
@@ -47,7 +50,7 @@ def spearman_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, see
     return np.concatenate(out)
 
 
-def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: int = 0) -> NDArray[np.float64]:
+def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
     """Pearson's r of the same draws: (resamples,); NaN where one side is constant."""
     a, b = checked_pair(x, y)
     a, b = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
@@ -68,7 +71,7 @@ def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> tu
     return float(low), float(high)
 
 
-def _draws(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int32]]:
+def _draws(n: int, resamples: int, seed: Seed) -> Iterator[NDArray[np.int32]]:
     """Counts (R, N) of each draw, chunk by chunk; the draws depend on seed and n only, not on the chunk size."""
     generator = np.random.Generator(np.random.PCG64(seed))
     size = max(1, CHUNK_CELLS // n)

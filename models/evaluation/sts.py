@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from models.evaluation.intervals import Seed
+
 Metric = Literal["spearman", "pearson"]
 Protocol = Literal["all", "mean", "wmean"]
 WHOLE = "all"  # subset name of figures that cover every subset
@@ -60,7 +62,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
         dataset: Name for the rows, also named by errors.
         split: `test`, `dev`, …
         resamples: Bootstrap draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
-        seed: Of the draws.
+        seed: Of the draws; each subset has a stream of its own that follows from it.
 
     Raises:
         EvaluationError: A column is missing, or a subset is too small, constant or not finite; the message names the
@@ -74,14 +76,15 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     if rows.is_empty():
         raise EvaluationError(f"{dataset} {split}: no pairs, expected at least 2; read the data set again")
     subsets = {str(name): part for (name,), part in rows.group_by("subset", maintain_order=True)}
+    seeds = np.random.SeedSequence(seed).spawn(len(subsets))
     out: list[ScoreRow] = []
     for metric in FIGURE:
         whole = _Sample(rows, metric, f"{dataset} {split}", resamples, seed)
         out.append(_row(whole.value, whole.draws, dataset, WHOLE, split, metric, "all", len(rows)))
         if len(subsets) > 1:
             parts = {
-                name: _Sample(part, metric, f"{dataset} {split} {name}", resamples, seed)
-                for name, part in subsets.items()
+                name: _Sample(part, metric, f"{dataset} {split} {name}", resamples, own)
+                for (name, part), own in zip(subsets.items(), seeds, strict=True)
             }
             out += [_row(s.value, s.draws, dataset, name, split, metric, "all", s.n) for name, s in parts.items()]
             out += _over_subsets(list(parts.values()), dataset, split, metric)
@@ -91,7 +94,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
 class _Sample:
     """One correlation and its bootstrap distribution."""
 
-    def __init__(self, rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: int) -> None:
+    def __init__(self, rows: pl.DataFrame, metric: Metric, place: str, resamples: int, seed: Seed) -> None:
         cosine, gold = rows["cosine"].cast(pl.Float64).to_numpy(), rows["gold"].cast(pl.Float64).to_numpy()
         try:
             self.value = FIGURE[metric](cosine, gold)

@@ -22,7 +22,11 @@ FLOOR = 1e-4  # added to variances before the root, whose slope is infinite at 0
 
 
 class VICReg(Bootstrap):
-    """Predictions near the target of the other view, each dimension kept spread, dimensions decorrelated."""
+    """Predictions near the target of the other view, each dimension kept spread, dimensions decorrelated.
+
+    Each prediction has the gradient of VICReg's own loss (weights, terms and halves of its code) whose second branch is
+    the target of the other view, held fixed. The sum holds the distances of both predictions, as UNSEE's code does.
+    """
 
     def __init__(self, online: Encoder, config: VICRegConfig) -> None:
         super().__init__(online, config)

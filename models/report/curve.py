@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 _PANELS = (
-    ("loss", "loss (equation 2)"),
+    ("loss", "loss"),
     ("dev_spearman", "dev Spearman × 100"),
     ("uniformity", "uniformity (lower spreads more)"),
     ("effective_rank", "effective rank"),

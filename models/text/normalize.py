@@ -28,7 +28,7 @@ class NormalizeConfig(BaseModel):
     min_chars: int = Field(1, ge=1)
     """Shortest text kept, in characters (Unicode code points)."""
     max_chars: int = Field(2000, ge=1)
-    """Longest text kept, in characters. Encoders read 64 tokens (BSL, Table 8); longer lines are rarely sentences."""
+    """Longest text kept, in characters. BSL's released code reads 64 tokens; longer lines are rarely sentences."""
 
     @model_validator(mode="after")
     def _in_order(self) -> "NormalizeConfig":

@@ -117,7 +117,8 @@ def train(
         tokenizer: The encoder's own.
         config: All that decides the result.
         dev: Scored pairs for selection and for seeing a collapse.
-        work: Folder for tokens and snapshots; a call on a folder with snapshots of this run goes on from the newest.
+        work: Folder for tokens and snapshots of this run alone; a call on a folder with snapshots goes on from the
+            newest that is intact.
         device: Where to compute.
         save_every: Steps between snapshots.
         save_minutes: Minutes after which a snapshot is due even so.
@@ -127,8 +128,10 @@ def train(
         on_eval: Called after each evaluation of this call.
 
     Raises:
-        TrainingError: Too few or incomplete pairs, or one of its kinds: CollapseError, NonFiniteLossError,
-            InterruptedRunError, ResumeError.
+        TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
+            kinds: CollapseError, NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds snapshots of
+            another run or an unknown format).
+        OSError: A snapshot cannot be read or written.
     """
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -138,7 +141,8 @@ def train(
         stack.enter_context(seeded(config.seed))
         # Seeded before the predictor is made, which draws its first weights.
         run = _start(copy.deepcopy(encoder), data, config, dev, total, device)
-        saved = newest_snapshot(work, run.fingerprint) if work is not None else None
+        with first_alone():  # who removes damaged snapshots
+            saved = newest_snapshot(work, run.fingerprint) if work is not None else None
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)

@@ -20,10 +20,10 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from models.errors import ResumeError
+from models.errors import DamagedSnapshotError, ResumeError
+from models.training.processes import is_first
 from models.training.state import TrainingState
 
 if TYPE_CHECKING:
@@ -78,31 +78,29 @@ def read_state(folder: Path) -> TrainingState:
     """Read a snapshot back.
 
     Raises:
-        ResumeError: A file is missing or damaged, or the format is unknown.
+        DamagedSnapshotError: A file is missing, or does not hold what was written.
+        ResumeError: The format is unknown.
+        OSError: A file cannot be read now, which says nothing about the snapshot.
     """
     try:
         head = json.loads((folder / "state.json").read_text(encoding="utf-8"))
         if head["format"] != FORMAT:
             raise ResumeError(
-                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; delete the folder to train afresh"
+                f"{folder}: snapshot format {head['format']}, expected {FORMAT}; go on with the version that wrote it, "
+                "or delete the folder to train afresh"
             )
         for name, expected in head["files"].items():
             found = _sha256(folder / f"{name}.safetensors")
             if found != expected:
-                raise ResumeError(
+                raise DamagedSnapshotError(
                     f"{folder}/{name}.safetensors: sha256 {found[:12]}…, expected {expected[:12]}…; delete the folder"
                 )
-        tensors = {name: load_file(folder / f"{name}.safetensors") for name in head["files"]}
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ResumeError(f"{folder}: not a complete snapshot ({error!r}); delete the folder") from error
-    fields = ("fingerprint", "step", "total")
-    return TrainingState(
-        **{name: head[name] for name in fields},
-        tensors=tensors,
-        log=head["log"],
-        best_dev=head["best_dev"],
-        best_step=head["best_step"],
-    )
+        return TrainingState(
+            **{name: head[name] for name in ("fingerprint", "step", "total", "log", "best_dev", "best_step")},
+            tensors={name: load_file(folder / f"{name}.safetensors") for name in head["files"]},
+        )
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise DamagedSnapshotError(f"{folder}: not a complete snapshot ({error!r}); delete the folder") from error
 
 
 def save_snapshot(work: Path, state: TrainingState, keep: int) -> Path:
@@ -134,18 +132,28 @@ def save_snapshot(work: Path, state: TrainingState, keep: int) -> Path:
 def newest_snapshot(work: Path, fingerprint: str) -> TrainingState | None:
     """The newest intact snapshot of this run, or None.
 
-    A damaged snapshot, or one of another run (other data, settings or first weights), is removed with a warning.
+    A damaged snapshot is removed with a warning, by the first process: it must look before the others do.
+
+    Raises:
+        ResumeError: The newest intact snapshot is of another run (other data, settings or first weights), or of an
+            unknown format; or another process than the first meets a damaged one.
+        OSError: A snapshot cannot be read now.
     """
     for folder in _snapshots(work):
         try:
             state = read_state(folder)
-        except ResumeError as error:
+        except DamagedSnapshotError as error:
+            if not is_first():
+                raise
             logger.warning("removing a damaged snapshot: %s", error)
-        else:
-            if state.fingerprint == fingerprint:
-                return state
-            logger.warning("%s: removing a snapshot of other pairs, settings, dev set or starting weights", folder)
-        shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        if state.fingerprint != fingerprint:
+            raise ResumeError(
+                f"{folder} is a snapshot (step {state.step} of {state.total}) of a run with other pairs, settings, dev "
+                f"set or starting weights, expected this run's; give another work folder, or delete {work}"
+            )
+        return state
     return None
 
 

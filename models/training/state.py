@@ -2,7 +2,8 @@
 
 A snapshot holds everything that decides the rest of the run: online, target, predictor, target statistics, optimizer,
 the generators of python, numpy and torch, the step (the data order and both schedules follow from it), the best
-encoder so far and the log. Restoring it and going on gives bit for bit what the uninterrupted run gives.
+encoder so far and the log. On a CPU, restoring it and going on with as many threads gives bit for bit what the
+uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no fixed order.
 """
 
 from __future__ import annotations

@@ -23,7 +23,11 @@ CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
 def make_optimizer(bootstrap: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused; weight decay on matrices only, as the released code groups parameters."""
+    """Adam or AdamW, fused; weight decay on matrices only.
+
+    The released code leaves out biases and LayerNorm by name, which would decay the predictor's BatchNorm weights; its
+    decay is 0, so nothing follows from that.
+    """
     learning = bootstrap.learning_parameters()
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": config.weight_decay},

@@ -148,6 +148,12 @@ def test_figures_are_those_of_scipy_and_their_mean():
         assert (rows["mean"]["n"], rows["GC"]["n"]) == (150, 50)
 
 
+def test_one_topic_has_no_mean_over_topics():
+    pairs = pl.DataFrame({"topic": ["GC"] * 3, "gold": [0.0, 1, 2], "cosine": [0.0, 2, 1]})
+    with pytest.raises(EvaluationError, match=r"topics \['GC'\], expected two or more"):
+        argument_scores(pairs, "unsupervised")
+
+
 def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
     store = site.open_store()

@@ -3,14 +3,21 @@
 import numpy as np
 import polars as pl
 import pytest
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 from models.encoder.config import EncoderConfig
+from models.errors import EncoderError, EvaluationError
+from models.evaluation.config import BootstrapConfig
 from models.text.normalize import sentence_ids
 from storage.declarations import DATASETS
 from storage.declared.dataset import Dataset
+from storage.manifest import Provenance
+from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.embed import embed
+from tasks.embed import embed, unique_sentences
 from tasks.resolve import resolve_scored_set
+from tasks.score import compare
 from tasks.site import Site
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -68,3 +75,33 @@ def test_a_damaged_artifact_is_not_taken_over(site, tmp_path):
     (part,) = (tmp_path / "store" / "embeddings").glob("*/*.parquet")
     part.write_bytes(part.read_bytes()[:-8] + b"XXXXXXXX")
     assert embedded(site, model, ["small-fr"])[1] == 8
+
+
+def test_a_sentence_without_an_embedding_is_named_with_its_place(site, tmp_path):
+    folder = write_tiny(tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")
+    weights["embeddings.word_embeddings.weight"][snow] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    message = r"^small-de test, row 2, sentence1: 'Two dogs run across the snow\.' has an embedding that is not finite"
+    with pytest.raises(EncoderError, match=message):
+        embedded(site, resolve_model(str(folder)), ["small-de"])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1.0, r"^small-de test, new beside old \(first scores = gold, second = cosine\): all 4 values of the second"),
+        (np.nan, r"^small-de test, embeddings/.*: the first vector of the pair in row 0 is not finite"),
+    ],
+)
+def test_vectors_that_cannot_be_compared_are_named(site, value, message):
+    sets, refs = (resolve_scored_set(site, "small-de/test"),), []
+    ids = unique_sentences(sets)["sentence_id"]
+    for number, table in enumerate([np.random.default_rng(0).normal(size=(8, 4)), np.full((8, 4), value)]):
+        refs.append(EmbeddingsRef(key=64 * str(number)))
+        with site.open_store().draft(refs[-1], Provenance(stage_version=1, config={})) as draft:
+            draft.write(pl.DataFrame({"sentence_id": ids, "embedding": table.astype(np.float32)}))
+    given = {"first": refs[0], "second": refs[1], "names": ("old", "new"), "sets": sets}
+    with pytest.raises(EvaluationError, match=message):
+        compare.run(site, {**given, "config": BootstrapConfig(resamples=100)})

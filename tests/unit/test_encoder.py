@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
 from models.encoder.pooling import pool
 from models.encoder.tokens import budget_batches, tokenise
 from models.encoder.transformer import encode, load_encoder
-from models.errors import EncoderError
+from models.errors import EncoderError, TrainingError
+from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
 TEXTS = ORIGINALS + BACK_DE + BACK_FR + ["A man.", "dogs"]
@@ -68,6 +70,14 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)
         torch.testing.assert_close(encoder(ids_BT, mask_BT), expected, rtol=0, atol=1e-6)
     assert len(states.hidden_states) == 3
+
+
+def test_rows_that_processes_cannot_share_equally_are_refused(loaded):
+    encoder, tokenizer = loaded
+    tokens = tokenise(tokenizer, ORIGINALS, 24)
+    refused = pytest.raises(TrainingError, match="batch of 4 sentences cannot be shared equally by 3 processes")
+    with as_process(0, of=3), refused:
+        encoder.embed_rows(tokens, np.arange(4), 1024)
 
 
 def test_gradients_of_micro_batches_equal_one_padded_pass(tmp_path):
@@ -159,7 +169,7 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     with pytest.raises(EncoderError, match=r"no config\.json"):
         load_encoder(tmp_path, EncoderConfig(model="x"))
     folder = write_tiny(tmp_path / "m")
-    with pytest.raises(EncoderError, match="64 positions, max_length asks for 65"):
+    with pytest.raises(EncoderError, match="takes 64 tokens, max_length asks for 65"):
         load_encoder(folder, EncoderConfig(model="x", max_length=65))
     _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=24))
     tokenizer.pad_token = None
@@ -170,9 +180,21 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
         load_encoder(folder, EncoderConfig(model="x", max_length=24))
 
 
+def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):
+    folder = write_tiny(tmp_path)
+    sizes = {"hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 64}
+    RobertaModel(RobertaConfig(vocab_size=100, max_position_embeddings=64, pad_token_id=0, **sizes)).save_pretrained(
+        folder
+    )
+    with pytest.raises(EncoderError, match="takes 63 tokens, max_length asks for 64"):
+        load_encoder(folder, EncoderConfig(model="x", max_length=64))
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=63))
+    assert encode(encoder, tokenizer, ["a man " * 100]).shape == (1, WIDTH)
+
+
 def test_an_encoder_that_gives_nan_is_caught(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     with torch.no_grad():
         encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
-    with pytest.raises(EncoderError, match=r"embedding of text 1 is not finite \(1 of 2 texts\)"):
+    with pytest.raises(EncoderError, match=r"text 1 has an embedding that is not finite \(1 of 2 texts\)"):
         encode(encoder, tokenizer, ["a man", "dogs"])

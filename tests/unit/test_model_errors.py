@@ -11,6 +11,7 @@ EXAMPLES = [
     errors.CollapseError(30, "dev fell", {"std": (0.5, 0.1)}, "set target_norm"),
     errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet"),
     errors.InterruptedRunError(3, 10, "work"),
+    errors.NoEmbeddingError(5, "gives no token; drop it"),
     *(
         kind("found a, expected b; do c")
         for kind in (
@@ -18,6 +19,7 @@ EXAMPLES = [
             errors.EncoderError,
             errors.TrainingError,
             errors.ResumeError,
+            errors.DamagedSnapshotError,
             errors.EvaluationError,
         )
     ),

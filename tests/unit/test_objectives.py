@@ -114,6 +114,21 @@ def test_two_branch_objectives_cross_the_views(encoder, config):
     assert objective.loss(h1, h2, t1, t2).item() == pytest.approx(float(one + two), abs=1e-12)
 
 
+def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
+    objective = build_objective(encoder[0], config := VICRegConfig(k=1))
+    objective.predictor = torch.nn.Identity()
+    h1, h2, t1, t2 = (x.requires_grad_() for x in draw(4, 5))
+    moved = torch.autograd.grad(objective.loss(h1, h2, t1, t2), [h1, h2])
+    for h, t, found in ((h1, t2, moved[0]), (h2, t1, moved[1])):
+        regular = sum(
+            config.variance * torch.relu(1 - (z.var(dim=0) + 1e-4).sqrt()).mean() / 2
+            + config.covariance * (z.T.cov() - torch.diag(z.var(dim=0))).square().sum() / COLUMNS
+            for z in (h, t)
+        )
+        whole = config.invariance * (h - t).square().mean() + regular
+        torch.testing.assert_close(found, torch.autograd.grad(whole, h)[0])
+
+
 def pairs_of(tokenizer):
     return tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
 

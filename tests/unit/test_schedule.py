@@ -6,9 +6,11 @@ from transformers import get_linear_schedule_with_warmup
 
 from models.bsl.config import BSLConfig
 from models.bsl.ema import momentum_at
+from models.objectives.base import Objective
 from models.objectives.config import ContrastiveConfig
 from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
 from models.training.schedule import learning_rate
+from models.training.step import make_optimizer
 
 
 @pytest.mark.parametrize(
@@ -75,12 +77,43 @@ RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scal
 @pytest.mark.parametrize(
     ("config", "optimiser", "objective"),
     [
-        (paper_config(), {"optimizer": "adam", "lr": 5e-4, "weight_decay": 0.01}, PAPER),
+        (paper_config(), {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01}, PAPER),
         (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0}, RELEASED),
     ],
 )
 def test_presets_are_the_published_values_field_by_field(config, optimiser, objective):
     assert config.model_dump() == SHARED | optimiser | {"objective": SHARED_OBJECTIVE | objective}
+
+
+class Rows(Objective):
+    """An embedding of two rows of BERT's scale, of which the loss touches the first alone."""
+
+    def __init__(self):
+        super().__init__(torch.nn.Embedding.from_pretrained(0.03 * torch.randn(2, 16), freeze=False))
+
+    def forward(self, *_):
+        return self.online.weight[0].square().sum()
+
+
+def share_left(config):
+    """What 500 steps leave of the norm of the row that the loss does not touch."""
+    torch.manual_seed(0)
+    objective = Rows()
+    optimizer, before = make_optimizer(objective, config), objective.online.weight[1].norm().item()
+    for step in range(1, 501):
+        optimizer.param_groups[0]["lr"] = learning_rate(step, 500, config)
+        optimizer.zero_grad()
+        objective().backward()
+        optimizer.step()
+    return objective.online.weight[1].norm().item() / before
+
+
+def test_the_paper_preset_leaves_words_alone_that_no_sentence_uses():
+    assert share_left(paper_config()) == pytest.approx(1, abs=0.01)
+
+
+def test_adam_with_the_same_decay_shrinks_them_as_its_description_warns():
+    assert share_left(TrainingConfig(optimizer="adam")) < 0.1
 
 
 @pytest.mark.parametrize(

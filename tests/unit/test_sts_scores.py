@@ -1,5 +1,6 @@
 """Protocols over subsets, by hand."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -38,6 +39,20 @@ def test_every_figure_has_an_interval_and_a_seed_fixes_it():
     assert all(r.ci_low <= r.value <= r.ci_high for r in figures(resamples=300).values())
     assert figures(seed=1) == figures(seed=1)
     assert figures(seed=1)["spearman", "all", "all"].ci_low != figures(seed=2)["spearman", "all", "all"].ci_low
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson"])
+def test_the_mean_of_alike_subsets_is_surer_than_one(metric):
+    """Drawn apart, means of k alike subsets spread by 1/√k; drawn together, as much as one."""
+    generator = np.random.default_rng(0)
+    gold = generator.normal(size=150)
+    one = pl.DataFrame({"gold": gold, "cosine": gold + generator.normal(size=150)})
+    rows = pl.concat([one.with_columns(subset=pl.lit(name)) for name in ("images", "news", "tweets", "forums")])
+    found = figures(rows)
+    widths = [found[metric, "all", name].ci_high - found[metric, "all", name].ci_low for name in ("images", "news")]
+    for protocol in ("mean", "wmean"):
+        row = found[metric, protocol, "all"]
+        assert (row.ci_high - row.ci_low) / np.mean(widths) == pytest.approx(0.5, rel=0.15)
 
 
 def test_a_set_without_subsets_has_one_protocol():
