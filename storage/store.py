@@ -8,6 +8,7 @@ Design choices
 """
 
 import errno
+import glob
 import hashlib
 import logging
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import fsspec
 import polars as pl
+from pydantic import ValidationError
 
 from storage.digest import stream_sha256
 from storage.draft import Draft, full_disk_named, sync, writing
@@ -122,18 +124,20 @@ class Store:
         parts = [folder / file for file in sorted(manifest.files) if fnmatch(file, f"{name}-?????.parquet")]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
-        frame = pl.scan_parquet(parts)
+        frame = pl.scan_parquet(parts, glob=False)  # else a store at `run[1]` is read as a pattern
         check_schema(name, frame.collect_schema(), str(folder))
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """All artifacts, or those of one kind, by path; each has a manifest, none has been checked."""
+        """All artifacts, or those of one kind, by path; each has a manifest, none has been checked.
+
+        A folder with a manifest that is not named as an artifact is left out with a warning.
+        """
         patterns = [f"{kind}/*"] if kind else ["*/*", "*/*/*"]
-        found = [path for pattern in patterns for path in self.fs.glob(f"{self.root}/{pattern}/{NAME}")]
+        root = glob.escape(self.root)
+        found = [path for pattern in patterns for path in self.fs.glob(f"{root}/{pattern}/{NAME}")]
         folders = sorted(path[len(self.root) + 1 : -len(NAME) - 1] for path in found)
-        return [
-            ArtifactRef(kind=path.rpartition("/")[0], key=path.rpartition("/")[2]) for path in folders if path[0] != "."
-        ]
+        return [ref for path in folders if path[0] != "." and (ref := _ref(path)) is not None]
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
@@ -254,6 +258,16 @@ class Store:
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _ref(path: str) -> ArtifactRef | None:
+    """The reference to `<kind>/<key>`; None for a folder that somebody else put there."""
+    kind, _, key = path.rpartition("/")
+    try:
+        return ArtifactRef(kind=kind, key=key)
+    except ValidationError:
+        logger.warning("%s is not named <kind>/<64 hex digits>, so it is no artifact; move it out of the store", path)
+        return None
 
 
 def _made(folder: Path) -> Path:

@@ -242,3 +242,20 @@ def test_models_that_are_none(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(SourceError, match="cannot be had from the Hub"):
         resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize("last", ["", "/*.txt", "/a.txt"])
+def test_a_folder_may_be_called_like_a_pattern(tmp_path, last):
+    folder = tmp_path / "talks[1]"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A dog runs.\n")
+    assert sentences(resolve_source(SourceSpec(path=f"{folder}{last}"))) == [["A dog runs."]]
+
+
+def test_a_mirror_of_original_files_may_be_called_like_a_pattern(tmp_path):
+    folder = tmp_path / "mirror[1]" / "sts17"
+    folder.mkdir(parents=True)
+    (folder / "STS.input.track5.en-en.txt").write_text("A dog.\tA cat.\n" * 250)
+    (folder / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
+    source = resolve_source(SourceSpec(dataset="sts17-en-en"), str(tmp_path / "mirror[1]"))
+    assert read_scored_pairs(source, ReadReport("sts")).height == 250

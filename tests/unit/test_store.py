@@ -79,6 +79,22 @@ def test_nested_kind_is_found(store):
     assert store.refs("translations/0123abcd") == [ref]
 
 
+def test_a_store_may_be_called_like_a_pattern(tmp_path):
+    store = Store(str(tmp_path / "run[1]"))
+    ref = put(store)
+    assert [each.path for each in store.refs()] == [ref.path]
+    assert store.scan(ref).collect().equals(VIEWS)
+
+
+def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
+    ref = put(store)
+    foreign = store.local / "translations" / "abcd" / "backup"
+    foreign.mkdir(parents=True)
+    (foreign / NAME).write_text("{}")
+    assert [each.path for each in store.refs()] == [ref.path]
+    assert "translations/abcd/backup is not named" in caplog.text
+
+
 def test_missing_artifact_says_what_to_do(store):
     with pytest.raises(ArtifactMissingError, match="run the stage that makes it"):
         store.scan(ViewsRef(key=key(9)))
