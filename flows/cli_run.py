@@ -142,12 +142,30 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         path, equals, value = setting.partition("=")
         if not equals:
             raise ValueError(f"--set {setting}: expected FIELD=VALUE, such as training.lr=3e-4")
-        place = changes
-        *parents, last = path.split(".")
-        for name in parents:
-            place = place.setdefault(name, {})
-        place[last] = _value(value)
+        if not _put(changes, path.split("."), _value(value)):
+            other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
+            raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
     return changes
+
+
+def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
+    """Whether the value has its place: none is above or below a plain value that was set before."""
+    *parents, last = path
+    for name in parents:
+        changes = changes.setdefault(name, {})
+        if not isinstance(changes, dict):
+            return False
+    if last == "objective" and isinstance(value, str):
+        value = {"name": value}  # its name alone chooses an objective, whose fields may be set too
+    before = changes.get(last)
+    if isinstance(before, dict) and not isinstance(value, dict):
+        return False
+    changes[last] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return True
+
+
+def _nested(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _value(text: str) -> object:

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from flows.cli import main
+from flows.cli_run import configured
 from storage.manifest import Provenance
 from storage.refs import ViewsRef
 from storage.store import Store
@@ -71,6 +72,18 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
         (["run", "tinny"], "Did you mean 'tiny'?"),
         (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
         (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
+        (
+            ["run", "tiny", "--set", "training.lr=1e-3", "--set", "training.lr.peak=1"],
+            "--set training.lr.peak=1 and --set training.lr=1e-3 contradict each other",
+        ),
+        (
+            ["run", "tiny", "--set", "training.lr=1e-3", "--set", "training=5"],
+            "--set training=5 and --set training.lr=1e-3 contradict each other",
+        ),
+        (
+            ["run", "tiny", "--set", 'training={"lr": 1e-3}', "--set", "training=5"],
+            '--set training=5 and --set training={"lr": 1e-3} contradict each other',
+        ),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
     ],
 )
@@ -78,6 +91,13 @@ def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, m
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused before
     assert main(call) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_objective_and_its_field_are_set_together(order):
+    settings = ["training.objective=contrastive", "training.objective.temperature=0.1"]
+    objective = configured("tiny", settings[::order]).training.objective
+    assert objective.model_dump() == {"name": "contrastive", "temperature": 0.1}
 
 
 def test_recipes_are_listed_and_printed(capsys):
