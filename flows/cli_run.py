@@ -81,7 +81,9 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     config = configured(arguments.recipe, arguments.set)
     from flows.pipeline import pipeline
+    from tasks.ingest import locate_sources
 
+    locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
     changes = _changes(arguments.set)
     state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from storage.declarations import DATASETS
 from storage.declared.dataset import Dataset
-from storage.digest import stream_sha256
+from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
@@ -242,7 +242,6 @@ def _digest(paths: tuple[str, ...]) -> str:
 
 def _file_digest(path: str) -> str:
     try:
-        with fsspec.open(path, "rb") as file:
-            return stream_sha256(file)
+        return version_sha256(*fsspec.url_to_fs(path))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error

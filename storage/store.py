@@ -24,7 +24,7 @@ import fsspec
 import polars as pl
 from pydantic import ValidationError
 
-from storage.digest import stream_sha256
+from storage.digest import version_sha256
 from storage.draft import Draft, full_disk_named, sync, writing
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
 from storage.manifest import NAME, FileEntry, Manifest, Provenance, describe_files, parse_manifest
@@ -32,8 +32,6 @@ from storage.refs import ArtifactRef
 from storage.schemas import check_schema
 
 logger = logging.getLogger(__name__)
-
-_verified: dict[str, str] = {}  # file version (fsspec's ukey) → sha256, so that a process hashes a file once
 
 
 class Store:
@@ -193,7 +191,7 @@ class Store:
     def _file_defect(self, path: str, entry: FileEntry) -> str | None:
         remedy = "delete the artifact or run its stage again"
         try:
-            found = self._sha256(path)
+            found = version_sha256(self.fs, path)
         except FileNotFoundError:
             return f"{path}: missing, though its manifest lists it; {remedy}"
         if found != entry.sha256:
@@ -209,13 +207,6 @@ class Store:
             if current != source.digest:
                 return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
         return None
-
-    def _sha256(self, path: str) -> str:
-        version = f"{path}@{self.fs.ukey(path)}"
-        if version not in _verified:
-            with self.fs.open(path, "rb") as file:
-                _verified[version] = stream_sha256(file)
-        return _verified[version]
 
     def _refuse_newer(self, ref: ArtifactRef) -> None:
         try:

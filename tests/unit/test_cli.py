@@ -100,6 +100,13 @@ def test_an_objective_and_its_field_are_set_together(order):
     assert objective.model_dump() == {"name": "contrastive", "temperature": 0.1}
 
 
+def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    assert main(["run", "tiny", "--set", 'ingest.sources=[{"path": "nowhere.txt"}]']) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "bsl: nowhere.txt: no such file or folder; expected a source; correct `path`\n")
+
+
 def test_recipes_are_listed_and_printed(capsys):
     assert main(["recipes"]) == 0
     assert "BSL-BERT (Table 1)" in capsys.readouterr().out
