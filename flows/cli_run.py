@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from flows.embedded_server import start_server
 from flows.server import use_server
 from flows.site import site_from_environment
 
@@ -76,6 +77,7 @@ def configured(name: str, settings: list[str]) -> "PipelineConfig":
 
 def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
+    embedded = start_server()
     site = site_from_environment(
         store=arguments.store, mirror=arguments.mirror, device=arguments.device, processes=arguments.processes
     )
@@ -85,6 +87,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
     changes = _changes(arguments.set)
+    if embedded is not None:
+        embedded.wait()
     state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         print(
