@@ -40,9 +40,13 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     verify.add_argument("artifact", nargs="?")
     verify.set_defaults(call=_verify)
     collection = actions.add_parser(
-        "gc", parents=[place], help="list, or delete, what is old and no younger report needs"
+        "gc", parents=[place], help="list, or delete, what is old and no younger report or evaluation needs"
     )
-    collection.add_argument("--older-than", default="30d", help="age such as 12h, 30d (default 30d)")
+    collection.add_argument(
+        "--older-than",
+        default="30d",
+        help="since it was last used, such as 12h, 30d (default 30d); leftovers of killed runs stay a day at least",
+    )
     collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
     collection.set_defaults(call=_gc)
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")

@@ -17,6 +17,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from pydantic import ValidationError
 
 from storage.digest import version_sha256
 from storage.draft import Draft, full_disk_named, sync, writing
-from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreWriteError
 from storage.manifest import NAME, FileEntry, Manifest, Provenance, describe_files, parse_manifest
 from storage.refs import ArtifactRef
 from storage.schemas import check_schema
@@ -168,7 +169,7 @@ class Store:
         shutil.rmtree(self.scratch(ref), ignore_errors=True)
 
     def remember(self, ref: ArtifactRef, record: bytes) -> None:
-        """Keep a small record that this artifact was published here."""
+        """Keep a small record that this artifact was published here, and is used now."""
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(f"{self.root}/.records/{ref.path}.json", record)
@@ -178,6 +179,12 @@ class Store:
         return bool(
             self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(f"{self.root}/.records/{ref.path}.json")
         )
+
+    def last_used(self, ref: ArtifactRef) -> datetime | None:
+        """When `remember` was last called for an artifact; None if never."""
+        record = f"{self.root}/.records/{ref.path}.json"
+        modified: datetime | None = self.fs.modified(record) if self.fs.exists(record) else None
+        return modified
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact, its manifest first, so that it is never half there."""
@@ -235,6 +242,8 @@ class Store:
         while not _rename(folder, final):
             if self.defect(ref) is None:
                 return  # another run published the same key in the meantime
+            if not folder.is_dir():
+                raise StoreWriteError(f"{folder} was deleted while {ref} was being made in it; run again")
             _rename(final, _made(root / ".trash") / uuid.uuid4().hex)
         sync(final.parent)
 
