@@ -68,20 +68,36 @@ class Store:
     def defect(self, ref: ArtifactRef) -> str | None:
         """Why an artifact does not count as a cached result, or None if it is whole.
 
-        It is whole if its manifest and every file are there, every byte is as published, and every input that is still
-        in the store has the content it had then.
+        It is whole if it is not damaged, and every input that is still in the store has the content it had then.
 
         Raises:
             NewerFormatError: it is left alone, because an older program must not overwrite it.
+        """
+        return self.damage(ref) or self.staleness(self.manifest(ref))
+
+    def damage(self, ref: ArtifactRef) -> str | None:
+        """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
+
+        Raises:
+            NewerFormatError: an older program cannot tell.
         """
         try:
             manifest = self.manifest(ref)
         except (ArtifactMissingError, CorruptArtifactError) as error:
             return str(error)
-        for name, entry in manifest.files.items():
-            if (fault := self._file_defect(f"{self.root}/{ref.path}/{name}", entry)) is not None:
-                return fault
-        return self._input_defect(manifest)
+        faults = (self._file_defect(f"{self.root}/{ref.path}/{name}", entry) for name, entry in manifest.files.items())
+        return next((fault for fault in faults if fault is not None), None)
+
+    def staleness(self, manifest: Manifest) -> str | None:
+        """Which input of an artifact is in the store with another content than it had then; None if none is."""
+        for source in manifest.provenance.inputs.values():
+            try:
+                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
+            except StorageError:
+                continue  # an input may be collected once it has been used
+            if current != source.digest:
+                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
+        return None
 
     def check(self, ref: ArtifactRef) -> Manifest:
         """The manifest of an intact artifact.
@@ -128,11 +144,11 @@ class Store:
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """All artifacts, or those of one kind, by path; each has a manifest, none has been checked.
+        """All artifacts, or those of one kind and the kinds nested in it, by path; none has been checked.
 
         A folder with a manifest that is not named as an artifact is left out with a warning.
         """
-        patterns = [f"{kind}/*"] if kind else ["*/*", "*/*/*"]
+        patterns = [f"{kind}/*", f"{kind}/*/*"] if kind else ["*/*", "*/*/*"]
         root = glob.escape(self.root)
         found = [path for pattern in patterns for path in self.fs.glob(f"{root}/{pattern}/{NAME}")]
         folders = sorted(path[len(self.root) + 1 : -len(NAME) - 1] for path in found)
@@ -203,16 +219,6 @@ class Store:
             return f"{path}: missing, though its manifest lists it; {remedy}"
         if found != entry.sha256:
             return f"{path}: sha256 {found[:12]}…, manifest says {entry.sha256[:12]}…; {remedy}"
-        return None
-
-    def _input_defect(self, manifest: Manifest) -> str | None:
-        for source in manifest.provenance.inputs.values():
-            try:
-                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
-            except StorageError:
-                continue  # an input may be collected once it has been used
-            if current != source.digest:
-                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
         return None
 
     def _refuse_newer(self, ref: ArtifactRef) -> None:

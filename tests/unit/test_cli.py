@@ -5,8 +5,8 @@ import pytest
 
 from flows.cli import main
 from flows.cli_run import configured
-from storage.manifest import Provenance
-from storage.refs import ViewsRef
+from storage.manifest import InputEntry, Provenance
+from storage.refs import ArtifactRef, PairsRef, ViewsRef
 from storage.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
@@ -41,6 +41,31 @@ def test_verify_fails_on_a_damaged_artifact(store, capsys):
     part.write_bytes(part.read_bytes()[:-1] + b"?")
     assert main(["artifacts", "verify"]) == 1
     assert f"DAMAGED {REF}" in capsys.readouterr().out
+
+
+def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
+    made = InputEntry(kind="views", key=REF.key, digest="d" * 64)
+    with store.draft(PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})):
+        pass
+    newer = store.local / "corpus" / f"{9:064x}" / "manifest.json"
+    newer.parent.mkdir(parents=True)
+    newer.write_text('{"format": 99}')
+    assert main(["artifacts", "verify"]) == 0
+    out = capsys.readouterr().out
+    assert f"intact  {REF}\n" in out
+    assert "stale   pairs/000000000000: pairs/000000000000: views/000000000000 has been made again" in out
+    assert "newer   corpus/000000000000: " in out
+    assert "upgrade bsl-pipeline" in out
+
+
+def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
+    ref = ArtifactRef(kind="translations/0123abcd", key=f"{5:064x}")
+    with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})):
+        pass
+    assert main(["artifacts", "ls", "translations"]) == 0
+    assert str(ref) in capsys.readouterr().out
+    assert main(["artifacts", "show", "translations/000"]) == 0
+    assert '"beam": 4' in capsys.readouterr().out
 
 
 def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
