@@ -1,5 +1,9 @@
 """The command line: what it prints, and its exit codes."""
 
+import json
+import os
+from unittest.mock import patch
+
 import polars as pl
 import pytest
 
@@ -130,6 +134,23 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
     assert main(["run", "tiny", "--set", 'ingest.sources=[{"path": "nowhere.txt"}]']) == 1
     out, err = capsys.readouterr()
     assert (out, err) == ("", "bsl: nowhere.txt: no such file or folder; expected a source; correct `path`\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "told"),
+    [
+        ({"sets": ["embedded:stsb/dev", "sickr/test"]}, 0, ["ok", "set embedded:stsb/dev", "note", "set sickr/test"]),
+        ({"sets": ["sickr/test"]}, 1, ["NO", "sets", "none of the sets can be had"]),
+        ({"sets": ["embedded:stsb/dev"], "dev": "sickr/test"}, 1, ["NO", "dev set sickr/test"]),
+        ({"sets": ["embedded:stsb/dev", "trec"]}, 1, ["NO", "sets", "bsl evaluate report/<key> --suite trec"]),
+    ],
+)
+def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, told):
+    changes = [f"--set=evaluation.{field}={json.dumps(value)}" for field, value in settings.items()]
+    with patch.dict(os.environ):  # the command settles Prefect's variables for its process
+        assert main(["doctor", "tiny", "--device", "cpu", *changes]) == code
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert [part for part in told if part not in out] == []
 
 
 def test_recipes_are_listed_and_printed(capsys):
