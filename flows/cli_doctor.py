@@ -29,13 +29,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
     config = configured(arguments.recipe, arguments.set)
     from tasks.doctor import examine
 
-    translators = [(hop.model, hop.revision) for view in config.augment.views for hop in view.hops]
-    refiller = [(config.augment.mlm.model, config.augment.mlm.revision)] if config.augment.mlm else []
-    models = [(config.encoder.model, config.encoder.revision), *translators, *refiller]
     checks = examine(
         site,
         server,
-        models,
+        config.models(),
         config.ingest.sources,
         config.evaluation.sets,
         config.evaluation.dev,
