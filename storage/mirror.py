@@ -84,9 +84,9 @@ class Mirror:
         name = f"models/{hub_id}"
         if (self.folder / name).is_dir():
             resolve_model(hub_id, revision, str(self.folder))  # refused if it is of another revision
-            for file in [each for each in self._record if each.startswith(f"{name}/")]:
-                if not self._kept(file):
-                    raise SourceError(f"{self.folder / file} is missing; delete {self.folder / name} and run again")
+            for known in [each for each in self._record if each.startswith(f"{name}/")]:
+                if not self._kept(known):
+                    raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
         found = resolve_model(hub_id, revision, self._source)
         origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
