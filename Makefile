@@ -2,9 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 # Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
-TORCH ?= torch==2.13.0
+# Unless given, the build that is installed stays; the stamp says which that is.
+BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
+TORCH ?= $(or $(BUILT),torch==2.13.0)
 
 .PHONY: install run test lint bench ui clean
+ifneq ($(TORCH),$(BUILT))
+.PHONY: $(INSTALLED)
+endif
 
 run: install  ## the main job: raw sentences to an evaluated encoder, on this machine, without the Hub
 	@$(BIN)/bsl run tiny
@@ -28,9 +33,10 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test '$(TORCH)' = '$(BUILT)' || $(BIN)/pip uninstall --quiet --quiet --yes torch  # pip sees one version in all builds
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+	echo '$(TORCH)' > $@
 
 clean:
 	rm -rf .venv .bsl

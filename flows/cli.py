@@ -11,6 +11,7 @@ from flows.cli_doctor import add_doctor
 from flows.cli_evaluate import add_evaluate
 from flows.cli_mirror import add_mirror
 from flows.cli_run import add_recipes, add_run, add_ui
+from models.errors import ModelError
 from storage.errors import StorageError
 
 USAGE_ERROR, FAILURE = 2, 1
@@ -27,11 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     call: Callable[[argparse.Namespace], int] = arguments.call
     try:
         return call(arguments)
-    except (
-        StorageError,
-        OSError,
-        ImportError,
-    ) as error:  # an optional package may be missing: s3fs
+    except (StorageError, ModelError, OSError, ImportError) as error:  # an optional package may be missing: s3fs
         print(f"bsl: {error}", file=sys.stderr)
         return FAILURE
     except ValueError as error:  # unknown recipe, field or value: said before anything was started

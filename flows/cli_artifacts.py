@@ -12,10 +12,11 @@ from rich.table import Table
 from flows.cli_export import additions
 from flows.site import site_from_environment
 from storage.collect import collect, collectable, leftovers, readable_manifests
-from storage.errors import StorageError
+from storage.errors import NewerFormatError
 from storage.export import export
 from storage.lookup import find
 from storage.manifest import Manifest
+from storage.refs import ArtifactRef
 from storage.store import Store
 
 if TYPE_CHECKING:
@@ -40,9 +41,13 @@ def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     verify.add_argument("artifact", nargs="?")
     verify.set_defaults(call=_verify)
     collection = actions.add_parser(
-        "gc", parents=[place], help="list, or delete, what is old and no younger report needs"
+        "gc", parents=[place], help="list, or delete, what is old and no younger report or evaluation needs"
     )
-    collection.add_argument("--older-than", default="30d", help="age such as 12h, 30d (default 30d)")
+    collection.add_argument(
+        "--older-than",
+        default="30d",
+        help="since it was last used, such as 12h, 30d (default 30d); leftovers of killed runs stay a day at least",
+    )
     collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
     collection.set_defaults(call=_gc)
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
@@ -86,16 +91,26 @@ def _show(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     refs = [find(store, arguments.artifact)] if arguments.artifact else store.refs()
-    damaged = 0
+    verdicts = []
     for ref in refs:
-        try:
-            fault = store.defect(ref)
-        except StorageError as error:
-            fault = str(error)
-        damaged += fault is not None
-        print(f"{'DAMAGED' if fault else 'intact '} {ref}{': ' + fault if fault else ''}")
+        verdict, reason = _verdict(store, ref)
+        verdicts.append(verdict)
+        print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
+    damaged = verdicts.count("DAMAGED")
     print(f"{len(refs)} artifacts, {damaged} damaged")
     return 1 if damaged else 0
+
+
+def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
+    """Whether an artifact is damaged; if not, whether a run of this program takes it: `newer`, `stale` or `intact`."""
+    try:
+        if (fault := store.damage(ref)) is not None:
+            return "DAMAGED", fault
+        if (reason := store.staleness(store.manifest(ref))) is not None:
+            return "stale", f"{reason}; the next run makes it again"
+    except NewerFormatError as error:
+        return "newer", str(error)
+    return "intact", ""
 
 
 def _gc(arguments: argparse.Namespace) -> int:

@@ -29,15 +29,19 @@ def _doctor(arguments: argparse.Namespace) -> int:
     config = configured(arguments.recipe, arguments.set)
     from tasks.doctor import examine
 
-    translators = [(hop.model, hop.revision) for view in config.augment.views for hop in view.hops]
-    refiller = [(config.augment.mlm.model, config.augment.mlm.revision)] if config.augment.mlm else []
-    models = [(config.encoder.model, config.encoder.revision), *translators, *refiller]
-    sets = (*config.evaluation.sets, *([config.evaluation.dev] if config.evaluation.dev else []))
-    checks = examine(site, server, models, config.ingest.sources, sets, needs_wordnet=bool(config.augment.synonym))
+    checks = examine(
+        site,
+        server,
+        config.models(),
+        config.ingest.sources,
+        config.evaluation.sets,
+        config.evaluation.dev,
+        needs_wordnet=bool(config.augment.synonym),
+    )
     table = Table(title=f"recipe {arguments.recipe}")
     for name in ("", "subject", "found"):
         table.add_column(name, overflow="fold")
     for check in checks:
-        table.add_row("ok" if check.ok else "NO", check.subject, check.found)
+        table.add_row(check.verdict, check.subject, check.found)
     Console(width=max(110, Console().width)).print(table)
-    return 0 if all(check.ok for check in checks) else 1
+    return 1 if any(check.verdict == "NO" for check in checks) else 0

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cli_run import add_site_options
+from flows.embedded_server import start_server
 from flows.server import use_server
 from flows.site import site_from_environment
 
@@ -43,16 +44,19 @@ def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _evaluate(arguments: argparse.Namespace) -> int:
     use_server()
+    embedded = start_server()
     site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
     from tasks.suites import names_of
 
-    names_of(arguments.suite)  # a suite that does not exist is refused before a server is started
+    names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
     from flows.evaluation import evaluation
     from flows.scoring import EvaluationSettings
     from tasks.candidates import Reading
 
     reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
+    if embedded is not None:
+        embedded.wait()
     state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
     if not state.is_completed():
         print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)

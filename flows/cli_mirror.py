@@ -22,7 +22,8 @@ def add_mirror(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"<set>, <set>/<split> or {MODEL}<hub id>; every declared set (default)",
+        help=f"<set>, <set>/<split> or {MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; "
+        "every declared set (default)",
     )
     parser.add_argument(
         "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
@@ -37,9 +38,20 @@ def _mirror(arguments: argparse.Namespace) -> int:
     own = [declared for declared in DATASETS.values() if declared.folder is None]
     for name in arguments.names or [f"{each.name}/{split}" for each in own for split in each.splits]:
         try:
-            for file, outcome in mirror.add(name):
+            for file, outcome in mirror.add(_pinned(name)):
                 print(f"{outcome:<8} {file}")
         except StorageError as error:
             lacking += 1
             print(f"lacking  {name}: {error}", file=sys.stderr)
     return 1 if lacking else 0
+
+
+def _pinned(name: str) -> str:
+    """A model's name with the revision that a recipe pins, unless it has one."""
+    if not name.startswith(MODEL) or "@" in name:
+        return name
+    from flows.recipes import RECIPES
+
+    pins = dict(model for make in RECIPES.values() for model in make().models())
+    revision = pins.get(name.removeprefix(MODEL))
+    return f"{name}@{revision}" if revision else name

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from flows.embedded_server import start_server
 from flows.server import use_server
 from flows.site import site_from_environment
 
@@ -76,13 +77,18 @@ def configured(name: str, settings: list[str]) -> "PipelineConfig":
 
 def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
+    embedded = start_server()
     site = site_from_environment(
         store=arguments.store, mirror=arguments.mirror, device=arguments.device, processes=arguments.processes
     )
     config = configured(arguments.recipe, arguments.set)
     from flows.pipeline import pipeline
+    from tasks.ingest import locate_sources
 
+    locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
     changes = _changes(arguments.set)
+    if embedded is not None:
+        embedded.wait()
     state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         print(
@@ -142,12 +148,30 @@ def _changes(settings: list[str]) -> dict[str, Any]:
         path, equals, value = setting.partition("=")
         if not equals:
             raise ValueError(f"--set {setting}: expected FIELD=VALUE, such as training.lr=3e-4")
-        place = changes
-        *parents, last = path.split(".")
-        for name in parents:
-            place = place.setdefault(name, {})
-        place[last] = _value(value)
+        if not _put(changes, path.split("."), _value(value)):
+            other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
+            raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
     return changes
+
+
+def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
+    """Whether the value has its place: none is above or below a plain value that was set before."""
+    *parents, last = path
+    for name in parents:
+        changes = changes.setdefault(name, {})
+        if not isinstance(changes, dict):
+            return False
+    if last == "objective" and isinstance(value, str):
+        value = {"name": value}  # its name alone chooses an objective, whose fields may be set too
+    before = changes.get(last)
+    if isinstance(before, dict) and not isinstance(value, dict):
+        return False
+    changes[last] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return True
+
+
+def _nested(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _value(text: str) -> object:

@@ -36,6 +36,12 @@ class PipelineConfig(BaseModel):
     published: tuple[str, ...] = ()
     """Rows of the paper's Table 1 that the report prints beside the run's figures."""
 
+    def models(self) -> list[tuple[str, str | None]]:
+        """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
+        translators = [(hop.model, hop.revision) for view in self.augment.views for hop in view.hops]
+        refiller = [(self.augment.mlm.model, self.augment.mlm.revision)] if self.augment.mlm else []
+        return [(self.encoder.model, self.encoder.revision), *translators, *refiller]
+
 
 def partial(model: type[BaseModel]) -> type[BaseModel]:
     """The same model with every field optional, nested ones too: what a person may override.

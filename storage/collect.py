@@ -1,4 +1,4 @@
-"""Garbage collection: what is old and no kept report needs."""
+"""Garbage collection: what is old and no kept report or evaluation needs."""
 
 import logging
 import shutil
@@ -14,6 +14,8 @@ from storage.store import Store
 logger = logging.getLogger(__name__)
 
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
+_ROOTS = ("report", "evaluation")
+_STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
 
 
 def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
@@ -28,13 +30,14 @@ def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
 
 
 def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
-    """Artifacts that may go: made before `now - older_than`, and no report younger than that was made from them.
+    """Artifacts that may go: last used before `now - older_than`, and no younger report or evaluation needs them.
 
+    An artifact is used when it is made and whenever a run takes it from the cache.
     Translations are a memory that later runs draw on, so they never go by age.
     """
     manifests = {manifest.ref.path: manifest for manifest in readable_manifests(store)}
-    oldest = now - older_than
-    kept = [manifest for manifest in manifests.values() if manifest.kind == "report" and manifest.created_at >= oldest]
+    old = {path for path, manifest in manifests.items() if _last_used(store, manifest) < now - older_than}
+    kept = [manifest for path, manifest in manifests.items() if manifest.kind in _ROOTS and path not in old]
     needed: set[str] = set()
     while kept:
         manifest = kept.pop()
@@ -45,18 +48,24 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     return [
         manifest
         for path, manifest in manifests.items()
-        if path not in needed and manifest.created_at < oldest and not manifest.kind.startswith("translations/")
+        if path in old - needed and not manifest.kind.startswith("translations/")
     ]
+
+
+def _last_used(store: Store, manifest: Manifest) -> datetime:
+    used = store.last_used(manifest.ref)
+    return max(used, manifest.created_at) if used else manifest.created_at
 
 
 def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     """Folders of runs that were killed long ago: staging, state of unfinished stages, replaced artifacts.
 
-    A folder's age is that of the newest file in it, so that a stage which still works is not taken for dead.
+    A folder's age is that of the newest file in it, and at least a day, so that a stage which still works is not taken
+    for dead.
     """
     if store.local is None:
         return []
-    limit = time.time() - older_than.total_seconds()
+    limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
     folders = [path for pattern in _LEFTOVERS for path in store.local.glob(pattern)]
     return sorted(folder for folder in folders if _newest(folder) < limit)
 

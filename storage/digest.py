@@ -4,7 +4,10 @@ import hashlib
 from pathlib import Path
 from typing import BinaryIO, Final
 
+import fsspec
+
 _BLOCK: Final = 1 << 20
+_known: dict[str, str] = {}  # file version (fsspec's ukey) → sha256
 
 
 def stream_sha256(file: BinaryIO) -> str:
@@ -19,3 +22,12 @@ def file_sha256(path: Path) -> str:
     """sha256 of a local file."""
     with path.open("rb") as file:
         return stream_sha256(file)
+
+
+def version_sha256(fs: fsspec.AbstractFileSystem, path: str) -> str:
+    """sha256 of a file at any fsspec address; a process reads each version of a file once."""
+    version = f"{path}@{fs.ukey(path)}"
+    if version not in _known:
+        with fs.open(path, "rb") as file:
+            _known[version] = stream_sha256(file)
+    return _known[version]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from storage.errors import SourceError
 
 SECONDS_TO_ANSWER: Final = 10.0  # a Hub that cannot be reached must not cost a run minutes
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _MODEL_FILES: Final = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.md")
 _OTHER_RUNTIMES: Final = ("onnx/*", "openvino/*", "coreml/*", "*.gguf")
 
@@ -43,7 +43,7 @@ def pin_table(table: HubTable) -> HubTable:
     Raises:
         SourceError: the Hub cannot be reached or has no such data set.
     """
-    if table.revision and _COMMIT.fullmatch(table.revision):
+    if table.revision and COMMIT.fullmatch(table.revision):
         return table
     from huggingface_hub import HfApi  # the client is slow to import and most runs never need it
 
@@ -120,7 +120,7 @@ def download_model(hub_id: str, revision: str | None, cache: Path | None) -> tup
             folder = fetch(*_MODEL_FILES, "pytorch_model.bin")
     except Exception as error:  # as in pin_table
         raise _unreachable(f"{hub_id}@{revision or 'main'}", error) from error
-    return folder, folder.name if _COMMIT.fullmatch(folder.name) else str(revision)
+    return folder, folder.name if COMMIT.fullmatch(folder.name) else str(revision)
 
 
 def _unreachable(address: str, error: Exception) -> SourceError:

@@ -13,28 +13,18 @@ from pathlib import Path
 from typing import Final, Literal
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
 
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.hub import HubTable, stream_table
+from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
 from storage.readers.parquet import BATCH_ROWS
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 
-RECORD: Final = "mirror.json"
 MODEL: Final = "model:"  # how a name says that it is a model's
-
-
-class MirroredFile(BaseModel):
-    """What is known of one file of a mirror."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    origin: str
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class Mirror:
@@ -48,12 +38,10 @@ class Mirror:
     def __init__(self, folder: Path, source: str | None = None) -> None:
         self.folder = folder
         self._source = source
-        path = folder / RECORD
-        entries = json.loads(path.read_bytes()) if path.is_file() else {}
-        self._record = {name: MirroredFile.model_validate(entry) for name, entry in entries.items()}
+        self._record = read_record(folder)
 
     def add(self, name: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
-        """Bring a data set `<name>` or `<name>/<split>`, or a model `model:<hub id>`, into the mirror.
+        """Bring a data set `<name>` or `<name>/<split>`, or a model `model:<hub id>[@<revision>]`, into the mirror.
 
         Yields:
             File or folder, and whether it was written or there already.
@@ -63,7 +51,8 @@ class Mirror:
                 as it was written.
         """
         if name.startswith(MODEL):
-            yield self._model(name.removeprefix(MODEL))
+            hub_id, _, revision = name.removeprefix(MODEL).partition("@")
+            yield self._model(hub_id, revision or None)
             return
         dataset, _, split = name.partition("/")
         declared = DATASETS.get(dataset)
@@ -91,16 +80,21 @@ class Mirror:
         self._note(name, source.digest)
         return name, "written"
 
-    def _model(self, hub_id: str) -> tuple[str, Literal["written", "kept"]]:
+    def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:
         name = f"models/{hub_id}"
         if (self.folder / name).is_dir():
+            resolve_model(hub_id, revision, str(self.folder))  # refused if it is of another revision
+            for known in [each for each in self._record if each.startswith(f"{name}/")]:
+                if not self._kept(known):
+                    raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
-        found = resolve_model(hub_id, mirror=self._source)
+        found = resolve_model(hub_id, revision, self._source)
+        origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
         with _whole(self.folder / name) as path:
             shutil.copytree(found.folder, path)
         for file in sorted((self.folder / name).rglob("*")):
             if file.is_file():
-                self._note(file.relative_to(self.folder).as_posix(), found.identity)
+                self._note(file.relative_to(self.folder).as_posix(), origin)
         return name, "written"
 
     def _kept(self, name: str) -> bool:

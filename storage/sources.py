@@ -4,6 +4,7 @@ A source is taken from the first that has it: its own `path`, an embedded asset,
 """
 
 import difflib
+import glob
 import hashlib
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from storage.declarations import DATASETS
 from storage.declared.dataset import Dataset
-from storage.digest import stream_sha256
+from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
@@ -126,7 +127,9 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
         return ()
     fs, root = fsspec.url_to_fs(mirror)
     patterns = declared.originals.get(_split(spec, declared), ())
-    found = [sorted(str(path) for path in fs.glob(f"{root.rstrip('/')}/{pattern}")) for pattern in patterns]
+    found = [
+        sorted(str(path) for path in fs.glob(f"{glob.escape(root.rstrip('/'))}/{pattern}")) for pattern in patterns
+    ]
     several = [paths for paths in found if len(paths) > 1]
     if several:
         raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are one file twice; keep one of them")
@@ -140,18 +143,24 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
 def _listed(path: str) -> tuple[str, ...]:
     """The file at a path, or the readable files in a folder or behind a pattern, by name."""
     fs, root = fsspec.url_to_fs(path)
+    if fs.isfile(root):
+        return (path,)
     pattern = f"{root.rstrip('/')}/*" if fs.isdir(root) else root
     if "*" not in pattern:
-        if fs.isfile(root):
-            return (path,)
         raise SourceError(f"{path}: no such file or folder; expected a source; correct `path`")
-    names = sorted(str(name) for name in fs.glob(pattern) if fs.isfile(name))
+    names = sorted(str(name) for name in fs.glob(_literal_folder(fs, pattern)) if fs.isfile(name))
     found = tuple(name for name in names if is_readable(name))
     if not found:
         raise SourceError(
             f"{path} holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)}); correct `path`"
         )
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
+
+
+def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:
+    """The pattern with the folder before its first `*` taken literally, if there is such a folder: `run[1]/*.txt`."""
+    folder, slash, _ = pattern.partition("*")[0].rpartition("/")
+    return f"{glob.escape(folder)}{pattern[len(folder) :]}" if slash and fs.isdir(folder) else pattern
 
 
 def _one_format(paths: tuple[str, ...]) -> Format:
@@ -233,7 +242,6 @@ def _digest(paths: tuple[str, ...]) -> str:
 
 def _file_digest(path: str) -> str:
     try:
-        with fsspec.open(path, "rb") as file:
-            return stream_sha256(file)
+        return version_sha256(*fsspec.url_to_fs(path))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error

@@ -8,6 +8,7 @@ Design choices
 """
 
 import errno
+import glob
 import hashlib
 import logging
 import os
@@ -16,22 +17,22 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
 
 import fsspec
 import polars as pl
+from pydantic import ValidationError
 
-from storage.digest import stream_sha256
+from storage.digest import version_sha256
 from storage.draft import Draft, full_disk_named, sync, writing
-from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreWriteError
 from storage.manifest import NAME, FileEntry, Manifest, Provenance, describe_files, parse_manifest
 from storage.refs import ArtifactRef
 from storage.schemas import check_schema
 
 logger = logging.getLogger(__name__)
-
-_verified: dict[str, str] = {}  # file version (fsspec's ukey) → sha256, so that a process hashes a file once
 
 
 class Store:
@@ -67,20 +68,36 @@ class Store:
     def defect(self, ref: ArtifactRef) -> str | None:
         """Why an artifact does not count as a cached result, or None if it is whole.
 
-        It is whole if its manifest and every file are there, every byte is as published, and every input that is still
-        in the store has the content it had then.
+        It is whole if it is not damaged, and every input that is still in the store has the content it had then.
 
         Raises:
             NewerFormatError: it is left alone, because an older program must not overwrite it.
+        """
+        return self.damage(ref) or self.staleness(self.manifest(ref))
+
+    def damage(self, ref: ArtifactRef) -> str | None:
+        """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
+
+        Raises:
+            NewerFormatError: an older program cannot tell.
         """
         try:
             manifest = self.manifest(ref)
         except (ArtifactMissingError, CorruptArtifactError) as error:
             return str(error)
-        for name, entry in manifest.files.items():
-            if (fault := self._file_defect(f"{self.root}/{ref.path}/{name}", entry)) is not None:
-                return fault
-        return self._input_defect(manifest)
+        faults = (self._file_defect(f"{self.root}/{ref.path}/{name}", entry) for name, entry in manifest.files.items())
+        return next((fault for fault in faults if fault is not None), None)
+
+    def staleness(self, manifest: Manifest) -> str | None:
+        """Which input of an artifact is in the store with another content than it had then; None if none is."""
+        for source in manifest.provenance.inputs.values():
+            try:
+                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
+            except StorageError:
+                continue  # an input may be collected once it has been used
+            if current != source.digest:
+                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
+        return None
 
     def check(self, ref: ArtifactRef) -> Manifest:
         """The manifest of an intact artifact.
@@ -122,18 +139,20 @@ class Store:
         parts = [folder / file for file in sorted(manifest.files) if fnmatch(file, f"{name}-?????.parquet")]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
-        frame = pl.scan_parquet(parts)
+        frame = pl.scan_parquet(parts, glob=False)  # else a store at `run[1]` is read as a pattern
         check_schema(name, frame.collect_schema(), str(folder))
         return frame
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
-        """All artifacts, or those of one kind, by path; each has a manifest, none has been checked."""
-        patterns = [f"{kind}/*"] if kind else ["*/*", "*/*/*"]
-        found = [path for pattern in patterns for path in self.fs.glob(f"{self.root}/{pattern}/{NAME}")]
+        """All artifacts, or those of one kind and the kinds nested in it, by path; none has been checked.
+
+        A folder with a manifest that is not named as an artifact is left out with a warning.
+        """
+        patterns = [f"{kind}/*", f"{kind}/*/*"] if kind else ["*/*", "*/*/*"]
+        root = glob.escape(self.root)
+        found = [path for pattern in patterns for path in self.fs.glob(f"{root}/{pattern}/{NAME}")]
         folders = sorted(path[len(self.root) + 1 : -len(NAME) - 1] for path in found)
-        return [
-            ArtifactRef(kind=path.rpartition("/")[0], key=path.rpartition("/")[2]) for path in folders if path[0] != "."
-        ]
+        return [ref for path in folders if path[0] != "." and (ref := _ref(path)) is not None]
 
     @contextmanager
     def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
@@ -166,7 +185,7 @@ class Store:
         shutil.rmtree(self.scratch(ref), ignore_errors=True)
 
     def remember(self, ref: ArtifactRef, record: bytes) -> None:
-        """Keep a small record that this artifact was published here."""
+        """Keep a small record that this artifact was published here, and is used now."""
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(f"{self.root}/.records/{ref.path}.json", record)
@@ -176,6 +195,12 @@ class Store:
         return bool(
             self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(f"{self.root}/.records/{ref.path}.json")
         )
+
+    def last_used(self, ref: ArtifactRef) -> datetime | None:
+        """When `remember` was last called for an artifact; None if never."""
+        record = f"{self.root}/.records/{ref.path}.json"
+        modified: datetime | None = self.fs.modified(record) if self.fs.exists(record) else None
+        return modified
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact, its manifest first, so that it is never half there."""
@@ -189,29 +214,12 @@ class Store:
     def _file_defect(self, path: str, entry: FileEntry) -> str | None:
         remedy = "delete the artifact or run its stage again"
         try:
-            found = self._sha256(path)
+            found = version_sha256(self.fs, path)
         except FileNotFoundError:
             return f"{path}: missing, though its manifest lists it; {remedy}"
         if found != entry.sha256:
             return f"{path}: sha256 {found[:12]}…, manifest says {entry.sha256[:12]}…; {remedy}"
         return None
-
-    def _input_defect(self, manifest: Manifest) -> str | None:
-        for source in manifest.provenance.inputs.values():
-            try:
-                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
-            except StorageError:
-                continue  # an input may be collected once it has been used
-            if current != source.digest:
-                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
-        return None
-
-    def _sha256(self, path: str) -> str:
-        version = f"{path}@{self.fs.ukey(path)}"
-        if version not in _verified:
-            with self.fs.open(path, "rb") as file:
-                _verified[version] = stream_sha256(file)
-        return _verified[version]
 
     def _refuse_newer(self, ref: ArtifactRef) -> None:
         try:
@@ -240,6 +248,8 @@ class Store:
         while not _rename(folder, final):
             if self.defect(ref) is None:
                 return  # another run published the same key in the meantime
+            if not folder.is_dir():
+                raise StoreWriteError(f"{folder} was deleted while {ref} was being made in it; run again")
             _rename(final, _made(root / ".trash") / uuid.uuid4().hex)
         sync(final.parent)
 
@@ -254,6 +264,16 @@ class Store:
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _ref(path: str) -> ArtifactRef | None:
+    """The reference to `<kind>/<key>`; None for a folder that somebody else put there."""
+    kind, _, key = path.rpartition("/")
+    try:
+        return ArtifactRef(kind=kind, key=key)
+    except ValidationError:
+        logger.warning("%s is not named <kind>/<64 hex digits>, so it is no artifact; move it out of the store", path)
+        return None
 
 
 def _made(folder: Path) -> Path:

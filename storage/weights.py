@@ -1,6 +1,7 @@
 """Pretrained models: where their folder is, and an identity that is the same on every machine."""
 
 import hashlib
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from storage.digest import file_sha256
 from storage.embedded import EMBEDDED, embedded_digest, embedded_path
 from storage.errors import SourceError
-from storage.hub import download_model, pin_model
+from storage.hub import COMMIT, download_model, pin_model
 from storage.keys import NotInKey
+from storage.mirror_record import RECORD, model_origin
+
+logger = logging.getLogger(__name__)
 
 
 class ResolvedModel(BaseModel):
@@ -32,14 +36,14 @@ def resolve_model(
     Args:
         spec: a local folder, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
-        mirror: local folder that may hold `models/<hub id>/`.
+        mirror: local folder that may hold `models/<hub id>/`; its record must not name another commit than asked for.
         cache: where the Hub's files are kept; its own default if None.
 
     Raises:
-        SourceError: nobody has it.
+        SourceError: nobody has it, or the mirror has another revision.
         AssetError: no such embedded asset.
     """
-    if (found := _here(spec, mirror)) is not None:
+    if (found := _here(spec, revision, mirror)) is not None:
         return found
     folder, commit = download_model(spec, revision, cache)
     return ResolvedModel(folder=folder, identity=f"{spec}@{commit}")
@@ -51,21 +55,37 @@ def find_model(spec: str, revision: str | None = None, mirror: str | None = None
     Raises:
         SourceError, AssetError: as `resolve_model`.
     """
-    found = _here(spec, mirror)
+    found = _here(spec, revision, mirror)
     return found.identity if found is not None else f"{spec}@{pin_model(spec, revision)}"
 
 
-def _here(spec: str, mirror: str | None) -> ResolvedModel | None:
+def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel | None:
     """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(folder=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
-    for folder in (Path(spec), *((Path(mirror) / "models" / spec,) if mirror else ())):
-        if folder.is_dir():
-            return _local(folder)
+    if Path(spec).is_dir():
+        return _local(Path(spec))
+    if mirror and (folder := Path(mirror) / "models" / spec).is_dir():
+        _check_revision(Path(mirror), spec, revision)
+        return _local(folder)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
         raise SourceError(f"{spec}: no such folder; expected a model with a config.json; correct the path")
     return None
+
+
+def _check_revision(mirror: Path, spec: str, revision: str | None) -> None:
+    """Refuse a mirror's model of another commit than asked for; warn where nothing says which commit it is."""
+    if revision is None or not COMMIT.fullmatch(revision):
+        return
+    origin = model_origin(mirror, spec)
+    if origin is None or not origin.startswith(f"{spec}@"):
+        logger.warning("%s: %s does not say which revision %s is; %s is taken on trust", mirror, RECORD, spec, revision)
+    elif origin != f"{spec}@{revision}":
+        raise SourceError(
+            f"{mirror / 'models' / spec} is {origin}, expected revision {revision}; delete the folder and run "
+            f"`bsl mirror {mirror} model:{spec}@{revision}`, or ask for the mirror's own revision"
+        )
 
 
 def _local(folder: Path) -> ResolvedModel:

@@ -5,24 +5,27 @@ import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from models.augmentation.wordnet import FILES
 from storage.draft import writing
+from storage.errors import SourceError
 from storage.sources import SourceSpec, resolve_source
 from storage.wordnet import find_wordnet
 from tasks.machine import cores
 from tasks.resolve import look_up_model, resolve_scored_set
 from tasks.site import Site
+from tasks.suites import UnknownSuiteError, available_pairs
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: what was looked at, whether it will do, and what was found."""
+    """One finding: what was looked at, whether it will do (`note`: the run goes on without it), what was found."""
 
     subject: str
-    ok: bool
+    verdict: Literal["ok", "note", "NO"]
     found: str
 
 
@@ -32,6 +35,7 @@ def examine(
     models: Iterable[tuple[str, str | None]],
     sources: Iterable[SourceSpec],
     sets: Iterable[str],
+    dev: str | None,
     *,
     needs_wordnet: bool = False,
 ) -> list[Check]:
@@ -42,7 +46,8 @@ def examine(
         server: which Prefect server the run would talk to, for people.
         models: (folder, `embedded:` name or Hub id; revision) of each model.
         sources: the corpus.
-        sets: scored sets as `<name>/<split>`.
+        sets: scored sets as `<name>/<split>`; a run names those that cannot be had, as long as there is one.
+        dev: the scored set that training is steered by, which a run cannot do without.
         needs_wordnet: whether views are made through WordNet.
     """
     looks: list[tuple[str, Callable[[], str]]] = [
@@ -53,16 +58,16 @@ def examine(
         *((f"model {name}", _look_at_model(site, name, revision)) for name, revision in dict.fromkeys(models)),
         *((("WordNet", lambda: str(find_wordnet(FILES).folder)),) if needs_wordnet else ()),
         *((f"source {spec.dataset or spec.path}", _look_at_source(site, spec)) for spec in sources),
-        *((f"set {name}", _look_at_set(site, name)) for name in dict.fromkeys(sets)),
+        *(((f"dev set {dev}", lambda: resolve_scored_set(site, dev).source.digest[:80]),) if dev else ()),
     ]
-    return [_check(subject, look) for subject, look in looks]
+    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, tuple(dict.fromkeys(sets)))]
 
 
 def _check(subject: str, look: Callable[[], str]) -> Check:
     try:
-        return Check(subject, ok=True, found=look())
+        return Check(subject, "ok", look())
     except Exception as error:  # whatever a client library raises, a check is there to report it
-        return Check(subject, ok=False, found=f"{error}" or type(error).__name__)
+        return Check(subject, "NO", f"{error}" or type(error).__name__)
 
 
 def _device(site: Site) -> str:
@@ -121,5 +126,14 @@ def _look_at_source(site: Site, spec: SourceSpec) -> Callable[[], str]:
     return lambda: resolve_source(spec, site.mirror).digest[:80]
 
 
-def _look_at_set(site: Site, name: str) -> Callable[[], str]:
-    return lambda: resolve_scored_set(site, name).source.digest[:80]
+def _look_at_sets(site: Site, names: tuple[str, ...]) -> list[Check]:
+    """By the rule of a run, in the order of the names."""
+    try:
+        found, missing = available_pairs(site, names)
+    except (SourceError, UnknownSuiteError) as error:
+        return [Check("sets", "NO", str(error))]
+    digests = iter(one.source.digest[:80] for one in found)
+    return [
+        Check(f"set {name}", "note", missing[name]) if name in missing else Check(f"set {name}", "ok", next(digests))
+        for name in names
+    ]

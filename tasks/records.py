@@ -1,5 +1,6 @@
 """What Prefect sees of the store: the key and the result record of one artifact."""
 
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
 
-from storage.errors import ArtifactMissingError
+from storage.errors import ArtifactMissingError, StoreWriteError
 from storage.refs import ArtifactRef
 from tasks.site import Site
 
@@ -51,7 +52,10 @@ class ManifestRecords(WritableFileSystem):
         store = self.site.open_store()
         fault = store.defect(self.ref)
         if fault is None:
-            return ResultStore(serializer=JSONSerializer()).create_result_record(self.ref, key=path).serialize()
+            record = ResultStore(serializer=JSONSerializer()).create_result_record(self.ref, key=path).serialize()
+            with contextlib.suppress(StoreWriteError):  # a hit counts on a read-only store too
+                store.remember(self.ref, record)
+            return record
         if store.was_published(self.ref):
             logger.warning("making %s again: %s", self.ref, fault)
         raise ArtifactMissingError(fault)

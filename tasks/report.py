@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_rows
 from models.report.card import model_card
-from models.report.curve import training_curve
 from models.report.page import ReportContent, page, score_rows
 from storage.keys import NotInKey
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
@@ -64,6 +63,8 @@ def report(
         artifacts={str(ref): ref.key for ref in used},
         curve=CURVE,
     )
+    from models.report.curve import training_curve  # matplotlib, which a cached run never needs
+
     curve = training_curve(log, title)
     (work.draft.folder / CURVE).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.encoder.config import EncoderConfig
-from models.report.curve import training_curve
 from models.training.config import TrainingConfig
 from storage.refs import CheckpointRef, PairsRef
 from storage.weights import ResolvedModel
@@ -72,6 +71,8 @@ def _figures(result: "TrainingResult", speed: "dict[str, JsonValue]") -> "dict[s
 
 def _show(work: Work, result: "TrainingResult") -> None:
     key = work.ref.key[:12]
+    from models.report.curve import training_curve  # matplotlib
+
     show_image("training-curve", training_curve(result.log, f"checkpoint {key}"), f"Training of checkpoint {key}")
     evaluated = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
     show_table("training-log", evaluated.to_dicts(), f"Evaluations while training checkpoint {key}")

@@ -8,6 +8,7 @@ forgives stray quotes and knows line numbers.
 import csv
 import io
 import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
 _QUOTE: Final = b'"'
+_LONE_RETURN: Final = re.compile(r"\r(?!\n)")
+# Stands for a carriage return within a line, at which the csv module would give up; no decoded byte becomes this.
+_RETURN: Final = "\udc0d"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
     """The names in the header line.
 
     Raises:
-        SourceError: the file is empty or its header is not UTF-8.
+        SourceError: the file is empty, or its header is not UTF-8 or has a carriage return within.
     """
     for block in line_blocks(path, ReadReport(report.name), 1 << 20):
         return _header(path, block, dialect)[0]
@@ -122,6 +126,11 @@ def _header(path: str, block: Block, dialect: Dialect) -> tuple[tuple[str, ...],
         line = block.content[:end].decode()
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: the header is not UTF-8 ({error}); save the file as UTF-8") from error
+    if _LONE_RETURN.search(line):
+        raise SourceError(
+            f"{path}: the header has a carriage return within ({line[:40]!r}), as if lines ended in one alone; "
+            "expected line feeds; save the file with Unix or Windows line ends"
+        )
     names = tuple(name.strip() for name in next(dialect.reader(iter([line])), []))
     if not any(names):
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
@@ -190,13 +199,16 @@ def _slow(rest: _Rest, wanted: Columns, report: ReadReport, dialect: Dialect) ->
 def _records(rest: _Rest, dialect: Dialect) -> Iterator[_Record]:
     """All records; blank lines are skipped. Undecodable bytes become surrogates, which `_fault` finds."""
     reader = dialect.reader(
-        line.decode("utf-8", errors="surrogateescape") for block in rest.blocks for line in io.BytesIO(block.content)
+        _LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
+        for block in rest.blocks
+        for line in io.BytesIO(block.content)
     )
     before = 0
     try:
         for fields in reader:
             if fields:
-                yield _Record(fields, rest.first_line + before, reader.line_num - before)
+                texts = [field.replace(_RETURN, "\r") for field in fields]
+                yield _Record(texts, rest.first_line + before, reader.line_num - before)
             before = reader.line_num
     except csv.Error as error:
         raise SourceError(

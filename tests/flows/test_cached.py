@@ -1,10 +1,13 @@
 """A stage is Cached while its artifact is whole, and made again, alone, when it is not."""
 
+import errno
 import logging
+import os
 import shutil
 
 import polars as pl
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from prefect import flow
 from pydantic import BaseModel, ConfigDict
 
@@ -126,3 +129,21 @@ def test_prefect_shows_the_hit_as_cached(run, caplog):
     with caplog.at_level(logging.INFO, logger="prefect.task_runs"):
         run()
     assert caplog.text.count("Finished in state Cached(type=COMPLETED)") == 2
+
+
+def test_a_hit_counts_as_use_for_the_collection(run):
+    _, ref, store = run()
+    record = store.local / ".records" / f"{ref.path}.json"
+    os.utime(record, (0, 0))
+    assert run()[0] == []
+    assert store.last_used(ref).year > 1970
+
+
+def test_a_hit_counts_on_a_store_that_cannot_be_written(run, monkeypatch):
+    run()
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", refuse)
+    assert run()[0] == []
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.EROFS, "Read-only file system")

@@ -1,11 +1,16 @@
 """The command line: what it prints, and its exit codes."""
 
+import json
+import os
+from unittest.mock import patch
+
 import polars as pl
 import pytest
 
 from flows.cli import main
-from storage.manifest import Provenance
-from storage.refs import ViewsRef
+from flows.cli_run import configured
+from storage.manifest import InputEntry, Provenance
+from storage.refs import ArtifactRef, PairsRef, ViewsRef
 from storage.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
@@ -42,6 +47,31 @@ def test_verify_fails_on_a_damaged_artifact(store, capsys):
     assert f"DAMAGED {REF}" in capsys.readouterr().out
 
 
+def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
+    made = InputEntry(kind="views", key=REF.key, digest="d" * 64)
+    with store.draft(PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})):
+        pass
+    newer = store.local / "corpus" / f"{9:064x}" / "manifest.json"
+    newer.parent.mkdir(parents=True)
+    newer.write_text('{"format": 99}')
+    assert main(["artifacts", "verify"]) == 0
+    out = capsys.readouterr().out
+    assert f"intact  {REF}\n" in out
+    assert "stale   pairs/000000000000: pairs/000000000000: views/000000000000 has been made again" in out
+    assert "newer   corpus/000000000000: " in out
+    assert "upgrade bsl-pipeline" in out
+
+
+def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
+    ref = ArtifactRef(kind="translations/0123abcd", key=f"{5:064x}")
+    with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})):
+        pass
+    assert main(["artifacts", "ls", "translations"]) == 0
+    assert str(ref) in capsys.readouterr().out
+    assert main(["artifacts", "show", "translations/000"]) == 0
+    assert '"beam": 4' in capsys.readouterr().out
+
+
 def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
     (store.local / "views" / f"{8:064x}").mkdir()
     (store.local / "views" / f"{8:064x}" / "manifest.json").write_text("{")
@@ -71,6 +101,18 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
         (["run", "tinny"], "Did you mean 'tiny'?"),
         (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
         (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
+        (
+            ["run", "tiny", "--set", "training.lr=1e-3", "--set", "training.lr.peak=1"],
+            "--set training.lr.peak=1 and --set training.lr=1e-3 contradict each other",
+        ),
+        (
+            ["run", "tiny", "--set", "training.lr=1e-3", "--set", "training=5"],
+            "--set training=5 and --set training.lr=1e-3 contradict each other",
+        ),
+        (
+            ["run", "tiny", "--set", 'training={"lr": 1e-3}', "--set", "training=5"],
+            '--set training=5 and --set training={"lr": 1e-3} contradict each other',
+        ),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
     ],
 )
@@ -78,6 +120,37 @@ def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, m
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached: the call is refused before
     assert main(call) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_objective_and_its_field_are_set_together(order):
+    settings = ["training.objective=contrastive", "training.objective.temperature=0.1"]
+    objective = configured("tiny", settings[::order]).training.objective
+    assert objective.model_dump() == {"name": "contrastive", "temperature": 0.1}
+
+
+def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    assert main(["run", "tiny", "--set", 'ingest.sources=[{"path": "nowhere.txt"}]']) == 1
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "bsl: nowhere.txt: no such file or folder; expected a source; correct `path`\n")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "told"),
+    [
+        ({"sets": ["embedded:stsb/dev", "sickr/test"]}, 0, ["ok", "set embedded:stsb/dev", "note", "set sickr/test"]),
+        ({"sets": ["sickr/test"]}, 1, ["NO", "sets", "none of the sets can be had"]),
+        ({"sets": ["embedded:stsb/dev"], "dev": "sickr/test"}, 1, ["NO", "dev set sickr/test"]),
+        ({"sets": ["embedded:stsb/dev", "trec"]}, 1, ["NO", "sets", "bsl evaluate report/<key> --suite trec"]),
+    ],
+)
+def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, told):
+    changes = [f"--set=evaluation.{field}={json.dumps(value)}" for field, value in settings.items()]
+    with patch.dict(os.environ):  # the command settles Prefect's variables for its process
+        assert main(["doctor", "tiny", "--device", "cpu", *changes]) == code
+    out = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert [part for part in told if part not in out] == []
 
 
 def test_recipes_are_listed_and_printed(capsys):

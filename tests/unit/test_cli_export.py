@@ -1,5 +1,6 @@
 """`bsl artifacts export` of a checkpoint: the encoder with its model card from the newest report, and ONNX if asked."""
 
+import sys
 import zipfile
 
 import pytest
@@ -67,3 +68,9 @@ def test_onnx_of_something_else_is_refused(store, tmp_path, capsys):
     assert export(store, "report/", tmp_path / "out", "--onnx") == 1
     assert "has no encoder, expected a checkpoint" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if the extra were not installed
+    assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
+    assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err

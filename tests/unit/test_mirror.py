@@ -6,12 +6,15 @@ import polars as pl
 import pytest
 
 from flows.cli import main
+from flows.recipes import recipe
+from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
 from storage.readers.report import ReadReport
 from storage.readers.source import read_scored_pairs
 from storage.sources import SourceSpec, resolve_source
 
+COMMIT = "4" * 40
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
 
 
@@ -68,6 +71,50 @@ def test_a_model_is_mirrored_and_found_again(stand_in, tmp_path):
         ("models/someone/encoder", "written")
     ]
     assert (tmp_path / "made" / "models" / "someone" / "encoder" / "config.json").read_text() == "{}"
+
+
+@pytest.fixture
+def pinned(stand_in):
+    """A mirror with a model whose commit is known."""
+    model = stand_in / "models" / "someone" / "encoder"
+    model.mkdir(parents=True)
+    (model / "config.json").write_text("{}")
+    entry = {"origin": f"someone/encoder@{COMMIT}", "sha256": file_sha256(model / "config.json")}
+    (stand_in / "mirror.json").write_text(json.dumps({"models/someone/encoder/config.json": entry}))
+    return stand_in
+
+
+def test_a_mirror_of_a_mirror_keeps_the_commit(pinned, tmp_path):
+    mirror = Mirror(tmp_path / "made", str(pinned))
+    assert list(mirror.add(f"model:someone/encoder@{COMMIT}")) == [("models/someone/encoder", "written")]
+    record = json.loads((tmp_path / "made" / "mirror.json").read_bytes())
+    assert record["models/someone/encoder/config.json"]["origin"] == f"someone/encoder@{COMMIT}"
+    with pytest.raises(SourceError, match="expected revision 5555"):
+        list(Mirror(tmp_path / "other", str(pinned)).add(f"model:someone/encoder@{'5' * 40}"))
+
+
+def test_a_model_that_is_there_is_checked(pinned):
+    model = pinned / "models" / "someone" / "encoder"
+    assert list(Mirror(pinned).add("model:someone/encoder")) == [("models/someone/encoder", "kept")]
+    with pytest.raises(SourceError, match="expected revision 5555"):
+        list(Mirror(pinned).add(f"model:someone/encoder@{'5' * 40}"))
+    (model / "config.json").write_text('{"changed": true}')
+    with pytest.raises(SourceError, match=r"mirror.json says .*delete the file and run again"):
+        list(Mirror(pinned).add("model:someone/encoder"))
+    (model / "config.json").rename(model / "modules.json")
+    with pytest.raises(SourceError, match=r"config\.json is missing; delete"):
+        list(Mirror(pinned).add("model:someone/encoder"))
+
+
+def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path, capsys):
+    bert = "google-bert/bert-base-uncased"
+    (stand_in / "models" / bert).mkdir(parents=True)
+    (stand_in / "models" / bert / "config.json").write_text("{}")
+    entry = {"origin": f"{bert}@{COMMIT}", "sha256": "0" * 64}
+    (stand_in / "mirror.json").write_text(json.dumps({f"models/{bert}/config.json": entry}))
+    assert main(["mirror", str(tmp_path / "made"), f"model:{bert}", "--mirror", str(stand_in)]) == 1
+    assert f"expected revision {recipe('nli').encoder.revision}" in capsys.readouterr().err
+    assert main(["mirror", str(tmp_path / "made"), f"model:{bert}@{COMMIT}", "--mirror", str(stand_in)]) == 0
 
 
 def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):

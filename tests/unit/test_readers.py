@@ -148,6 +148,15 @@ def test_csv_keeps_nul_and_a_megabyte(write, report):
     assert texts(write("a.csv", content), report) == [f"a{NUL}b", "x" * 1_000_000, "short"]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_carriage_return_within_a_line_is_text_on_both_ways(write, report, suffix):
+    content = "text,b\none\rtwo,1\r\nthree,2\r\n".replace(",", "," if suffix == "csv" else "\t")
+    fast = texts(write(f"a.{suffix}", content), report)
+    slow = texts(write(f"b.{suffix}", content + "bad\n"), report)
+    assert fast == slow == ["one\rtwo", "three"]
+    assert where(report) == [(4, "1 fields, expected 2")]
+
+
 def test_quotes_mean_nothing_in_tsv(write, report):
     path = write("a.tsv", 'a\ttext\n1\t"open\n2\tclosed"\n')
     assert texts(path, report) == ['"open', 'closed"']
@@ -158,6 +167,7 @@ def test_quotes_mean_nothing_in_tsv(write, report):
     [
         (b"", "is empty; expected a header"),
         (b"\na,b\n", "line 1 is blank"),
+        (b"a,b\r1,2\r3,4\r", "the header has a carriage return within"),
         (b"a,a\n1,2\n", "names a column twice"),
         (b"\xff\n", "header is not UTF-8"),
     ],

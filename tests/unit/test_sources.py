@@ -17,7 +17,7 @@ from storage.readers.report import ReadReport
 from storage.readers.shapes import detect
 from storage.readers.source import read_labelled_pairs, read_scored_pairs, read_source
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.weights import find_model, resolve_model
 
 PAIRS = [
     ("A man sleeps.", "A person rests.", 0),
@@ -233,6 +233,43 @@ def test_model_from_the_mirror(model, tmp_path):
     assert found.identity == resolve_model(str(model)).identity
 
 
+PINNED, OTHER = "a" * 40, "b" * 40
+
+
+def record(mirror, origin: str) -> None:
+    (mirror / "mirror.json").write_text(
+        json.dumps({"models/org/name/config.json": {"origin": origin, "sha256": "0" * 64}})
+    )
+
+
+def test_a_mirror_does_not_override_a_pinned_revision(model, tmp_path, caplog):
+    mirror = tmp_path / "mirror"
+    shutil.copytree(model, mirror / "models" / "org" / "name")
+    record(mirror, f"org/name@{PINNED}")
+    assert resolve_model("org/name", PINNED, str(mirror)) == resolve_model("org/name", mirror=str(mirror))
+    for look in (resolve_model, find_model):
+        with pytest.raises(SourceError, match=rf"is org/name@{PINNED}, expected revision {OTHER}; delete the folder"):
+            look("org/name", OTHER, str(mirror))
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("origin", [None, f"sha256:{'0' * 64}"])
+def test_a_mirror_that_does_not_say_its_revision_is_taken_with_a_warning(model, tmp_path, caplog, origin):
+    mirror = tmp_path / "mirror"
+    shutil.copytree(model, mirror / "models" / "org" / "name")
+    if origin:
+        record(mirror, origin)
+    resolve_model("org/name", PINNED, str(mirror))
+    assert f"does not say which revision org/name is; {PINNED} is taken on trust" in caplog.text
+
+
+def test_a_broken_record_of_a_mirror_is_named(model, tmp_path):
+    shutil.copytree(model, tmp_path / "mirror" / "models" / "org" / "name")
+    (tmp_path / "mirror" / "mirror.json").write_text("[]")
+    with pytest.raises(SourceError, match=r"mirror\.json is no record of a mirror .*restore or delete it"):
+        resolve_model("org/name", PINNED, str(tmp_path / "mirror"))
+
+
 def test_models_that_are_none(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match="no such folder"):
         resolve_model(str(tmp_path / "absent"))
@@ -242,3 +279,20 @@ def test_models_that_are_none(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(SourceError, match="cannot be had from the Hub"):
         resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize("last", ["", "/*.txt", "/a.txt"])
+def test_a_folder_may_be_called_like_a_pattern(tmp_path, last):
+    folder = tmp_path / "talks[1]"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A dog runs.\n")
+    assert sentences(resolve_source(SourceSpec(path=f"{folder}{last}"))) == [["A dog runs."]]
+
+
+def test_a_mirror_of_original_files_may_be_called_like_a_pattern(tmp_path):
+    folder = tmp_path / "mirror[1]" / "sts17"
+    folder.mkdir(parents=True)
+    (folder / "STS.input.track5.en-en.txt").write_text("A dog.\tA cat.\n" * 250)
+    (folder / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
+    source = resolve_source(SourceSpec(dataset="sts17-en-en"), str(tmp_path / "mirror[1]"))
+    assert read_scored_pairs(source, ReadReport("sts")).height == 250

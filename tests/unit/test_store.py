@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
+import time
 import zipfile
 from datetime import UTC, datetime, timedelta
 
@@ -20,7 +22,7 @@ from storage.errors import (
 )
 from storage.export import export
 from storage.manifest import NAME, InputEntry, Provenance
-from storage.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.refs import ArtifactRef, EvaluationRef, ReportRef, ViewsRef
 from storage.store import Store
 
 VIEWS = pl.DataFrame(
@@ -77,6 +79,22 @@ def test_nested_kind_is_found(store):
         )
     assert store.refs() == [ref]
     assert store.refs("translations/0123abcd") == [ref]
+
+
+def test_a_store_may_be_called_like_a_pattern(tmp_path):
+    store = Store(str(tmp_path / "run[1]"))
+    ref = put(store)
+    assert [each.path for each in store.refs()] == [ref.path]
+    assert store.scan(ref).collect().equals(VIEWS)
+
+
+def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
+    ref = put(store)
+    foreign = store.local / "translations" / "abcd" / "backup"
+    foreign.mkdir(parents=True)
+    (foreign / NAME).write_text("{}")
+    assert [each.path for each in store.refs()] == [ref.path]
+    assert "translations/abcd/backup is not named" in caplog.text
 
 
 def test_missing_artifact_says_what_to_do(store):
@@ -206,7 +224,10 @@ def test_kill_while_publishing_leaves_nothing_half_there(store):
     process.join()
     assert process.exitcode == -signal.SIGKILL
     assert store.refs() == []
-    assert len(leftovers(store, timedelta(seconds=-1))) == 1
+    assert leftovers(store, timedelta(0)) == []  # it may still be at work
+    for path in (store.local / ".staging").rglob("*"):
+        os.utime(path, (0, 0))
+    assert len(leftovers(store, timedelta(0))) == 1
     put(store)
     assert store.scan(ViewsRef(key=key(1))).collect().height == 2
 
@@ -240,6 +261,28 @@ def test_collection_keeps_what_a_young_report_needs(store):
     assert {manifest.key for manifest in report_is_young} <= {old.key}
     collect(store, [store.manifest(old)], [])
     assert [ref.key for ref in store.refs("views")] == [needed.key]
+
+
+def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
+    put(store, 1)
+    evaluated, cached = put(store, 2), put(store, 3)
+    made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
+    time.sleep(1.1)
+    with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+        (draft.folder / "evaluation.md").write_text("# Evaluation")
+    store.remember(cached, b"{}")
+    gone = collectable(store, timedelta(seconds=1), store.manifest(EvaluationRef(key=key(4))).created_at)
+    assert [manifest.key for manifest in gone] == [key(1)]
+
+
+def test_a_draft_that_was_deleted_under_its_stage_is_an_error(store):
+    def lose_the_draft() -> None:
+        with store.draft(ViewsRef(key=key(1)), WHY) as draft:
+            draft.write(VIEWS)
+            draft.seal = lambda: shutil.rmtree(draft.folder)
+
+    with pytest.raises(StoreWriteError, match="was deleted while views/"):
+        lose_the_draft()
 
 
 def test_export_to_folder_and_zip(store, tmp_path):

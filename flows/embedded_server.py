@@ -1,0 +1,73 @@
+"""The Prefect server of this folder: started while the command still imports, stopped when it ends.
+
+Prefect's own way starts it late: the client first imports the pipeline, then the whole server, and only then runs that
+server in a process of its own. Here the process starts first and the imports pass while it gets ready.
+"""
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Final
+
+_SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
+_COMMAND: Final = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--log-level", "error")
+# As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
+_TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+
+
+def start_server() -> "EmbeddedServer | None":
+    """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
+    return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
+
+
+class EmbeddedServer:
+    """A server process to which this process's Prefect client talks, until this process ends."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._api = f"http://127.0.0.1:{port}/api"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *_COMMAND, "--host", "127.0.0.1", "--port", str(port)],
+            env={**os.environ, **_TEMPORARY},
+        )
+        atexit.register(self.stop)
+        os.environ["PREFECT_API_URL"] = self._api
+        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the address of a page that is not served
+
+    def wait(self) -> None:
+        """Until it answers.
+
+        Raises:
+            OSError: it ended, or does not answer in time.
+        """
+        limit = time.monotonic() + _SECONDS_TO_START
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > limit:
+                raise OSError(
+                    f"the embedded Prefect server did not start at {self._api} (exit code {self._process.returncode}); "
+                    "see its message above, or run `bsl ui` and set PREFECT_API_URL"
+                )
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self._api}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, TimeoutError):
+            return False

@@ -1,0 +1,44 @@
+"""`make install`: once for each state of the declarations and each build of torch."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OTHER = "TORCH=torch==2.13.0 --index-url https://example.org/cuda"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkout whose virtual environment writes down what pip is asked for."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "pip"):
+        (programs / name).write_text('#!/bin/sh\necho "$@" >> asked.txt\n')
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+def asked(folder: Path, *arguments: str) -> str:
+    """What pip is asked for by one `make install`."""
+    log = folder / "asked.txt"
+    log.write_text("")
+    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS"}}
+    subprocess.run(["make", "install", *arguments], cwd=folder, check=True, capture_output=True, env=environment)
+    return log.read_text()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_another_build_of_torch_is_installed(folder):
+    first = asked(folder)
+    assert "install --quiet --disable-pip-version-check torch==2.13.0\n" in first
+    assert asked(folder) == ""
+    other = asked(folder, OTHER)
+    assert other.index("uninstall") < other.index("torch==2.13.0 --index-url https://example.org/cuda")
+    assert asked(folder, OTHER) == asked(folder) == ""
+    assert asked(folder, "TORCH=torch==2.13.0") == first
