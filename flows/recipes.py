@@ -82,7 +82,6 @@ def tiny() -> PipelineConfig:
         # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
         training=TrainingConfig(
             objective=BSLConfig(contrastive_weight=0.1),
-            optimizer="adamw",
             lr=1e-3,
             epochs=2,
             precision="bf16",

@@ -25,10 +25,7 @@ STATE = "state"
 ENCODER = "encoder"
 
 
-@stage(
-    ref=CheckpointRef,
-    version=2,
-)
+@stage(ref=CheckpointRef, version=3)
 def train(
     work: Work,
     pairs: PairsRef,

@@ -1,9 +1,12 @@
-"""Seeding, saving and restoring every random generator that training may touch."""
+"""Seeding, saving and restoring every random generator that training may touch: torch's and numpy's global one.
+
+Python's own is left alone. Nothing below draws from it, and threads of an orchestrator beside the training do (Prefect
+jitters its pauses), so that saved it would differ between equal runs.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +20,8 @@ RngState = dict[str, torch.Tensor]
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed python, numpy and torch for the block; afterwards the caller's generators go on as if nothing happened."""
+    """Seed numpy and torch for the block; afterwards the caller's generators go on as if nothing happened."""
     before = capture_rng()
-    random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  libraries below may draw from the global generator
     torch.manual_seed(seed)
     try:
@@ -30,12 +32,9 @@ def seeded(seed: int) -> Iterator[None]:
 
 def capture_rng() -> RngState:
     """The state of all generators as tensors, ready for safetensors."""
-    version, words, gauss = random.getstate()
     state: dict[str, Any] = np.random.get_state(legacy=False)  # noqa: NPY002
     out = {
         "torch": torch.get_rng_state(),
-        "python": torch.tensor([version, *words], dtype=torch.int64),
-        "python_gauss": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),
         "numpy": torch.from_numpy(state["state"]["key"].astype(np.int64)),
         "numpy_place": torch.tensor([state["state"]["pos"], state["has_gauss"]], dtype=torch.int64),
         "numpy_gauss": torch.tensor([state["gauss"]], dtype=torch.float64),
@@ -47,9 +46,6 @@ def capture_rng() -> RngState:
 
 def restore_rng(state: RngState) -> None:
     """Put all generators back to a captured state; GPUs that the state does not know keep theirs."""
-    version, *words = state["python"].tolist()
-    gauss = state["python_gauss"].tolist()
-    random.setstate((version, tuple(words), gauss[0] if gauss else None))
     place, has_gauss = state["numpy_place"].tolist()
     np.random.set_state(  # noqa: NPY002
         {
