@@ -5,13 +5,12 @@ server in a process of its own. Here the process starts first and the imports pa
 """
 
 import atexit
+import http.client
 import os
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from typing import Final
 
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
@@ -32,6 +31,7 @@ class EmbeddedServer:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
+        self._port = port
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
             [sys.executable, "-m", *_COMMAND, "--host", "127.0.0.1", "--port", str(port)],
@@ -66,8 +66,11 @@ class EmbeddedServer:
             self._process.wait()
 
     def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)  # which asks no proxy
         try:
-            with urllib.request.urlopen(f"{self._api}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (urllib.error.URLError, TimeoutError):
+            connection.request("GET", "/api/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
             return False
+        finally:
+            connection.close()
