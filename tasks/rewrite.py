@@ -117,7 +117,7 @@ def _views(sources: pl.DataFrame, method: str, seed: int, rewrite: Rewrite) -> p
 
 def _kept(path: Path) -> pl.DataFrame | None:
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     except FileNotFoundError:
         return None
 
