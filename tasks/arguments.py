@@ -117,7 +117,7 @@ def argument_cosines(arguments: ArgumentSet, vectors: Vectors) -> pl.DataFrame:
     return pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
 
 
-@stage(ref=PredictionsRef, version=1)
+@stage(ref=PredictionsRef, version=2)
 def predict_arguments(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,

@@ -28,7 +28,7 @@ _NAMES = ("model", "revision")  # of an encoder's configuration: what it is call
 GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
 
 
-@stage(ref=EmbeddingsRef, version=2)
+@stage(ref=EmbeddingsRef, version=3)
 def embed(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,

@@ -50,7 +50,7 @@ def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFr
     return {source.name: pl.read_parquet(source.files[0]) for source in sources}
 
 
-@stage(ref=ArtifactRef, kind="asset", version=1)
+@stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_encoder(work: Work, sources: tuple[ResolvedSource, ...], recipe: EncoderRecipe) -> None:
     """Train a WordPiece vocabulary and a masked LM on English sentences."""
     from torch import nn
@@ -100,7 +100,7 @@ def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: Tran
     work.draft.note({f"pairs_{code}": len(frame) for code, frame in split.train.items()})
 
 
-@stage(ref=ArtifactRef, kind="asset", version=1)
+@stage(ref=ArtifactRef, kind="asset", version=2)
 def pretrain_translator(
     work: Work, parallel: ArtifactRef, start: ArtifactRef | None, back: ArtifactRef | None, recipe: TranslatorRecipe
 ) -> None:

@@ -17,7 +17,7 @@ from tasks.vectors import Vectors, open_vectors
 WITH_F1 = frozenset({"mrpc"})
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_transfer(
     work: Work,
     embeddings: EmbeddingsRef,

@@ -42,7 +42,7 @@ def find_supervised_pairs(site: Site, name: str) -> SupervisedPairs:
     return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_supervised(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,

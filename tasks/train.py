@@ -25,7 +25,7 @@ STATE = "state"
 ENCODER = "encoder"
 
 
-@stage(ref=CheckpointRef, version=3)
+@stage(ref=CheckpointRef, version=4)
 def train(
     work: Work,
     pairs: PairsRef,

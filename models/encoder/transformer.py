@@ -23,6 +23,7 @@ from torch.nn import functional
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
+from models.encoder.arithmetic import arithmetic
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import pool, token_vectors
 from models.encoder.saved import check_settings, read_saved
@@ -93,9 +94,10 @@ class Encoder(nn.Module):
         batches of `batch_tokens` padded tokens; up to rounding both equal one padded pass over all of them. Where
         several processes train together, each embeds its share.
         """
-        return gather_shares(self._embed(tokens, own_share(rows), batch_tokens))
+        return gather_shares(self.embed(tokens, own_share(rows), batch_tokens))
 
-    def _embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+        """As `embed_rows`, all rows by this process."""
         first = self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
@@ -194,20 +196,14 @@ def encode_tokens(
     done = 0
     if device is not None:
         encoder.to(device)
-    with _evaluating(encoder), torch.inference_mode(), autocast(encoder.device, bf16):
+    with _evaluating(encoder), torch.inference_mode(), arithmetic(encoder.device, bf16=bf16):
         for number, rows in enumerate(budget_batches(tokens.lengths, batch_tokens), start=1):
-            ids_BT, mask_BT = tokens.padded(rows)
-            vectors[rows] = encoder(ids_BT.to(encoder.device), mask_BT.to(encoder.device)).cpu().numpy()
+            vectors[rows] = encoder.embed(tokens, rows, batch_tokens).cpu().numpy()
             done += len(rows)
             if on_progress is not None and (number % REPORT_EVERY == 0 or done == len(tokens)):
                 on_progress(done, len(tokens), f"longest row {int(tokens.lengths[rows].max())} tokens")
     _check_finite(vectors)
     return vectors
-
-
-def autocast(device: torch.device, bf16: bool) -> contextlib.AbstractContextManager[Any]:
-    """Bf16 autocast where asked for, else nothing."""
-    return torch.autocast(device.type, dtype=torch.bfloat16) if bf16 else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from models.encoder.arithmetic import arithmetic
 from models.encoder.tokens import tokenise
 from models.encoder.transformer import ENCODE_TOKENS, encode_tokens
 from models.errors import EvaluationError, NonFiniteLossError
@@ -113,7 +114,8 @@ def finetune(
                 step = epoch * steps + number + 1
                 for group in optimizer.param_groups:
                     group["lr"] = learning_rate(step, total, schedule)
-                one, two = encoder.embed_rows(tokens, np.concatenate([rows, rows + count]), ENCODE_TOKENS).chunk(2)
+                with arithmetic(encoder.device, bf16=False):
+                    one, two = encoder.embed_rows(tokens, np.concatenate([rows, rows + count]), ENCODE_TOKENS).chunk(2)
                 similarity = torch.nn.functional.cosine_similarity(one, two)
                 loss = torch.nn.functional.mse_loss(similarity, gold[torch.from_numpy(rows).to(gold.device)])
                 if not torch.isfinite(loss):

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from models.encoder.arithmetic import arithmetic
 from models.pretraining.config import LearningConfig
 from models.pretraining.optimizer import build_optimizers, learning_rate, set_learning_rate
 from models.pretraining.state import RunState, load_state, save_state
@@ -94,7 +95,7 @@ def _step(
     config: LearningConfig,
 ) -> tuple[Tensor, int]:
     device = next(model.parameters()).device
-    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=config.bf16):
+    with arithmetic(device, bf16=config.bf16):
         loss, tokens = curriculum.loss(model, examples, generator)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

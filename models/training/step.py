@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from models.bsl.ema import momentum_at
-from models.encoder.transformer import autocast
+from models.encoder.arithmetic import arithmetic
 from models.training.processes import agree_on_gradients
 from models.training.schedule import learning_rate
 
@@ -49,7 +49,7 @@ def take_step(run: LiveRun, batch: TokenPairs, config: TrainingConfig) -> dict[s
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     device = bootstrap.online.device
-    with autocast(device, config.precision == "bf16"):
+    with arithmetic(device, bf16=config.precision == "bf16"):
         loss = bootstrap(batch.tokens, batch.view_1, batch.view_2, CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
     value = _finite(loss, "loss")
     run.optimizer.zero_grad(set_to_none=True)

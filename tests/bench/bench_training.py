@@ -4,10 +4,10 @@
     python tests/bench/bench_training.py --quick         the small shape on NLI lengths, 2 rounds: minutes
     python tests/bench/bench_training.py --flat          10,000 tiny steps: growth of memory, drift of the step time
 
-The released step is restated plainly below (two padded online forwards and two of the target, a target that is
-allocated anew, AdamW in a loop, fp32). That all compute the same loss is shown before any time is believed. Variants
-take turns in one process; a useful token is one that is not padding, so batches of other lengths compare. Weights are
-random; shapes, lengths and batch size are real.
+The released step is restated plainly in training_peers.py (two padded online forwards and two of the target, a target
+that is allocated anew, AdamW in a loop, fp32). That all compute the same loss is shown before any time is believed.
+Variants take turns in one process; a useful token is one that is not padding, so batches of other lengths compare.
+Weights are random; shapes, lengths and batch size are real.
 """
 
 import argparse
@@ -19,7 +19,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,24 +30,30 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from models.bsl.config import BSLConfig  # noqa: E402
+from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.transformer import Encoder, load_encoder  # noqa: E402
 from models.objectives.base import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.training.batches import BatchOrder, TokenPairs  # noqa: E402
+from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.state import LiveRun  # noqa: E402
 from models.training.step import make_optimizer, take_step  # noqa: E402
 from models.training.token_file import TokenFile, open_token_file  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
+from tests.bench.training_peers import (  # noqa: E402
+    RATE,
+    released_loss,
+    released_steps,
+    sentence_transformers_steps,
+)
 
 SHAPES = {"6x384": (6, 384, 12), "base": (12, 768, 12)}
 PROFILES = {"nli": 64, "lognormal": 128}  # longest sentence in tokens: as released; as in the first measurements
 GOALS = {"fp32, random batches": 2.4, "bf16, random batches": 4.5, "bf16, length buckets": 7.0}
 GOAL_ST, GOAL_LOSS, GOAL_GROWTH, GOAL_DRIFT = 1.3, 1e-6, 0.05, 0.10
 PAIRS, BUCKET = 4096, 32
-RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
 
 
 @dataclass
@@ -104,35 +109,6 @@ def encoder_of(shape: str, profile: str, dropout: float = 0.1) -> Encoder:
     return Encoder(backbone, EncoderConfig(model="random", max_length=PROFILES[profile]))
 
 
-def released_loss(net: Objective, batch: TokenPairs) -> torch.Tensor:
-    """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
-    views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
-    p1, p2 = (net.predictor(net.online(*view)) for view in views)
-    with torch.no_grad():
-        t1, t2 = (net.target(*view) for view in views)
-    cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
-    return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
-
-
-def released_steps(net: Objective, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
-    """The released code's step."""
-    learning = net.learning_parameters()
-    optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
-
-    def step(number: int) -> int:
-        batch = data.take(order.rows(number))
-        loss = released_loss(net, batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(learning, 1.0, foreach=False)
-        optimizer.step()
-        optimizer.zero_grad()
-        for ours, theirs in zip(net.target.parameters(), net.online.parameters(), strict=True):
-            ours.data = 0.999 * ours.data + (1 - 0.999) * theirs.data
-        return len(batch.tokens.ids)
-
-    return step
-
-
 def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: TrainingConfig) -> Callable[[int], int]:
     """The product's step."""
 
@@ -148,43 +124,6 @@ def live(net: Objective, config: TrainingConfig) -> LiveRun:
     return LiveRun("", 10**9, net, make_optimizer(net, config))
 
 
-def sentence_transformers_steps(
-    encoder: Encoder, frame: pl.DataFrame, order: BatchOrder, folder: Path
-) -> Callable[[int], int]:
-    """A step of SentenceTransformerTrainer with MultipleNegativesRankingLoss, its own collator and fused AdamW."""
-    from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-
-    from models.encoder.export import export_sentence_transformers
-
-    tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    export_sentence_transformers(encoder, tokenizer, folder / "st")
-    model = SentenceTransformer(str(folder / "st"), device="cpu").train()
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(folder / "out"), learning_rate=RATE, use_cpu=True, report_to="none", disable_tqdm=True
-    )
-    texts = Dataset.from_dict({"anchor": frame["text_1"].to_list(), "positive": frame["text_2"].to_list()})
-    trainer = SentenceTransformerTrainer(model, arguments, texts, loss=MultipleNegativesRankingLoss(model))
-    trainer.create_optimizer_and_scheduler(10**6)
-    trainer.current_gradient_accumulation_steps = 1  # what train() would set
-
-    def step(number: int) -> int:
-        inputs = trainer.data_collator([texts[int(row)] for row in order.rows(number)])
-        useful = sum(int(value.sum()) for name, value in inputs.items() if name.endswith("attention_mask"))
-        trainer.training_step(model, inputs)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        trainer.optimizer.step()
-        trainer.optimizer.zero_grad()
-        return useful
-
-    return step
-
-
 def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> tuple[float, float]:
     """How far the product's step is from the released one on one batch without dropout.
 
@@ -196,7 +135,9 @@ def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> 
     net = build_objective(encoder_of(shape, profile, dropout=0.0), released_config().objective)
     batch = data.take(order.rows(1))
     with torch.no_grad():
-        loss = float(released_loss(net, batch)) - float(net(batch.tokens, batch.view_1, batch.view_2, 512))
+        with arithmetic(net.online.device, bf16=False):
+            ours = net(batch.tokens, batch.view_1, batch.view_2, 512)
+        loss = float(released_loss(net, batch)) - float(ours)
     learning = net.double().learning_parameters()
     wanted = torch.autograd.grad(released_loss(net, batch), learning)
     found = torch.autograd.grad(net(batch.tokens, batch.view_1, batch.view_2, 512), learning)

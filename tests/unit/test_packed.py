@@ -7,7 +7,7 @@ from transformers import AutoModel, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
-from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.packed import SHORT, first_position, lay_out, run_packed
 from models.encoder.tokens import Tokens
 from models.encoder.transformer import Encoder
 
@@ -89,3 +89,13 @@ def test_the_model_attends_as_before_afterwards():
     first_position(backbone, PAD, 24)
     assert backbone.config._attn_implementation == before
     assert backbone.training
+
+
+def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
+    config = CONFIG_MAPPING["bert"](vocab_size=50, max_position_embeddings=SHORT + 9, pad_token_id=PAD, **SIZES)
+    torch.manual_seed(0)
+    encoder = Encoder(AutoModel.from_config(config).eval(), EncoderConfig(model="x", max_length=SHORT + 9))
+    lengths = [SHORT + 1, SHORT, 3, SHORT + 9]
+    ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
+    long, rows = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD), np.arange(4)
+    torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)

@@ -8,8 +8,10 @@ What the original does, and what is therefore done here (senteval/tools/classifi
   the look after the forgiven ones stops the fit. The best weights are kept, the first of equals.
 - Rounds start while the passes done are ≤ `max_epoch`, so the last may end `epoch_size` passes beyond it.
 
-Each fit of a fold shares its batches with the fold's other regularisations (columns of one matrix); folds are the batch
+Each fit of a fold shares its batches with the fold's other regularisations (rows of one matrix); folds are the batch
 of a `bmm`. Folds with fewer steps in a pass rest at its end: they are sorted, so that the working ones are a prefix.
+Weights lie by class, a class's parameters side by side like the features of a row: so few classes multiply four times
+as fast as with the classes side by side.
 
 Shapes: F fits, R regularisations of each, C classes, P = D + 1 parameters of a class (features and a bias), B batch.
 """
@@ -60,13 +62,13 @@ def fit_adam(
     """
     steps = np.array([-(-len(fit.rows.fit) // config.batch_size) for fit in fits])
     order = np.argsort(-steps, kind="stable")
-    first_PC = first_weights(x_NP.shape[1] - 1, classes, config.seed).to(x_NP)
+    first_CP = first_weights(x_NP.shape[1] - 1, classes, config.seed).to(x_NP)
     budget = CPU_BATCH_BYTES if x_NP.device.type == "cpu" else GPU_BATCH_BYTES
     size = max(1, budget // (config.batch_size * x_NP.shape[1] * x_NP.element_size()))
-    out = torch.empty((len(fits), len(fits[0].penalties), *first_PC.shape), dtype=x_NP.dtype, device=x_NP.device)
+    out = torch.empty((len(fits), len(fits[0].penalties), *first_CP.T.shape), dtype=x_NP.dtype, device=x_NP.device)
     for start in range(0, len(fits), size):
         part = order[start : start + size]
-        block = _Block(x_NP, y_N, [fits[number] for number in part], first_PC, config)
+        block = _Block(x_NP, y_N, [fits[number] for number in part], first_CP, config)
         out[torch.from_numpy(part).to(out.device)] = block.run()
         if on_progress is not None:
             on_progress(min(start + size, len(fits)), len(fits), f"{block.passes} passes")
@@ -74,10 +76,10 @@ def fit_adam(
 
 
 def first_weights(width: int, classes: int, seed: int) -> torch.Tensor:
-    """What `nn.Linear` draws from a fresh seed, bias last: (P, C)."""
+    """What `nn.Linear` draws from a fresh seed, bias last: (C, P)."""
     with seeded(seed):
         layer = torch.nn.Linear(width, classes)
-    return torch.cat([layer.weight.detach().T, layer.bias.detach()[None]])
+    return torch.cat([layer.weight.detach(), layer.bias.detach()[:, None]], dim=1)
 
 
 def hold_out(rows: NDArray[np.int64], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -115,17 +117,17 @@ class _Block:
     """Fits that step together."""
 
     def __init__(
-        self, x_NP: torch.Tensor, y_N: torch.Tensor, fits: Sequence[Fit], first_PC: torch.Tensor, config: ProbeConfig
+        self, x_NP: torch.Tensor, y_N: torch.Tensor, fits: Sequence[Fit], first_CP: torch.Tensor, config: ProbeConfig
     ) -> None:
         self.x_NP, self.fits, self.config = x_NP, list(fits), config
-        self.shape = (len(fits[0].penalties), first_PC.shape[1])
-        self.target_NC = torch.nn.functional.one_hot(y_N, first_PC.shape[1]).to(x_NP.dtype)
+        self.shape = (len(fits[0].penalties), len(first_CP))
+        self.target_NC = torch.nn.functional.one_hot(y_N, len(first_CP)).to(x_NP.dtype)
         self.orders = _Orders(fits, config.seed)
         self.steps = [-(-len(fit.rows.fit) // config.batch_size) for fit in fits]
         self.alive = torch.arange(len(fits), device=x_NP.device)
         penalties_FR = torch.tensor([fit.penalties for fit in fits], dtype=x_NP.dtype, device=x_NP.device)
-        self.decay = penalties_FR.repeat_interleave(first_PC.shape[1], dim=1)[:, None]
-        self.weights = first_PC.repeat(len(fits), 1, self.shape[0])  # (F, P, R·C)
+        self.decay = penalties_FR.repeat_interleave(len(first_CP), dim=1)[:, :, None]
+        self.weights = first_CP.repeat(len(fits), self.shape[0], 1)  # (F, R·C, P)
         self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
         self.done = [0] * len(fits)  # Adam steps of each fit
         self.passes = 0
@@ -140,7 +142,7 @@ class _Block:
                 self._pass()
             self.passes += self.config.epoch_size
             self._look()
-        return self.best.view(*self.best.shape[:2], *self.shape).transpose(1, 2)
+        return self.best.view(len(self.best), *self.shape, -1).mT
 
     def _pass(self) -> None:
         batch = self.config.batch_size
@@ -168,9 +170,9 @@ class _Block:
         x_FBP = self.x_NP.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
         target_FBC = self.target_NC.index_select(0, rows_FB.reshape(-1)).view(*rows_FB.shape, -1)
         weights = self.weights[:count]
-        error = torch.bmm(x_FBP, weights).view(*rows_FB.shape, *self.shape).softmax(dim=3)
-        error.sub_(target_FBC[:, :, None]).mul_(share_FB[:, :, None, None])
-        slope = torch.baddbmm(self.decay[:count] * weights, x_FBP.mT, error.flatten(2))
+        error = torch.bmm(weights, x_FBP.mT).view(count, *self.shape, -1).softmax(dim=2)  # (F, R, C, B)
+        error.sub_(target_FBC.mT[:, None]).mul_(share_FB[:, None, None])
+        slope = torch.baddbmm(self.decay[:count] * weights, error.flatten(1, 2), x_FBP)
         for place in range(count):
             self.done[place] += 1
         self._adam(weights, slope, self.mean[:count], self.square[:count], self.done[:count])
@@ -181,19 +183,19 @@ class _Block:
         mean.lerp_(slope, 1 - BETA_1)
         square.mul_(BETA_2).addcmul_(slope, slope, value=1 - BETA_2)
         count = torch.tensor(done, dtype=torch.float64)[:, None, None]
-        rate = (LR / (1 - BETA_1**count)).to(weights)
-        scale = (1 - BETA_2**count).rsqrt().to(weights)
-        weights.sub_(square.sqrt().mul_(scale).add_(EPS).reciprocal_().mul_(mean).mul_(rate))
+        root = (1 - BETA_2**count).sqrt()  # both corrections of the bias in one factor, ε in its scale
+        rate, eps = (LR * root / (1 - BETA_1**count)).to(weights), (EPS * root).to(weights)
+        weights.sub_((mean / square.sqrt().add_(eps)).mul_(rate))
 
     def _look(self) -> None:
         """Judge every working fit on its dev rows, keep what improved, let go of the folds whose fits have stopped."""
         alive = self.alive
         accuracy_FR = self._dev_accuracy()
         better = accuracy_FR > self.accuracy_FR[alive]
-        stopped = self.misses_FR[alive] > self.config.tenacity  # a stopped column still moves, but is not looked at
+        stopped = self.misses_FR[alive] > self.config.tenacity  # a stopped one still moves, but is not looked at
         better &= ~stopped
-        columns = better.repeat_interleave(self.shape[1], dim=1)[:, None]
-        self.best[alive] = torch.where(columns, self.weights, self.best[alive])
+        rows = better.repeat_interleave(self.shape[1], dim=1)[:, :, None]
+        self.best[alive] = torch.where(rows, self.weights, self.best[alive])
         self.accuracy_FR[alive] = torch.where(better, accuracy_FR, self.accuracy_FR[alive])
         self.misses_FR[alive] += (~better).long()
         working = (self.misses_FR[alive] <= self.config.tenacity).any(dim=1)
@@ -212,7 +214,7 @@ class _Block:
         out = torch.empty((len(self.alive), self.shape[0]), dtype=torch.float64, device=self.x_NP.device)
         for place, number in enumerate(self.alive.tolist()):
             dev = torch.from_numpy(self.fits[number].rows.dev).to(self.x_NP.device)
-            scores = (self.x_NP[dev] @ self.weights[place]).view(-1, *self.shape)
-            right = scores.argmax(dim=2) == self.target_NC[dev].argmax(dim=1)[:, None]
-            out[place] = right.double().mean(dim=0)
+            scores = (self.weights[place] @ self.x_NP[dev].T).view(*self.shape, -1)
+            right = scores.argmax(dim=1) == self.target_NC[dev].argmax(dim=1)
+            out[place] = right.double().mean(dim=1)
         return out

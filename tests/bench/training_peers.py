@@ -1,0 +1,83 @@
+"""Whom bench_training.py times the product's step against: the released code, and sentence-transformers' trainer."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import torch
+from transformers import AutoTokenizer
+
+from models.encoder.transformer import Encoder
+from models.objectives.base import Objective
+from models.training.batches import BatchOrder, TokenPairs
+from models.training.token_file import TokenFile
+from storage.embedded import embedded_path
+
+RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
+
+
+def released_loss(net: Objective, batch: TokenPairs) -> torch.Tensor:
+    """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
+    views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
+    p1, p2 = (net.predictor(net.online(*view)) for view in views)
+    with torch.no_grad():
+        t1, t2 = (net.target(*view) for view in views)
+    cosine = partial(torch.nn.functional.cosine_similarity, dim=-1)
+    return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
+
+
+def released_steps(net: Objective, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
+    """The released code's step."""
+    learning = net.learning_parameters()
+    optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)
+
+    def step(number: int) -> int:
+        batch = data.take(order.rows(number))
+        loss = released_loss(net, batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learning, 1.0, foreach=False)
+        optimizer.step()
+        optimizer.zero_grad()
+        for ours, theirs in zip(net.target.parameters(), net.online.parameters(), strict=True):
+            ours.data = 0.999 * ours.data + (1 - 0.999) * theirs.data
+        return len(batch.tokens.ids)
+
+    return step
+
+
+def sentence_transformers_steps(
+    encoder: Encoder, frame: pl.DataFrame, order: BatchOrder, folder: Path
+) -> Callable[[int], int]:
+    """A step of SentenceTransformerTrainer with MultipleNegativesRankingLoss, its own collator and fused AdamW."""
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    from models.encoder.export import export_sentence_transformers
+
+    tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
+    export_sentence_transformers(encoder, tokenizer, folder / "st")
+    model = SentenceTransformer(str(folder / "st"), device="cpu").train()
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder / "out"), learning_rate=RATE, use_cpu=True, report_to="none", disable_tqdm=True
+    )
+    texts = Dataset.from_dict({"anchor": frame["text_1"].to_list(), "positive": frame["text_2"].to_list()})
+    trainer = SentenceTransformerTrainer(model, arguments, texts, loss=MultipleNegativesRankingLoss(model))
+    trainer.create_optimizer_and_scheduler(10**6)
+    trainer.current_gradient_accumulation_steps = 1  # what train() would set
+
+    def step(number: int) -> int:
+        inputs = trainer.data_collator([texts[int(row)] for row in order.rows(number)])
+        useful = sum(int(value.sum()) for name, value in inputs.items() if name.endswith("attention_mask"))
+        trainer.training_step(model, inputs)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        trainer.optimizer.step()
+        trainer.optimizer.zero_grad()
+        return useful
+
+    return step
