@@ -4,10 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from flows.cli_run import add_site_options
+from flows.cli_run import add_site_options, print_table
 from flows.embedded_server import start_server
 from flows.server import use_server
 from flows.site import site_from_environment
@@ -66,17 +63,16 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
-    from models.report.evaluation import INTERVALS, interval_rows
-    from models.report.page import difference_rows
+    from models.report.page import INTERVALS, difference_rows, score_rows
     from models.report.tables import paper_tables
     from tasks.summary import PAGE
 
     scores = store.scan(ref, "scores").collect()
     for title, rows in paper_tables(scores):
-        _print(title, rows)
-    _print(INTERVALS, interval_rows(scores))
+        print_table(title, rows)
+    print_table(INTERVALS, score_rows(scores))
     if "comparison" in store.manifest(ref).tables:
-        _print(
+        print_table(
             "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())
         )
     page = store.fetch(ref) / PAGE
@@ -85,10 +81,3 @@ def _conclude(store: "Store", ref: "EvaluationRef") -> None:
         print(f"Missing: {missing}")
     print(f"page:    {page}")
     print(f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)")
-
-
-def _print(title: str, rows: list[dict[str, str]]) -> None:
-    table = Table(*rows[0], title=title)
-    for row in rows:
-        table.add_row(*row.values())
-    Console(width=max(120, Console().width)).print(table)

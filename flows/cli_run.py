@@ -59,6 +59,14 @@ def add_ui(verbs: "Verbs") -> None:
     parser.set_defaults(call=_ui)
 
 
+def print_table(title: str, rows: list[dict[str, str]]) -> None:
+    """A table of equal-keyed rows, wide enough for its figures where the terminal's width is not known."""
+    table = Table(*rows[0], title=title)
+    for row in rows:
+        table.add_row(*row.values())
+    Console(width=max(120, Console().width)).print(table)
+
+
 def configured(name: str, settings: list[str]) -> "PipelineConfig":
     """A recipe with `field=value` settings.
 
@@ -102,16 +110,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: "Store", ref: "ReportRef", title: str, server: str) -> None:
-    from models.report.page import score_rows
+    from models.report.page import INTERVALS, score_rows
 
-    rows = score_rows(store.scan(ref, "scores").collect())
-    table = Table(title=f"{title}\nSpearman × 100 with 95 % interval")
-    for name in rows[0]:
-        table.add_column(name)
-    for row in rows:
-        table.add_row(*row.values())
-    console = Console(width=max(100, Console().width))
-    console.print(table)
+    print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     folder = store.fetch(ref)
     encoder = next(entry for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint")
     print(f"report:  {folder / 'report.md'}")

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
+from models.evaluation.settings import EvaluationConfig
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
@@ -34,7 +34,7 @@ class PipelineConfig(BaseModel):
     evaluation: EvaluationConfig
     """Which sets the encoders are scored on."""
     published: tuple[str, ...] = ()
-    """Rows of the paper's Table 1 that the report prints beside the run's figures."""
+    """Systems whose published figures the report prints beside the run's."""
 
     def models(self) -> list[tuple[str, str | None]]:
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""

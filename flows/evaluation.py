@@ -3,16 +3,14 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.scoring import EvaluationSettings, frozen_scores, tuned_scores
+from flows.scoring import EvaluationSettings, differences, frozen_scores, tuned_scores
 from flows.site import site_from_environment
-from storage.refs import ComparisonRef, EmbeddingsRef, EvaluationRef, ScoresRef
-from tasks.candidates import Candidate, find_candidates
+from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
+from tasks.candidates import find_candidates
 from tasks.embed import embed
 from tasks.logs import show_logs
-from tasks.resolve import EvaluationSet
-from tasks.score import compare
 from tasks.site import Site
-from tasks.suites import available, names_of, scored_of
+from tasks.suites import available, names_of
 from tasks.summary import Missing, summarise
 
 
@@ -48,23 +46,7 @@ def evaluation(
         embedded = [embed(place, one.encoder, frozen, one.config, how.precision) for one in found]
         for one, vectors in zip(found, embedded, strict=True):
             scores += frozen_scores(place, vectors, one, frozen, how)
-        compared = _differences(place, found, embedded, frozen, how)
+        compared = differences(place, found, embedded, frozen, how.bootstrap)
     for one in found:
         scores += tuned_scores(place, one, sets, how)
     return summarise(place, tuple(scores), compared, Missing(names=tuple(missing), reasons=missing))
-
-
-def _differences(
-    site: Site,
-    found: list[Candidate],
-    embedded: list[EmbeddingsRef],
-    sets: tuple[EvaluationSet, ...],
-    how: EvaluationSettings,
-) -> tuple[ComparisonRef, ...]:
-    """Each encoder less the first, on the sets of scored pairs."""
-    scored = scored_of(sets)
-    others = list(zip(found, embedded, strict=True))[1:] if scored else []
-    return tuple(
-        compare(site, embedded[0], vectors, (found[0].label, one.label), scored, how.bootstrap)
-        for one, vectors in others
-    )

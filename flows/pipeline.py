@@ -5,10 +5,12 @@ from prefect.runtime import flow_run
 
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
+from flows.scoring import differences, frozen_scores
 from flows.site import site_from_environment
 from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
+from tasks.candidates import Candidate
 from tasks.embed import embed
 from tasks.ingest import ingest, locate_sources
 from tasks.label import label
@@ -16,9 +18,9 @@ from tasks.logs import show_logs
 from tasks.pair import pair
 from tasks.report import ConfigText, report
 from tasks.resolve import resolve_encoder, resolve_scored_set
-from tasks.score import compare, score, score_tfidf
+from tasks.score import score_tfidf
 from tasks.site import Site
-from tasks.suites import available_pairs
+from tasks.suites import available_frozen, scored_of
 from tasks.summary import Missing
 from tasks.train import train
 
@@ -46,7 +48,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 def run(config: PipelineConfig, site: Site) -> ReportRef:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
-    sets, missing = available_pairs(site, config.evaluation.sets)
+    sets, missing = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
 
     sources = locate_sources(site, config.ingest)
@@ -56,16 +58,18 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 
-    before = embed(site, start, sets, encoder, config.evaluation.precision)
-    after = embed(site, checkpoint, sets, encoder, config.evaluation.precision)
-    title = TITLES[config.training.objective.name]
-    names = (f"before {title} ({encoder.pooling})", f"after {title}")
-    scores = (
-        score_tfidf(site, corpus, sets, config.evaluation.bootstrap),
-        score(site, before, names[0], "", sets, config.evaluation.bootstrap),
-        score(site, after, names[1], checkpoint.key, sets, config.evaluation.bootstrap),
-    )
-    gain = compare(site, before, after, names, sets, config.evaluation.bootstrap)
+    how, title = config.evaluation, TITLES[config.training.objective.name]
+    before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
+    after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
+    embeddings = [embed(site, one.encoder, sets, encoder, how.precision) for one in (before, after)]
+    scores = [
+        *([score_tfidf(site, corpus, scored, how.bootstrap)] if (scored := scored_of(sets)) else []),
+        *frozen_scores(site, embeddings[0], before, sets, how),
+        *frozen_scores(site, embeddings[1], after, sets, how),
+    ]
+    gains = differences(site, [before, after], embeddings, sets, how.bootstrap)
     skipped = Missing(names=tuple(missing), reasons=missing)
     text = ConfigText(text=config.model_dump_json(indent=1))
-    return report(site, config.title, scores, gain, skipped, checkpoint, pairs, views, corpus, config.published, text)
+    return report(
+        site, config.title, tuple(scores), gains, skipped, checkpoint, pairs, views, corpus, config.published, text
+    )

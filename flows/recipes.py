@@ -17,8 +17,8 @@ from models.augmentation.config import (
 )
 from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 from models.evaluation.published import TRACKS
+from models.evaluation.settings import EvaluationConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig, supervised_config
@@ -26,7 +26,6 @@ from models.translation.catalog import MINI, OPUS_MT
 from models.translation.config import TranslatorConfig
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
-from tasks.suites import SUITES
 
 RecipeName = Literal[
     "tiny",
@@ -43,6 +42,7 @@ RecipeName = Literal[
     "sroberta",
     "multilingual",
     "multilingual-sup",
+    "afs",
     "custom",
 ]
 
@@ -119,7 +119,7 @@ def nli() -> PipelineConfig:
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
         ),
         training=TrainingConfig(),
-        evaluation=EvaluationConfig(sets=("stsb/dev", *SUITES["sts"])),
+        evaluation=EvaluationConfig(sets=("stsb/dev", "sts", "senteval")),
         published=("BSL-BERT", "BERT avg.", "IS-BERT"),
     )
 
@@ -245,6 +245,18 @@ def multilingual_sup() -> PipelineConfig:
     )
 
 
+def afs() -> PipelineConfig:
+    """BSL on AFS (Table 10): as `nli`, on the arguments' own sentences, without their labels."""
+    return nli().model_copy(
+        update={
+            "title": "afs: BSL on the sentences of Argument Facet Similarity",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
+            "evaluation": EvaluationConfig(sets=("afs",)),
+            "published": ("BSL-BERT on AFS", "IS-BERT on AFS", "BERT avg. on AFS"),
+        }
+    )
+
+
 def custom() -> PipelineConfig:
     """Your sentences: as `nli`, with `ingest.sources` set to your files or Hub id and a target that cannot collapse."""
     return nli().model_copy(
@@ -267,22 +279,9 @@ _ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has m
 _LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
 
 _ALL: Final = (
-    tiny,
-    tiny_entail,
-    nli,
-    nli_roberta,
-    entail,
-    nli_entail,
-    synonym,
-    mlm,
-    books,
-    books_nli,
-    sbert,
-    sroberta,
-    multilingual,
-    multilingual_sup,
-    custom,
-)
+    tiny, tiny_entail, nli, nli_roberta, entail, nli_entail, synonym, mlm, books, books_nli, sbert, sroberta,
+    multilingual, multilingual_sup, afs, custom,
+)  # fmt: skip
 RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(zip(get_args(RecipeName), _ALL, strict=True))
 
 

@@ -1,34 +1,32 @@
 """One encoder on every kind of set: one line an artifact."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from models.evaluation.config import FOLDS_OF, BootstrapConfig, FinetuneConfig, Precision, afs_config, stsb_config
-from models.evaluation.probe.config import ProbeConfig
-from storage.refs import EmbeddingsRef, ScoresRef
+from models.evaluation.config import (
+    FOLDS_OF,
+    BootstrapConfig,
+    FinetuneConfig,
+    afs_config,
+    stsb_config,
+)
+from models.evaluation.settings import ScoringConfig
+from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from tasks.arguments import ArgumentFolds, ArgumentSet, predict_arguments, score_arguments, score_predictions
 from tasks.candidates import Candidate, Reading
 from tasks.labelled import LabelledSet
 from tasks.probe import score_transfer
 from tasks.resolve import EvaluationSet
-from tasks.score import score
+from tasks.score import compare, score
 from tasks.site import Site
 from tasks.suites import scored_of
 from tasks.supervised import SupervisedPairs, score_supervised, summarise_seeds
 
 
-class EvaluationSettings(BaseModel):
+class EvaluationSettings(ScoringConfig):
     """How encoders are evaluated."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     reading: Reading = Reading()
     """Pooling and length of bare transformers."""
-    precision: Precision = "fp32"
-    """Arithmetic of the encoder; bf16 is faster and moves scores by hundredths of a point."""
-    bootstrap: BootstrapConfig = BootstrapConfig()
-    """How the 95 % interval of each figure is drawn."""
-    probe: ProbeConfig = ProbeConfig()
-    """How SentEval's classifiers are trained."""
     stsb: FinetuneConfig = Field(default_factory=stsb_config)
     """How an encoder is fine-tuned on STS-B."""
     afs: FinetuneConfig = Field(default_factory=afs_config)
@@ -38,7 +36,11 @@ class EvaluationSettings(BaseModel):
 
 
 def frozen_scores(
-    site: Site, embeddings: EmbeddingsRef, one: Candidate, sets: tuple[EvaluationSet, ...], how: EvaluationSettings
+    site: Site,
+    embeddings: EmbeddingsRef,
+    one: Candidate,
+    sets: tuple[EvaluationSet, ...],
+    how: ScoringConfig,
 ) -> list[ScoresRef]:
     """What an encoder's vectors score as they are: an artifact for each kind of set."""
     made = []
@@ -52,6 +54,21 @@ def frozen_scores(
         if isinstance(each, ArgumentSet)
     ]
     return made
+
+
+def differences(
+    site: Site,
+    found: list[Candidate],
+    embedded: list[EmbeddingsRef],
+    sets: tuple[EvaluationSet, ...],
+    bootstrap: BootstrapConfig,
+) -> tuple[ComparisonRef, ...]:
+    """Each encoder less the first, on the sets of scored pairs; none if there is no such set."""
+    scored = scored_of(sets)
+    others = list(zip(found, embedded, strict=True))[1:] if scored else []
+    return tuple(
+        compare(site, embedded[0], vectors, (found[0].label, one.label), scored, bootstrap) for one, vectors in others
+    )
 
 
 def tuned_scores(

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from storage.declared.arguments import ARGUMENTS
 from storage.declared.dataset import Dataset
 from storage.declared.nli import NLI
 from storage.declared.sts import STS
 from storage.declared.transfer import TRANSFER
 
-DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER)}
+DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *ARGUMENTS)}

@@ -15,7 +15,7 @@ from storage.wordnet import find_wordnet
 from tasks.machine import cores
 from tasks.resolve import look_up_model, resolve_scored_set
 from tasks.site import Site
-from tasks.suites import UnknownSuiteError, available_pairs
+from tasks.suites import UnknownSuiteError, available_frozen, names_of
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
 
@@ -46,7 +46,7 @@ def examine(
         server: which Prefect server the run would talk to, for people.
         models: (folder, `embedded:` name or Hub id; revision) of each model.
         sources: the corpus.
-        sets: scored sets as `<name>/<split>`; a run names those that cannot be had, as long as there is one.
+        sets: suites and sets; a run names those that cannot be had, as long as there is one.
         dev: the scored set that training is steered by, which a run cannot do without.
         needs_wordnet: whether views are made through WordNet.
     """
@@ -60,7 +60,7 @@ def examine(
         *((f"source {spec.dataset or spec.path}", _look_at_source(site, spec)) for spec in sources),
         *(((f"dev set {dev}", lambda: resolve_scored_set(site, dev).source.digest[:80]),) if dev else ()),
     ]
-    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, tuple(dict.fromkeys(sets)))]
+    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, tuple(sets))]
 
 
 def _check(subject: str, look: Callable[[], str]) -> Check:
@@ -126,14 +126,14 @@ def _look_at_source(site: Site, spec: SourceSpec) -> Callable[[], str]:
     return lambda: resolve_source(spec, site.mirror).digest[:80]
 
 
-def _look_at_sets(site: Site, names: tuple[str, ...]) -> list[Check]:
+def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:
     """By the rule of a run, in the order of the names."""
     try:
-        found, missing = available_pairs(site, names)
+        found, missing = available_frozen(site, suite)
     except (SourceError, UnknownSuiteError) as error:
         return [Check("sets", "NO", str(error))]
-    digests = iter(one.source.digest[:80] for one in found)
+    sizes = iter(f"{len(one.sentences()):,} sentences" for one in found)
     return [
-        Check(f"set {name}", "note", missing[name]) if name in missing else Check(f"set {name}", "ok", next(digests))
-        for name in names
+        Check(f"set {name}", "note", missing[name]) if name in missing else Check(f"set {name}", "ok", next(sizes))
+        for name in names_of(suite)
     ]

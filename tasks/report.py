@@ -8,9 +8,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.views import view_examples
-from models.evaluation.published import published_rows
+from models.evaluation.published import published_tables
 from models.report.card import model_card
-from models.report.page import ReportContent, page, score_rows
+from models.report.page import INTERVALS, ReportContent, page, score_rows
 from storage.keys import NotInKey
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
 from tasks.cached import Work, stage
@@ -33,12 +33,12 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=3)
+@stage(ref=ReportRef, version=4)
 def report(
     work: Work,
     title: str,
     scores: tuple[ScoresRef, ...],
-    comparison: ComparisonRef,
+    comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
     checkpoint: CheckpointRef,
     pairs: PairsRef,
@@ -50,13 +50,14 @@ def report(
     """Write the page, its picture, the model card and the score table, and show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     log = work.store.scan(checkpoint, "training_log").collect()
-    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores, comparison)
+    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores, *comparisons)
     content = ReportContent(
         title=title,
         scores=table,
-        comparison=work.store.scan(comparison).collect(),
+        comparison=pl.concat(compared) if compared else None,
         missing=missing.reasons,
-        published=published_rows(published),
+        published=published_tables(published),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
         statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
         config=config.text,
@@ -71,7 +72,8 @@ def report(
     card = card_content(json.loads(config.text), table, checkpoint, work.store.manifest(pairs).rows)
     (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
-    work.draft.write(content.comparison, "comparison")
+    if content.comparison is not None:
+        work.draft.write(content.comparison, "comparison")
     _show(work, content, curve)
 
 
@@ -85,7 +87,7 @@ def _flat(figures: Mapping[str, object]) -> dict[str, object]:
 def _show(work: Work, content: ReportContent, curve: bytes) -> None:
     key = work.ref.key[:12]
     show_markdown("report", page(content).replace(f"![training curve]({CURVE})", "(see training-curve)"), content.title)
-    show_table("report-scores", score_rows(content.scores), f"{content.title}: Spearman × 100")
+    show_table("report-scores", score_rows(content.scores), f"{content.title}: {INTERVALS.lower()}")
     show_image("report-curve", curve, f"{content.title}: training curve of report {key}")
     folder = work.store.local
     url = (folder.absolute() / work.ref.path / PAGE).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{PAGE}"

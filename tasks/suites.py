@@ -88,21 +88,20 @@ def available(site: Site, names: Iterable[str]) -> tuple[tuple[EvaluationSet, ..
     return tuple(found), missing
 
 
-def available_pairs(site: Site, names: Iterable[str]) -> tuple[tuple[ScoredSet, ...], dict[str, str]]:
-    """As `available`, for what a training run is reported on: semantic textual similarity sets.
+def available_frozen(site: Site, suite: Iterable[str]) -> tuple[tuple[EvaluationSet, ...], dict[str, str]]:
+    """As `available`, for what a training run is reported on: its encoder as it is, not tuned further.
 
     Raises:
-        UnknownSuiteError: a name is not of such a set.
+        UnknownSuiteError: a word is no suite and no set, or names a protocol that fine-tunes.
         SourceError: none of the sets can be had.
     """
-    asked = tuple(names)
-    if others := [name for name in asked if not is_scored_set(_checked(name))]:
+    names = names_of(suite)
+    if tuned := [name for name in names if name in TUNED]:
         raise UnknownSuiteError(
-            f"evaluation.sets holds {', '.join(others)}; a run reports sets of scored pairs, such as stsb/test. Score "
-            f"its encoder on the others afterwards: bsl evaluate report/<key> --suite {' '.join(others)}"
+            f"evaluation.sets holds {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it as it "
+            f"is. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
-    found, missing = available(site, asked)
-    return scored_of(found), missing
+    return available(site, names)
 
 
 def scored_of(sets: Iterable[EvaluationSet]) -> tuple[ScoredSet, ...]:

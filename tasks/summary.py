@@ -25,7 +25,7 @@ class Missing(BaseModel):
     """Name → why, and what to do."""
 
 
-@stage(ref=EvaluationRef, version=1)
+@stage(ref=EvaluationRef, version=2)
 def summarise(
     work: Work, scores: tuple[ScoresRef, ...], comparisons: tuple[ComparisonRef, ...], missing: Missing
 ) -> None:

@@ -1,12 +1,29 @@
-"""Figures that papers print, for the report to stand beside: Spearman × 100.
+"""Figures that the paper prints, × 100, for a report's own to stand beside.
 
-Sets in the paper's order: STS12 … STS16, STS-B, SICK-R. Dev selection uses STS-B dev, which shares sources with
-STS12-16, so "unsupervised" here means: no labels but those of the dev set's ranking.
+Sets are in the paper's order. Dev selection uses STS-B dev, which shares sources with STS12-16, so "unsupervised" here
+means: no labels but those of the dev set's ranking.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
-Rows = dict[str, tuple[float, ...]]
+Rows = dict[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of the paper.
+
+    Attributes:
+        title: what it shows.
+        columns: the paper's, in its order; data sets by the names that they have here.
+        rows: system → figures, None where the paper has none.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Rows
+
 
 SETS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
@@ -45,13 +62,57 @@ TABLE_4: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 4: corpora and augme
     "BSL-BERT, Back-translation + NLI_entail": (72.01, 72.62, 70.16, 81.65, 76.03, 77.65, 74.48),
 }
 
+PROBES: Final = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+TABLE_2: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 2: SentEval
+    "Unigram-TFIDF": (73.7, 79.2, 90.3, 82.4, None, 85.0, 73.6),
+    "SDAE": (74.6, 78.0, 90.8, 86.9, None, 78.4, 73.7),
+    "SkipThought": (76.5, 80.1, 93.6, 87.1, 82.0, 92.2, 73.0),
+    "FastSent": (70.8, 78.4, 88.7, 80.6, None, 76.8, 72.2),
+    "GloVe avg.": (77.25, 78.30, 91.17, 87.85, 80.18, 83.0, 72.87),
+    "BERT avg.": (78.66, 86.25, 94.37, 88.66, 84.40, 92.8, 69.54),
+    "BERT [CLS]": (78.68, 84.85, 94.21, 88.23, 84.13, 91.40, 71.13),
+    "BERT-mlm": (79.92, 85.78, 94.82, 85.97, 86.00, 92.40, 74.14),
+    "IS-BERT": (81.09, 87.18, 94.96, 88.75, 85.96, 88.64, 74.24),
+    "BSL-BERT": (81.42, 86.89, 95.20, 89.60, 87.70, 93.00, 74.09),
+    "BSL-RoBERTa": (80.92, 90.41, 93.80, 89.96, 91.10, 88.40, 75.07),
+    "InferSent": (81.57, 86.54, 92.50, 90.38, 84.18, 88.2, 75.77),
+    "USE": (80.09, 85.19, 93.98, 86.70, 86.38, 93.2, 70.14),
+    "SBERT": (83.64, 89.43, 94.39, 89.86, 88.96, 89.6, 76.00),
+    "BSL-SBERT": (83.34, 89.67, 95.65, 89.97, 88.58, 88.60, 76.93),
+    "BSL-SRoBERTa": (83.50, 89.17, 94.57, 89.31, 91.60, 92.40, 77.1),
+}
+TABLE_10: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 10: AFS, means over the three topics
+    "Unigram-TFIDF on AFS": (46.77, 42.95),
+    "GloVe avg. on AFS": (32.40, 34.00),
+    "BERT avg. on AFS": (35.39, 35.07),
+    "BERT-mlm on AFS": (47.04, 45.92),
+    "IS-BERT on AFS": (49.14, 45.25),
+    "InferSent on AFS": (27.08, 26.63),
+    "SBERT on AFS": (16.27, 15.84),
+    "BSL-BERT on AFS": (51.56, 50.47),
+}
 
-def published_rows(systems: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """System → data set → figure, in the paper's order."""
-    english = TABLE_1 | TABLE_4
-    return {
-        name: dict(
-            zip(SETS, english[name], strict=True) if name in english else zip(TRACKS, TABLE_3[name], strict=True)
-        )
-        for name in systems
-    }
+TABLES: Final = (
+    PublishedTable("STS, Spearman, protocol `all` (Tables 1 and 4)", SETS, TABLE_1 | TABLE_4),
+    PublishedTable("SentEval transfer, accuracy (Table 2)", PROBES, TABLE_2),
+    PublishedTable("STS 2017, Spearman (Table 3)", TRACKS, TABLE_3),
+    PublishedTable("Argument facet similarity, mean of three topics (Table 10)", ("pearson", "spearman"), TABLE_10),
+)
+
+
+def published_tables(systems: tuple[str, ...]) -> dict[str, list[dict[str, str]]]:
+    """Title → a row a system, of every table that has one of the systems.
+
+    Raises:
+        ValueError: a system is in no table.
+    """
+    if unknown := [name for name in systems if not any(name in table.rows for table in TABLES)]:
+        known = dict.fromkeys(name for table in TABLES for name in table.rows)
+        raise ValueError(f"{', '.join(unknown)}: no published row is called so; there are {', '.join(known)}")
+    tables = {table.title: [_row(table, name) for name in systems if name in table.rows] for table in TABLES}
+    return {title: rows for title, rows in tables.items() if rows}
+
+
+def _row(table: PublishedTable, system: str) -> dict[str, str]:
+    figures = ("–" if value is None else f"{value:.2f}" for value in table.rows[system])
+    return {"published system": system, **dict(zip(table.columns, figures, strict=True))}

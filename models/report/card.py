@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from models.report.page import markdown_table
+from models.report.page import INTERVALS, markdown_table
 
 CITATIONS: Mapping[str, str] = {
     "bsl": "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL.",
@@ -45,7 +45,7 @@ class CardContent:
         labels: whether views were chosen by annotators' labels.
         pairs: training pairs.
         dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
-        scores: rows of figures with intervals, systems below each other.
+        scores: rows of figures with intervals, systems side by side.
         materials: rows `what`, `name`, `licence` of everything that went in.
         citations: further works to cite, of the data.
         checkpoint: key of the checkpoint artifact.
@@ -77,9 +77,7 @@ def model_card(content: CardContent) -> str:
         f"with objective `{content.objective}` on {content.pairs:,} pairs of views "
         f"({', '.join(content.views)}). Compare its vectors by cosine.",
         _USAGE,
-        "## Figures\n\nSpearman's ρ × 100 between cosine and gold, protocol `all`, with 95 % bootstrap intervals.\n\n"
-        + markdown_table(content.scores)
-        + f"\n\n{_labels(content)}",
+        f"## Figures\n\n{INTERVALS}.\n\n{markdown_table(content.scores)}\n\n{_labels(content)}",
         "## Training\n\n"
         + markdown_table([{"setting": name, "value": value} for name, value in content.settings.items()]),
         "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "

@@ -8,6 +8,9 @@ import polars as pl
 
 Row = Mapping[str, Any]
 
+INTERVALS = "Every figure × 100 with its 95 % interval"
+PLACE = ("dataset", "split", "metric", "protocol")
+
 
 @dataclass(frozen=True)
 class ReportContent:
@@ -16,9 +19,9 @@ class ReportContent:
     Attributes:
         title: the recipe's name and purpose.
         scores: the scores tables of all systems, one below the other.
-        comparison: differences between the encoder before and after training.
+        comparison: differences between the encoder before and after training; None without sets of scored pairs.
         missing: set that was asked for and could not be had → why.
-        published: system → data set → Spearman × 100 as its paper prints it.
+        published: title → rows of figures × 100 as the paper prints them.
         examples: rows with the original sentence and one column a view.
         statistics: section → figure → value, as the stages measured them.
         config: the complete configuration, as JSON text.
@@ -28,9 +31,9 @@ class ReportContent:
 
     title: str
     scores: pl.DataFrame
-    comparison: pl.DataFrame
+    comparison: pl.DataFrame | None
     missing: Mapping[str, str]
-    published: Mapping[str, Mapping[str, float]]
+    published: Mapping[str, Sequence[Row]]
     examples: Sequence[Row]
     statistics: Mapping[str, Mapping[str, object]]
     config: str
@@ -42,10 +45,9 @@ def page(content: ReportContent) -> str:
     """The report as GitHub-flavoured Markdown."""
     sections = [
         f"# {content.title}",
-        "## Scores\n\nSpearman's ρ × 100 between cosine and gold, protocol `all`, with 95 % bootstrap intervals.\n\n"
-        + markdown_table(score_rows(content.scores)),
+        f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(score_rows(content.scores))}",
         *_published(content.published),
-        differences(content.comparison),
+        *differences(content.comparison),
         *not_scored(content.missing),
         "## Views\n\n" + markdown_table(content.examples),
         f"## Training\n\n![training curve]({content.curve})",
@@ -57,18 +59,16 @@ def page(content: ReportContent) -> str:
 
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a system, one column a data set and split: `ρ × 100 [low, high]`, by protocol `all`."""
-    chosen = scores.filter(
-        (pl.col("metric") == "spearman") & (pl.col("protocol") == "all") & (pl.col("subset") == "all")
-    )
-    columns = chosen.select("dataset", "split").unique(maintain_order=True).rows()
+    """One row a data set's figure, one column a system: `value × 100 [low, high]`; means over subsets are left out."""
+    whole = pl.col("subset").is_in(["all", "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
+    # Pearson is reported beside Spearman on AFS alone.
+    chosen = scores.filter(whole & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs")))
+    systems = chosen["model"].unique(maintain_order=True).to_list()
     rows = []
-    for model in chosen["model"].unique(maintain_order=True):
-        row = {"system": str(model)}
-        for dataset, split in columns:
-            figure = chosen.filter(model=model, dataset=dataset, split=split).to_dicts()
-            row[f"{dataset} {split}"] = interval(figure[0]) if figure else "missing"
-        rows.append(row)
+    for place in chosen.select(*PLACE).unique(maintain_order=True).iter_rows(named=True):
+        figures = {row["model"]: interval(row) for row in chosen.filter(**place).iter_rows(named=True)}
+        name = f"{place['dataset']} {place['split']}: {place['metric']}, {place['protocol']}"
+        rows.append({"figure": name, **{str(system): figures.get(system, "–") for system in systems}})
     return rows
 
 
@@ -80,12 +80,12 @@ def not_scored(missing: Mapping[str, str]) -> list[str]:
     return ["## Missing\n\nNot scored, and not part of any average:\n\n" + "\n".join(lines)]
 
 
-def differences(comparison: pl.DataFrame) -> str:
-    """The section on paired differences."""
-    return (
-        "## Differences\n\nSpearman's ρ × 100 on the same draws of pairs, with 95 % interval and two-sided p.\n\n"
-        + markdown_table(difference_rows(comparison))
-    )
+def differences(comparison: pl.DataFrame | None) -> list[str]:
+    """The section on paired differences, if systems were compared."""
+    if comparison is None:
+        return []
+    head = "## Differences\n\nSpearman's ρ × 100 on the same draws of pairs, with 95 % interval and two-sided p."
+    return [f"{head}\n\n{markdown_table(difference_rows(comparison))}"]
 
 
 def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
@@ -119,11 +119,9 @@ def interval(row: Row) -> str:
     return f"{100 * row['value']:.2f} [{100 * row['ci_low']:.1f}, {100 * row['ci_high']:.1f}]"
 
 
-def _published(published: Mapping[str, Mapping[str, float]]) -> list[str]:
-    if not published:
-        return []
-    rows = [{"published system": name, **figures} for name, figures in published.items()]
-    return ["Published (by the paper; BERT-base scale and the full corpus):\n\n" + markdown_table(rows)]
+def _published(published: Mapping[str, Sequence[Row]]) -> list[str]:
+    """Each table of published figures, which come from BERT-base's scale and whole corpora."""
+    return [f"Published, {title}:\n\n{markdown_table(rows)}" for title, rows in published.items()]
 
 
 def _pairs(figures: Mapping[str, object]) -> list[dict[str, object]]:

@@ -4,13 +4,15 @@ ISO-8859-1, a header line, 11 columns; the score from 0 to 5 is in the first, th
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import fsspec
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
 
 TOPICS: Final = ("GC", "GM", "DP")  # gun control, gay marriage, death penalty
 COLUMNS: Final = 11
@@ -37,6 +39,22 @@ def read_arguments(path: str, topic: str) -> pl.DataFrame:
     if not rows:
         raise SourceError(f"{path} holds no pairs, expected a header line and one record a pair; copy it again")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
+    """What stands for a header: the file's own names no column that could be relied on."""
+    return tuple(SCHEMA)
+
+
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """A topic's pairs as a source of sentences.
+
+    Raises:
+        SourceError: as `read_arguments`.
+    """
+    pairs = read_arguments(path, path.rpartition("_")[2].removesuffix(".csv"))
+    report.records += len(pairs)
+    yield pairs.select(wanted.names)
 
 
 def _row(path: str, line: int, topic: str, record: Sequence[str]) -> tuple[str, float, str, str]:

@@ -49,8 +49,8 @@ def test_report_names_what_it_is_made_of(undisturbed):
     store, ref = undisturbed
     folder = store.fetch(ref)
     page = (folder / "report.md").read_text()
-    assert "| after BSL |" in page
-    assert "| Unigram TF-IDF |" in page
+    assert "| figure | Unigram TF-IDF | before BSL (mean) | after BSL |" in page
+    assert "| stsb test: spearman, all |" in page
     assert "| after BSL | before BSL (mean) | stsb test |" in page
     assert "bt-de" in page
     assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
@@ -76,8 +76,8 @@ def test_every_kind_is_there_and_whole(undisturbed):
 
 
 def test_a_set_that_a_run_does_not_report_is_refused_before_it_starts():
-    changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "trec"]'])
-    with pytest.raises(UnknownSuiteError, match="holds trec; a run reports sets of scored pairs"):
+    changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
+    with pytest.raises(UnknownSuiteError, match="holds stsb-supervised, which fine-tune the encoder"):
         run(changed, Site())
 
 

@@ -37,7 +37,7 @@ def test_tiny_names_its_materials_with_their_licences():
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
     assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
-    assert "| after BSL | 54.32 [50.0, 58.0] |" in text
+    assert "| stsb test: spearman, all | 54.32 [50.0, 58.0] |" in text
     assert "| contrastive_weight | 0.1 |" in text
     assert "chosen by Spearman on embedded:stsb/dev" in text
     assert "Zhang, He, Liu, Bing and Li, 2021" in text

@@ -142,7 +142,7 @@ def test_a_missing_source_is_said_alone_before_a_run_starts(store, capsys, monke
         ({"sets": ["embedded:stsb/dev", "sickr/test"]}, 0, ["ok", "set embedded:stsb/dev", "note", "set sickr/test"]),
         ({"sets": ["sickr/test"]}, 1, ["NO", "sets", "none of the sets can be had"]),
         ({"sets": ["embedded:stsb/dev"], "dev": "sickr/test"}, 1, ["NO", "dev set sickr/test"]),
-        ({"sets": ["embedded:stsb/dev", "trec"]}, 1, ["NO", "sets", "bsl evaluate report/<key> --suite trec"]),
+        ({"sets": ["embedded:stsb/dev", "afs-10-fold"]}, 1, ["NO", "sets", "report/<key> --suite afs-10-fold"]),
     ],
 )
 def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, told):

@@ -129,7 +129,7 @@ class _Block:
         self.decay = penalties_FR.repeat_interleave(len(first_CP), dim=1)[:, :, None]
         self.weights = first_CP.repeat(len(fits), self.shape[0], 1)  # (F, R·C, P)
         self.mean, self.square = torch.zeros_like(self.weights), torch.zeros_like(self.weights)
-        self.done = [0] * len(fits)  # Adam steps of each fit
+        self.done = np.zeros(len(fits))  # Adam steps of each fit
         self.passes = 0
         self.best = self.weights.clone()
         self.accuracy_FR = torch.full(penalties_FR.shape, -1.0, dtype=torch.float64, device=x_NP.device)
@@ -173,19 +173,24 @@ class _Block:
         error = torch.bmm(weights, x_FBP.mT).view(count, *self.shape, -1).softmax(dim=2)  # (F, R, C, B)
         error.sub_(target_FBC.mT[:, None]).mul_(share_FB[:, None, None])
         slope = torch.baddbmm(self.decay[:count] * weights, error.flatten(1, 2), x_FBP)
-        for place in range(count):
-            self.done[place] += 1
+        self.done[:count] += 1
         self._adam(weights, slope, self.mean[:count], self.square[:count], self.done[:count])
 
     def _adam(
-        self, weights: torch.Tensor, slope: torch.Tensor, mean: torch.Tensor, square: torch.Tensor, done: list[int]
+        self,
+        weights: torch.Tensor,
+        slope: torch.Tensor,
+        mean: torch.Tensor,
+        square: torch.Tensor,
+        done: NDArray[np.float64],
     ) -> None:
         mean.lerp_(slope, 1 - BETA_1)
         square.mul_(BETA_2).addcmul_(slope, slope, value=1 - BETA_2)
-        count = torch.tensor(done, dtype=torch.float64)[:, None, None]
-        root = (1 - BETA_2**count).sqrt()  # both corrections of the bias in one factor, ε in its scale
-        rate, eps = (LR * root / (1 - BETA_1**count)).to(weights), (EPS * root).to(weights)
-        weights.sub_((mean / square.sqrt().add_(eps)).mul_(rate))
+        root = np.sqrt(1 - BETA_2**done)  # both corrections of the bias in one factor, ε in its scale
+        eps, rate = (
+            torch.from_numpy(each).to(weights)[:, None, None] for each in (EPS * root, LR * root / (1 - BETA_1**done))
+        )
+        weights.addcdiv_(mean, square.sqrt().add_(eps).div_(rate), value=-1)
 
     def _look(self) -> None:
         """Judge every working fit on its dev rows, keep what improved, let go of the folds whose fits have stopped."""
@@ -208,7 +213,7 @@ class _Block:
             setattr(self, name, getattr(self, name)[working])
         kept = working.tolist()
         self.steps = list(itertools.compress(self.steps, kept))
-        self.done = list(itertools.compress(self.done, kept))
+        self.done = self.done[kept]
 
     def _dev_accuracy(self) -> torch.Tensor:
         out = torch.empty((len(self.alive), self.shape[0]), dtype=torch.float64, device=self.x_NP.device)

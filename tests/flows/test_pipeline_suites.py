@@ -1,0 +1,65 @@
+"""A run scores its encoder on whatever kind of set it is asked for: recipe `afs`, small, a transfer task beside it."""
+
+import csv
+
+import polars as pl
+import pytest
+
+from flows.pipeline import pipeline
+from flows.recipes import recipe
+from storage.embedded import embedded_path
+from storage.readers.arguments import COLUMNS, TOPICS
+from storage.store import Store
+from tasks.site import Site
+
+PAIRS = 24  # a topic
+SMALL = {
+    "augment": recipe("tiny").augment.model_dump(),
+    "encoder": {"model": "embedded:bert-mini", "revision": None},
+    "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "collapse": None},
+    "evaluation": {
+        "sets": ["afs", "cr"],
+        "dev": "embedded:stsb/dev",
+        "bootstrap": {"resamples": 100},
+        "probe": {"folds": 2, "max_epoch": 4},
+    },
+}
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """Real pairs as if they were arguments, in the official files; and their first sentences with two classes."""
+    rows = pl.read_parquet(embedded_path("stsb") / "test.parquet").head(PAIRS * len(TOPICS))
+    (tmp_path / "mirror" / "afs").mkdir(parents=True)
+    (tmp_path / "mirror" / "cr").mkdir()
+    for topic, part in zip(TOPICS, rows.iter_slices(PAIRS), strict=True):
+        path = tmp_path / "mirror" / "afs" / f"ArgPairs_{topic}.csv"
+        with path.open("w", encoding="iso-8859-1", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow([f"c{number}" for number in range(COLUMNS)])
+            for one, two, score in part.select("sentence1", "sentence2", "score").iter_rows():
+                writer.writerow([score, *[""] * (COLUMNS - 3), one, two])
+    labelled = rows.select(text="sentence1", label=pl.col("score").gt(3).cast(pl.Int64)).unique(
+        "text", keep="first", maintain_order=True
+    )
+    labelled.write_parquet(tmp_path / "mirror" / "cr" / "all.parquet")
+    return str(tmp_path / "mirror")
+
+
+def test_arguments_are_the_corpus_and_every_kind_of_set_is_in_the_report(mirror, tmp_path):
+    store = Store(str(tmp_path / "store"))
+    ref = pipeline("afs", SMALL, Site(store=store.url, mirror=mirror, device="cpu", threads=1))
+    (corpus,) = (store.manifest(each) for each in store.refs("corpus"))
+    assert corpus.rows > PAIRS * len(TOPICS)
+    scores = store.scan(ref, "scores").collect()
+    systems = ["after BSL", "before BSL (mean)"]
+    for metric in ("pearson", "spearman", "accuracy"):
+        assert sorted(scores.filter(metric=metric)["model"].unique()) == systems
+    page = (store.fetch(ref) / "report.md").read_text()
+    for part in (
+        "| afs test: spearman, unsupervised |",
+        ": accuracy, senteval |",
+        "| BSL-BERT on AFS | 51.56 | 50.47 |",
+    ):
+        assert part in page
+    assert "## Differences" not in page
