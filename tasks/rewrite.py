@@ -77,7 +77,7 @@ def synonym(
     rewrite_corpus(work, corpus, "synonym", "en", view.seed, replace)
 
 
-@stage(ref=ViewsRef, version=1)
+@stage(ref=ViewsRef, version=2)
 def mlm(work: Work, corpus: CorpusRef, model: ResolvedModel, view: MaskedView) -> None:
     """Each sentence with tokens refilled by a masked language model."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.

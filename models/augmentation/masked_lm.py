@@ -23,6 +23,7 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from models.augmentation.config import MaskedView
+from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
 
 _SPACE_MARKS: Final = ("Ġ", "▁")  # how byte-level BPE and SentencePiece begin a word
@@ -101,7 +102,8 @@ class MaskedLM:
             lambda _, inputs: (inputs[0].view(len(plans), length, -1)[rows, columns],)
         )
         try:
-            found_NV: Tensor = self.network(ids_BT.to(self.device), attention_mask=seen_BT.to(self.device)).logits
+            with arithmetic(torch.device(self.device), bf16=False):
+                found_NV: Tensor = self.network(ids_BT.to(self.device), attention_mask=seen_BT.to(self.device)).logits
         finally:
             only.remove()
         return found_NV

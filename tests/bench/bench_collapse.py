@@ -1,16 +1,17 @@
 """Which targets collapse, and does CollapseError say so: target_norm × momentum on the embedded encoder, real data.
 
-    python tests/bench/bench_collapse.py                     3 × 5 cells, 3 seeds, 300 steps each; resumes
+    python tests/bench/bench_collapse.py                     3 × 5 cells, 3 seeds, 90 steps each; resumes
     python tests/bench/bench_collapse.py --quick             2 × 1 cells, 1 seed, 60 steps
     python tests/bench/bench_collapse.py --print             the table of the rows that are there
 
 Pairs are the entailments of the embedded NLI sample, batch 64, with the paper's predictor and the released code's
-optimizer (AdamW without decay). A run never stops early here: at each evaluation `check_collapse` is asked as the
-training loop asks it, and the first step at which it raises is noted.
+optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `check_collapse` is asked as
+the training loop asks it, and the first step at which it raises is noted.
 
 Whether a run did collapse is judged by other means than the detector's: STS-B *test* (the detector sees dev) with the
-encoder of the last step. A run has collapsed if that encoder orders the test pairs worse than the encoder it started
-from by more than LOST, or if all its vectors lie within a cone (mean cosine of different sentences above CONE).
+encoder of the last step, and of the step at which the detector raised, since some runs recover. A run has collapsed if
+such an encoder orders the test pairs worse than the encoder it started from by more than LOST, or if all its vectors
+lie within a cone (mean cosine of different sentences above CONE).
 Each finished run is one line of a JSONL file; a line that is there is not run again.
 """
 
@@ -18,6 +19,7 @@ import argparse
 import itertools
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,7 @@ from models.evaluation.geometry import unit  # noqa: E402
 from models.training.config import CollapseConfig, TrainingConfig  # noqa: E402
 from models.training.health import DevSet, Evaluation, check_collapse  # noqa: E402
 from models.training.loop import train  # noqa: E402
+from models.training.snapshots import read_state  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
@@ -93,10 +96,19 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         eval_every=max(1, steps // EVALUATIONS),
         select="last",
         collapse=None,
+        precision="bf16",
     )
     watch, test = Watch(steps), scored("test")
-    result = train(pairs(), encoder, tokenizer, config, dev=scored("dev"), on_eval=watch)
-    before, after = judge(encoder, tokenizer, test), judge(result.encoder, tokenizer, test)
+    before = judge(encoder, tokenizer, test)
+    with tempfile.TemporaryDirectory() as work:
+        saving = {"work": Path(work), "save_every": config.eval_every, "keep": 2 * EVALUATIONS}
+        result = train(pairs(), encoder, tokenizer, config, dev=scored("dev"), on_eval=watch, **saving)
+        after = judge(result.encoder, tokenizer, test)
+        judged = {steps: after}
+        if watch.raised and watch.raised["step"] < steps:
+            saved = read_state(Path(work) / f"step-{watch.raised['step']:08}")
+            encoder.load_state_dict(saved.tensors["online"])
+            judged[saved.step] = judge(encoder, tokenizer, test)
     start, end = watch.history[0], watch.history[-1]
     return {
         "target_norm": norm,
@@ -109,7 +121,10 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         "mean_cosine": [before["mean_cosine"], after["mean_cosine"]],
         "std": [start.std, end.std],
         "effective_rank": [start.effective_rank, end.effective_rank],
-        "collapsed": before["test"] - after["test"] > LOST or after["mean_cosine"] > CONE,
+        "judged": {step: seen["test"] for step, seen in sorted(judged.items())},
+        "collapsed": any(
+            before["test"] - seen["test"] > LOST or seen["mean_cosine"] > CONE for seen in judged.values()
+        ),
         "raised": watch.raised,
         "pairs_per_s": round(result.pairs_per_s, 1),
     }
@@ -161,7 +176,7 @@ def _spread(values: list[float], digits: int = 1) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("bench-collapse.jsonl"))
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=90)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--lr", type=float, default=5e-4)
     parser.add_argument("--threads", type=int, default=1)
