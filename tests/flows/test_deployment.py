@@ -76,25 +76,28 @@ def cluster(tmp_path):
                 process.wait(60)
 
 
-def test_deployed_tiny_runs_to_its_report(cluster, small, tmp_path):
+def run_to_its_end(name: str, parameters: dict[str, object], environment: dict[str, str], worker_log: Path) -> None:
+    given = [part for key, value in parameters.items() for part in ("--param", f"{key}={json.dumps(value)}")]
+    command = [PREFECT, "deployment", "run", name, *given, "--watch"]
+    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr + worker_log.read_text()[-3000:]
+
+
+def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small, tmp_path):
     deployed = subprocess.run(
         [PREFECT, "--no-prompt", "deploy", "--all"], env=cluster, cwd=ROOT, capture_output=True, text=True
     )
     assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    command = [
-        PREFECT,
-        "deployment",
-        "run",
-        "bsl-pipeline/tiny",
-        "--param",
-        f"overrides={json.dumps(small)}",
-        "--watch",
-    ]
-    run = subprocess.run(command, env=cluster, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stdout + run.stderr + (tmp_path / "worker.log").read_text()[-3000:]
-    store = Store(cluster["BSL_STORE"])
+    worker_log, store = tmp_path / "worker.log", Store(cluster["BSL_STORE"])
+    run_to_its_end("bsl-pipeline/tiny", {"overrides": small}, cluster, worker_log)
     (report,) = store.refs("report")
     assert store.defect(report) is None
+    asked = {"models": [str(report)], "suite": ["embedded:stsb/test"]}
+    run_to_its_end("bsl-evaluate/any", asked, cluster, worker_log)
+    (evaluation,) = store.refs("evaluation")
+    (found,) = store.scan(evaluation, "scores").filter(metric="spearman", protocol="all").collect()["value"]
+    figures = store.scan(report, "scores").filter(model="after BSL", split="test", metric="spearman", protocol="all")
+    assert figures.collect()["value"].to_list() == [found]
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
