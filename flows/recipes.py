@@ -107,7 +107,7 @@ def tiny_entail() -> PipelineConfig:
 
 
 def nli() -> PipelineConfig:
-    """BSL-BERT (Table 1): the sentences of SNLI and MultiNLI, round trips through German and French, BERT-base."""
+    """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
     return PipelineConfig(
         title="nli: BSL-BERT on SNLI and MultiNLI",
         ingest=IngestConfig(
@@ -125,7 +125,7 @@ def nli() -> PipelineConfig:
 
 
 def nli_roberta() -> PipelineConfig:
-    """BSL-RoBERTa (Table 1): as `nli`, from RoBERTa-base."""
+    """BSL-RoBERTa (Tables 1 and 2): as `nli`, from RoBERTa-base."""
     return nli().model_copy(
         update={
             "title": "nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
@@ -190,7 +190,7 @@ def books_nli() -> PipelineConfig:
 
 
 def sbert() -> PipelineConfig:
-    """BSL-SBERT (Table 1): SBERT-NLI-base trained on by entailed pairs, as the authors' code did at its release."""
+    """BSL-SBERT (Tables 1 and 2): SBERT-NLI-base and entailed pairs, as the authors' code did at its release."""
     return entail().model_copy(
         update={
             "title": "sbert: BSL-SBERT on entailed pairs",
@@ -202,7 +202,7 @@ def sbert() -> PipelineConfig:
 
 
 def sroberta() -> PipelineConfig:
-    """BSL-SRoBERTa (Table 1): SRoBERTa-NLI-base trained on by entailed pairs, as the authors' code does since 2022."""
+    """BSL-SRoBERTa (Tables 1 and 2): SRoBERTa-NLI-base and entailed pairs, as the authors' code does since 2022."""
     later = supervised_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
     return sbert().model_copy(
         update={

@@ -47,7 +47,7 @@ def frozen_scores(
     if scored := scored_of(sets):
         made.append(score(site, embeddings, one.label, one.checkpoint, scored, how.bootstrap))
     if labelled := tuple(each for each in sets if isinstance(each, LabelledSet)):
-        made.append(score_transfer(site, embeddings, one.label, one.checkpoint, labelled, how.probe))
+        made.append(score_transfer(site, embeddings, one.label, one.checkpoint, labelled, how.probe, how.bootstrap))
     made += [
         score_arguments(site, embeddings, one.label, one.checkpoint, each, how.bootstrap)
         for each in sets

@@ -1,7 +1,8 @@
 """A mirror: a folder that stands in for the Hub on machines that have none.
 
-`<name>/<split>.parquet` for data sets, `models/<hub id>/` for models, and `mirror.json`, which keeps of every file
-where it came from and its sha256. A file that is there already is checked against it and kept, so a broken run goes on.
+`<name>/<split>.parquet` for data sets, or their own files where those are read, `models/<hub id>/` for models, and
+`mirror.json`, which keeps of every file where it came from and its sha256. A file that is there already is checked
+against it and kept, so a broken run goes on.
 """
 
 import json
@@ -61,15 +62,19 @@ class Mirror:
         if declared.folder is not None:
             raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
         for each in [split] if split else declared.splits:
-            yield self._split(dataset, each)
+            yield from self._split(dataset, each)
 
-    def _split(self, dataset: str, split: str) -> tuple[str, Literal["written", "kept"]]:
+    def _split(self, dataset: str, split: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
         name = f"{dataset}/{split}.parquet"
         if self._kept(name):
-            return name, "kept"
+            yield name, "kept"
+            return
         source = resolve_source(SourceSpec(dataset=dataset, split=split), self._source)
         # A set that is not the papers' own is refused here, not on the machine that scores it.
         pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
+        if source.hub is None and source.format != "parquet" and pairs is None:
+            yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed
+            return
         with _whole(self.folder / name) as path:
             if source.hub is not None:
                 _write_hub(source.hub, path)
@@ -78,6 +83,15 @@ class Mirror:
             else:
                 pairs.write_parquet(path, compression="zstd")
         self._note(name, source.digest)
+        yield name, "written"
+
+    def _file(self, dataset: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
+        name = f"{dataset}/{Path(origin).name}"
+        if self._kept(name):
+            return name, "kept"
+        with _whole(self.folder / name) as path:
+            shutil.copyfile(origin, path)
+        self._note(name, digest)
         return name, "written"
 
     def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:

@@ -67,8 +67,7 @@ def evaluate(
         tables.append(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed))
     labelled = [one for one in sets if isinstance(one, LabelledSet)]
     if labelled:
-        config = ProbeConfig(bootstrap=how)
-        tables.append(transfer_figures(labelled, _embedded(encoder, labelled), config, device_of(place)))
+        tables.append(transfer_figures(labelled, _embedded(encoder, labelled), ProbeConfig(), how, device_of(place)))
     for one in sets:
         if isinstance(one, ArgumentSet):
             cosines = argument_cosines(one, _embedded(encoder, [one]))

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import polars as pl
 
+from models.evaluation.config import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.schemas import SCORES
@@ -25,11 +26,12 @@ def score_transfer(
     checkpoint: str,
     sets: tuple[LabelledSet, ...],
     config: ProbeConfig,
+    bootstrap: BootstrapConfig,
 ) -> None:
     """Train linear classifiers on frozen embeddings, as SentEval does and exactly; accuracies, and F1 for MRPC."""
     settle_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
-    rows = transfer_figures(sets, vectors, config, device, progress_of("probing"))
+    rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing"))
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     work.draft.write(scores)
@@ -40,6 +42,7 @@ def transfer_figures(
     sets: Sequence[LabelledSet],
     vectors: Vectors,
     config: ProbeConfig,
+    bootstrap: BootstrapConfig,
     device: str,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> pl.DataFrame:
@@ -52,5 +55,5 @@ def transfer_figures(
     for protocol in config.protocols:
         outcomes = probe(tasks, protocol, config, device=device, on_progress=on_progress)
         for task, found in zip(tasks, outcomes, strict=True):
-            rows += probe_rows(task, found, protocol, config.bootstrap, f1=task.name in WITH_F1)
+            rows += probe_rows(task, found, protocol, bootstrap, f1=task.name in WITH_F1)
     return pl.DataFrame([asdict(row) for row in rows])

@@ -57,7 +57,7 @@ def report(
         scores=table,
         comparison=pl.concat(compared) if compared else None,
         missing=missing.reasons,
-        published=published_tables(published),
+        published=published_tables(published, set(table["dataset"])),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
         statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
         config=config.text,

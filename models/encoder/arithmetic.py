@@ -49,11 +49,18 @@ class _Products(TorchFunctionMode):
 
 
 def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    suits = all(each.dtype is torch.float32 and each.device.type == "cpu" for each in (input, weight))
-    if not suits or input.ndim < 2 or not input.numel() or torch.is_autocast_enabled("cpu"):
+    if torch.is_autocast_enabled("cpu") or not _suits(input, weight, bias):
         return functional.linear(input, weight, bias)
     made: torch.Tensor = _Linear.apply(input, weight, bias)  # type: ignore[no-untyped-call]
     return made
+
+
+def _suits(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
+    """Whether oneDNN's operator is sure to see what torch's would: it checks no shapes and no strides of a bias."""
+    shapes = x.ndim >= 2 and weight.ndim == 2 and x.shape[-1] == weight.shape[1] and x.numel() > 0
+    fits = bias is None or (bias.shape == weight.shape[:1] and bias.is_contiguous())
+    given = [each for each in (x, weight, bias) if each is not None]
+    return shapes and fits and all(each.dtype is torch.float32 and each.device.type == "cpu" for each in given)
 
 
 class _Linear(torch.autograd.Function):

@@ -4,7 +4,8 @@ Design:
 - the folder is local; finding it (Hub, mirror, package) is storage's work
 - a weight that the folder does not hold is an error, because a newly initialised layer scores like noise
 - the pooler head that some architectures add is removed: mean and cls pooling do not use it
-- rows are sorted by length and padded in small batches; the caller sees its own order
+- rows are sorted by length and pass without padding where the architecture allows it (packed.py), else padded in small
+  batches; the caller sees its own order
 
 Shapes: B sentences, T tokens, D width.
 """

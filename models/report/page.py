@@ -8,7 +8,7 @@ import polars as pl
 
 Row = Mapping[str, Any]
 
-INTERVALS = "Every figure × 100 with its 95 % interval"
+INTERVALS = "Figures × 100 with their 95 % intervals"
 PLACE = ("dataset", "split", "metric", "protocol")
 
 
@@ -120,8 +120,10 @@ def interval(row: Row) -> str:
 
 
 def _published(published: Mapping[str, Sequence[Row]]) -> list[str]:
-    """Each table of published figures, which come from BERT-base's scale and whole corpora."""
-    return [f"Published, {title}:\n\n{markdown_table(rows)}" for title, rows in published.items()]
+    return [
+        f"Published (by the paper, at BERT-base's scale and on whole corpora), {title}:\n\n{markdown_table(rows)}"
+        for title, rows in published.items()
+    ]
 
 
 def _pairs(figures: Mapping[str, object]) -> list[dict[str, object]]:

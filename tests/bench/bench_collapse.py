@@ -189,7 +189,7 @@ def main() -> None:
         chosen.norms, chosen.momenta, chosen.seeds, chosen.steps = ("none", "standardize"), (0.999,), 1, 60
     torch.set_num_threads(chosen.threads)
     rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
-    rows = [row for row in rows if (row["steps"], row["lr"]) == (chosen.steps, chosen.lr)]
+    rows = [row for row in rows if "judged" in row and (row["steps"], row["lr"]) == (chosen.steps, chosen.lr)]
     done = {key(row) for row in rows}
     for seed, norm, momentum in itertools.product(range(chosen.seeds), chosen.norms, chosen.momenta):
         if chosen.print or (norm, momentum, seed, chosen.steps, chosen.lr) in done:

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from models.encoder.arithmetic import arithmetic
+from models.encoder.arithmetic import _offered, arithmetic
 
 CPU = torch.device("cpu")
+ONEDNN = pytest.mark.skipif(not _offered(), reason="no x86, or torch without oneDNN")
 CASES = [((7, 12), True), ((3, 5, 12), True), ((2, 12), False)]
 
 
@@ -20,26 +21,38 @@ def gradients(layer, x, out):
     return torch.autograd.grad((out * torch.randn_like(out)).sum(), [x, *layer.parameters()])
 
 
+@ONEDNN
 @pytest.mark.parametrize(("shape", "bias"), CASES)
 def test_values_and_gradients_are_those_of_torch(shape, bias):
     layer, x = draw(shape, bias=bias)
     with arithmetic(CPU, bf16=False):
         ours = layer(x)
+    assert "_Linear" in type(ours.grad_fn).__name__
     plain = [layer(x), *gradients(layer, x, layer(x))]
     for found, expected in zip([ours, *gradients(layer, x, ours)], plain, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_frozen_layer_gets_no_gradient():
+@pytest.mark.parametrize("frozen", ["weight", "bias"])
+def test_only_what_learns_gets_a_gradient(frozen):
     layer, x = draw((7, 12))
-    layer.requires_grad_(False)
+    getattr(layer, frozen).requires_grad_(False)
     with arithmetic(CPU, bf16=False):
-        out = layer(x)
-    (slope,) = torch.autograd.grad(out.sum(), [x])
-    torch.testing.assert_close(slope, layer.weight.sum(0).expand(7, -1), rtol=1e-5, atol=1e-6)
+        layer(x).sum().backward()
+    assert getattr(layer, frozen).grad is None
+    torch.testing.assert_close(x.grad, layer.weight.sum(0).expand(7, -1), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="torch without oneDNN")
+def test_what_onednn_would_misread_is_torchs_affair():
+    layer, x = draw((7, 12))
+    layer.bias.data = torch.randn(8)[::2]
+    with arithmetic(CPU, bf16=False):
+        torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias.clone()))
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            layer(x[:, :5])
+
+
+@ONEDNN
 @pytest.mark.parametrize(
     ("shape", "dtype", "taken"),
     [

@@ -155,6 +155,6 @@ def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, tol
 
 def test_recipes_are_listed_and_printed(capsys):
     assert main(["recipes"]) == 0
-    assert "BSL-BERT (Table 1)" in capsys.readouterr().out
+    assert "BSL-BERT (Tables 1 and 2)" in capsys.readouterr().out
     assert main(["recipes", "tiny"]) == 0
     assert '"embedded:bert-mini"' in capsys.readouterr().out

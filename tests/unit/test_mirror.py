@@ -10,6 +10,7 @@ from flows.recipes import recipe
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
+from storage.readers.arguments import TOPICS
 from storage.readers.report import ReadReport
 from storage.readers.source import read_scored_pairs
 from storage.sources import SourceSpec, resolve_source
@@ -45,6 +46,18 @@ def test_what_was_mirrored_reads_the_same(stand_in, tmp_path):
         "sts17-en-en/test.parquet",
     ]
     assert not list(made.rglob(".mirror-*"))
+
+
+def test_a_set_that_is_read_as_distributed_is_mirrored_file_by_file(stand_in, tmp_path):
+    (stand_in / "afs").mkdir()
+    names = [f"afs/ArgPairs_{topic}.csv" for topic in TOPICS]
+    for name in names:
+        (stand_in / name).write_text(f"header\n3,,,,,,,,,{name} one,{name} two\n", encoding="iso-8859-1")
+    made = tmp_path / "made"
+    assert list(Mirror(made, str(stand_in)).add("afs")) == [(name, "written") for name in names]
+    assert list(Mirror(made, str(stand_in)).add("afs")) == [(name, "kept") for name in names]
+    assert [(made / name).read_bytes() for name in names] == [(stand_in / name).read_bytes() for name in names]
+    assert len(resolve_source(SourceSpec(dataset="afs"), str(made)).files) == len(TOPICS)
 
 
 def test_a_second_run_keeps_and_a_changed_file_is_noticed(stand_in, tmp_path):

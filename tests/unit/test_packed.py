@@ -99,3 +99,17 @@ def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():
     ids = np.random.default_rng(0).integers(4, 50, sum(lengths)).astype(np.int32)
     long, rows = Tokens(ids, np.concatenate([[0], np.cumsum(lengths)]), PAD), np.arange(4)
     torch.testing.assert_close(encoder.embed_rows(long, rows, 999), padded(encoder, long, rows), rtol=0, atol=2e-6)
+
+
+def test_attention_weights_are_dropped_in_training_alone(tokens):
+    rates = {"attention_probs_dropout_prob": 0.5, "hidden_dropout_prob": 0.0}
+    encoder, rows = Encoder(network("bert", **rates), EncoderConfig(model="x", max_length=24)), np.arange(7)
+
+    def vectors(seed):
+        torch.manual_seed(seed)
+        return encoder.embed_rows(tokens, rows, 99)
+
+    assert torch.equal(vectors(0), vectors(1))
+    encoder.train()
+    assert torch.equal(vectors(0), vectors(0))
+    assert not torch.allclose(vectors(0), vectors(1), atol=1e-3)

@@ -17,7 +17,7 @@ from tasks.labelled import resolve_labelled_set
 from tasks.probe import score_transfer
 from tasks.site import Site
 
-CONFIG = ProbeConfig(folds=3, bootstrap=BootstrapConfig(resamples=100))
+HOW = {"config": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
 WORDS = {0: ["dull", "stale", "flat"], 1: ["fresh", "bright", "keen"]}
 
 
@@ -61,7 +61,13 @@ def embed_sentences(site: Site, texts: pl.Series) -> EmbeddingsRef:
 def test_sets_are_scored_under_both_protocols(site):
     sets = tuple(resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, pl.concat([one.sentences() for one in sets]))
-    arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": sets, "config": CONFIG}
+    arguments = {
+        "embeddings": embeddings,
+        "model": "m",
+        "checkpoint": "c",
+        "sets": sets,
+        **HOW,
+    }
     scores = site.open_store().scan(score_transfer.run(site, arguments)).collect()
     assert scores.schema == SCORES
     figures = {(row["dataset"], row["metric"], row["protocol"]): row for row in scores.to_dicts()}
@@ -80,6 +86,12 @@ def test_sets_are_scored_under_both_protocols(site):
 def test_a_sentence_without_a_vector_is_named(site):
     mr, mrpc = (resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, mr.sentences().head(10))
-    arguments = {"embeddings": embeddings, "model": "m", "checkpoint": "c", "sets": (mr, mrpc), "config": CONFIG}
+    arguments = {
+        "embeddings": embeddings,
+        "model": "m",
+        "checkpoint": "c",
+        "sets": (mr, mrpc),
+        **HOW,
+    }
     with pytest.raises(SourceError, match="mr all: the sentence of row 11 has no vector"):
         score_transfer.run(site, arguments)

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.evaluation.config import BootstrapConfig
-
 ProbeProtocol = Literal["senteval", "fast"]
 
 
@@ -32,5 +30,3 @@ class ProbeConfig(BaseModel):
     """Looks without improvement, counted over the whole fit, that are forgiven; the next one stops it."""
     tolerance: float = Field(1e-4, gt=0, lt=1)
     """`fast`: bound on the gradient's norm over the weights' norm (at least 1) at which a fit is solved."""
-    bootstrap: BootstrapConfig = BootstrapConfig()
-    """How the 95 % interval of each figure is drawn."""
