@@ -7,6 +7,7 @@ from hypothesis import settings
 
 # One thread for each of pytest's processes, and for those that tests start; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ["GOMP_SPINCOUNT"] = "2000"  # as tasks sets it, which tests may import after torch
 
 settings.register_profile("house", deadline=None)  # torch's first call alone takes longer than the default 200 ms
 settings.load_profile("house")
