@@ -32,7 +32,7 @@ and its output `sentence_embedding` is pooled already."""
 
 _MEASURED = (
     "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (`all`) "
-    "or as the mean of AFS's topics (`unsupervised`). Transfer tasks: accuracy of a linear classifier on frozen vectors."
+    "or as the mean of AFS's topics (`unsupervised`). Transfer: accuracy of a linear classifier on frozen vectors."
 )
 
 
