@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
-from models.evaluation.settings import EvaluationConfig
+from models.evaluation.config import EvaluationConfig
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig

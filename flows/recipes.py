@@ -17,8 +17,8 @@ from models.augmentation.config import (
 )
 from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
 from models.evaluation.published import TRACKS
-from models.evaluation.settings import EvaluationConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig, supervised_config

@@ -6,10 +6,10 @@ from models.evaluation.config import (
     FOLDS_OF,
     BootstrapConfig,
     FinetuneConfig,
+    ScoringConfig,
     afs_config,
     stsb_config,
 )
-from models.evaluation.settings import ScoringConfig
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from tasks.arguments import ArgumentFolds, ArgumentSet, predict_arguments, score_arguments, score_predictions
 from tasks.candidates import Candidate, Reading

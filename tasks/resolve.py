@@ -1,5 +1,6 @@
 """What a run takes from outside besides its corpus: found before the first stage, named in keys by its bytes."""
 
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from storage.weights import ResolvedModel, find_model, resolve_model
 from tasks.site import Site
 
 
-class EvaluationSet(BaseModel):
+class EvaluationSet(BaseModel, ABC):
     """A data set that encoders are evaluated on, whatever the task."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -24,9 +25,9 @@ class EvaluationSet(BaseModel):
     dataset: str
     """Declared name, without `embedded:`."""
 
+    @abstractmethod
     def sentences(self) -> pl.Series:
         """Every sentence that the task needs an embedding of, as often as it occurs; none if it fine-tunes."""
-        raise NotImplementedError
 
     def place(self, number: int) -> str:
         """Where the sentence `number` of `sentences()` stands, for messages."""

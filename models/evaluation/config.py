@@ -1,8 +1,10 @@
-"""How uncertainty is drawn, and how encoders are fine-tuned on a task."""
+"""What encoders are scored on, how, and how uncertainty is drawn."""
 
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from models.evaluation.probe.config import ProbeConfig
 
 Precision = Literal["fp32", "bf16"]
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
@@ -19,6 +21,28 @@ class BootstrapConfig(BaseModel):
     """Draws for each 95 % interval."""
     seed: int = Field(0, ge=0)
     """Of the draws."""
+
+
+class ScoringConfig(BaseModel):
+    """How an encoder's vectors are made and scored as they are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    precision: Precision = "fp32"
+    """Arithmetic of the encoder; bf16 is faster and moves scores by hundredths of a point."""
+    bootstrap: BootstrapConfig = BootstrapConfig()
+    """How the 95 % interval of each figure is drawn."""
+    probe: ProbeConfig = ProbeConfig()
+    """How SentEval's classifiers are trained."""
+
+
+class EvaluationConfig(ScoringConfig):
+    """What a run's encoder is scored on, before and after training."""
+
+    sets: tuple[str, ...] = Field(("stsb/dev", "stsb/test"), min_length=1)
+    """Suites such as `sts` or `senteval`, and sets such as `stsb/dev` or `trec`, in the order of the tables."""
+    dev: str | None = "stsb/dev"
+    """Set whose Spearman selects the best step of training; None keeps the last step."""
 
 
 class FinetuneConfig(BaseModel):

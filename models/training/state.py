@@ -1,7 +1,7 @@
 """A training run between two steps: the live objects, and their snapshot as tensors and JSON.
 
 A snapshot holds everything that decides the rest of the run: online, target, predictor, target statistics, optimizer,
-the generators of python, numpy and torch, the step (the data order and both schedules follow from it), the best
+the generators of numpy and torch, the step (the data order and both schedules follow from it), the best
 encoder so far and the log. On a CPU, restoring it and going on with as many threads gives bit for bit what the
 uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no fixed order.
 """

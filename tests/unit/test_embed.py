@@ -73,7 +73,7 @@ def test_a_damaged_artifact_is_not_taken_over(site, tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     embedded(site, model, ["small-de"])
     (part,) = (tmp_path / "store" / "embeddings").glob("*/*.parquet")
-    part.write_bytes(part.read_bytes()[:-8] + b"XXXXXXXX")
+    part.write_bytes(part.read_bytes()[:-8] + bytes(8))
     assert embedded(site, model, ["small-fr"])[1] == 8
 
 
