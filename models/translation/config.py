@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Backend = Literal["transformers", "ctranslate2"]
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
 
-TRANSLATION_VERSION = 2
+TRANSLATION_VERSION = 3
 """Raise it in the commit that changes what a translator writes: it is part of every translator's fingerprint."""
 
 

@@ -20,7 +20,8 @@ from models.translation.conversion import convert_once, positions_of
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 
-CPU_TOKEN_BUDGET = 512  # small batches keep all cores busy to the end, and their rows end together
+CPU_GREEDY_TOKEN_BUDGET = 1024
+CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well
 GPU_TOKEN_BUDGET = 65_536
 _COMPUTE_TYPES: dict[str, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
 
@@ -70,8 +71,7 @@ def load_translator(
     positions = positions_of(folder)
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
     engine = CTranslate2Engine(translator, vocabulary, positions, config)
-    budget = token_budget or (CPU_TOKEN_BUDGET if kind == "cpu" else GPU_TOKEN_BUDGET)
-    return BatchedTranslator(engine, vocabulary, config, budget)
+    return BatchedTranslator(engine, vocabulary, config, token_budget or _budget(kind, config.beam))
 
 
 class CTranslate2Engine:
@@ -81,7 +81,7 @@ class CTranslate2Engine:
         self, translator: ctranslate2.Translator, vocabulary: Vocabulary, positions: int, config: TranslatorConfig
     ) -> None:
         self.positions = positions
-        self.ahead = 2 * translator.num_translators
+        self.ahead = 4 * translator.num_translators  # 2 leave a core idle now and then, up to 5 % of the time
         self._translator = translator
         self._vocabulary = vocabulary
         self._config = config
@@ -109,3 +109,9 @@ class CTranslate2Engine:
             return Decoded([row[:cap] for row, cap in zip(rows, caps, strict=True)], scores)
 
         return collect
+
+
+def _budget(kind: str, beam: int) -> int:
+    if kind != "cpu":
+        return GPU_TOKEN_BUDGET
+    return CPU_GREEDY_TOKEN_BUDGET if beam == 1 else CPU_BEAM_TOKEN_BUDGET
