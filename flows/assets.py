@@ -1,7 +1,7 @@
 """Rebuild the embedded models from named, licensed collections and a seed: one line an artifact.
 
 The two translators help each other: into English starts from out of English (same vocabulary, words already aligned),
-and ends on what out of English makes of captions, so that a round trip comes back whole.
+and ends on what out of English makes of English sentences, so that a round trip comes back whole.
 """
 
 from pathlib import Path
@@ -10,12 +10,12 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.site import site_from_environment
-from models.pretraining.collections import ENGLISH, EVALUATION, NLI, PARALLEL
+from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from models.pretraining.config import LearningConfig
 from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from storage.embedded import assets_root
 from storage.sources import SourceSpec, resolve_source
-from tasks.assets import BACK, ENCODER, FORWARD, figures_of
+from tasks.assets import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, figures_of
 from tasks.logs import show_logs
 from tasks.pack import pack, record
 from tasks.pretrain import back_translate, locate_collections, pretrain_encoder, pretrain_translator, split_parallel
@@ -31,6 +31,10 @@ class AssetsConfig(BaseModel):
 
     encoder: EncoderRecipe = EncoderRecipe()
     """bert-mini."""
+    multilingual: EncoderRecipe = EncoderRecipe(
+        multilingual=True, vocabulary=16_384, learning=LearningConfig(steps=12_000, seed=1)
+    )
+    """bert-mini-mul."""
     forward: TranslatorRecipe = TranslatorRecipe(near=2.0)
     """marian-mini-en-mul."""
     back: TranslatorRecipe = TranslatorRecipe(shares=_GERMAN_FRENCH, into_english=True)
@@ -38,12 +42,14 @@ class AssetsConfig(BaseModel):
     round_trip: TranslatorRecipe = TranslatorRecipe(
         shares={"de": 0.5, "fr": 0.5},
         into_english=True,
-        back_translated=1.0,
-        learning=LearningConfig(steps=4000, peak_lr=1.2e-3, warmup_steps=100, seed=2),
+        back_translated=0.5,
+        learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
     )
     """marian-mini-mul-en, then with back-translated captions."""
-    captions: int = Field(default=60_000, ge=1)
+    captions: int = Field(default=81_000, ge=1)
     """Captions that are back-translated, for each of German and French."""
+    everyday: int = Field(default=110_000, ge=1)
+    """Tatoeba sentences that are, too."""
     measured: int = Field(default=200, ge=5)
     """Held-out sentences that the recorded figures are taken on; `bsl assets verify` takes 200."""
 
@@ -60,21 +66,32 @@ def assets(config: AssetsConfig, site: Site | None = None, root: Path | None = N
     show_logs()
     place = site_from_environment(**(site.model_dump(exclude_unset=True) if site else {}))
     english = locate_collections(place, (*ENGLISH, *EVALUATION))
-    captions = locate_collections(place, (NLI[0], *EVALUATION))
+    several = locate_collections(place, (*MULTILINGUAL, *EVALUATION))
+    held_out = tuple(
+        resolve_source(SourceSpec(dataset=f"embedded:{HELD_OUT}", split=f"tatoeba-{code}")) for code in LANGUAGES
+    )
+    english_sides = locate_collections(place, (NLI[0], *PARALLEL, *EVALUATION))
     sample = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
 
-    encoder = pretrain_encoder(place, english, config.encoder)
+    encoder = pretrain_encoder(place, english, (), config.encoder)
+    multilingual = pretrain_encoder(place, several, held_out, config.multilingual)
     parallel = split_parallel(place, locate_collections(place, (*PARALLEL, NLI[0])), config.forward)
     forward = pretrain_translator(place, parallel, None, None, config.forward)
     plain = pretrain_translator(place, parallel, forward, None, config.back)
-    returned = back_translate(place, forward, captions, sample, tuple(_GERMAN_FRENCH), config.captions)
+    returned = back_translate(
+        place, forward, english_sides, parallel, sample, tuple(_GERMAN_FRENCH), config.captions, config.everyday
+    )
     back = pretrain_translator(place, parallel, plain, returned, config.round_trip)
 
-    made = {FORWARD: forward, BACK: back, ENCODER: encoder}
+    made = {
+        FORWARD: (forward, config.forward),
+        BACK: (back, config.round_trip),
+        ENCODER: (encoder, config.encoder),
+        MULTILINGUAL_ENCODER: (multilingual, config.multilingual),
+    }
     folder = root or assets_root()
-    learnt = {FORWARD: config.forward.learning, BACK: config.round_trip.learning, ENCODER: config.encoder.learning}
-    for name, ref in made.items():
-        pack(place.open_store(), ref, name, folder, learnt[name].seed)
+    for name, (ref, recipe) in made.items():
+        pack(place.open_store(), ref, name, folder, recipe.learning.seed)
     for name in made:
         record(name, folder, figures_of(name, config.measured, folder))
-    return {name: ref.key for name, ref in made.items()}
+    return {name: ref.key for name, (ref, _) in made.items()}

@@ -10,7 +10,7 @@ from storage.embedded import AssetManifest, AssetSource
 from storage.manifest import NAME, describe_files
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.assets import BACK, ENCODER, FORWARD
+from tasks.assets import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER
 from tasks.pretrain import MODEL
 
 SHARE_ALIKE = "CC BY-SA 4.0"
@@ -37,8 +37,8 @@ PACKINGS = {
     BACK: Packing(
         kind="translation-model",
         description="MarianMT, 3 encoder + 2 decoder layers × 256, the vocabulary of marian-mini-en-mul, 6.5 M "
-        "parameters; German and French into English, trained last on that model's translations of captions, so that "
-        "round trips come back whole.",
+        "parameters; German and French into English, trained last on that model's translations of captions and "
+        "everyday sentences, so that round trips come back whole.",
         sources=(TATOEBA["de"], TATOEBA["fr"], SNLI, INSTRUCTIONS, NOVELS, WIKITEXT, MULTINLI),
     ),
     ENCODER: Packing(
@@ -54,6 +54,17 @@ PACKINGS = {
             NOVELS,
             WIKITEXT,
             MULTINLI,
+        ),
+    ),
+    MULTILINGUAL_ENCODER: Packing(
+        kind="masked-lm",
+        description="ModernBERT architecture (not BERT), 4 layers × 256, 4 heads, every layer global, 6.9 M "
+        "parameters, lower-cased WordPiece of 16,384 with accents; English, German, French, Spanish, Arabic, Turkish; "
+        "masked-LM pre-training only, no labels, no sentence pairs.",
+        sources=(
+            SNLI,
+            *(source.model_copy(update={"use": "sentences, each by itself"}) for source in TATOEBA.values()),
+            INSTRUCTIONS,
         ),
     ),
 }

@@ -51,11 +51,20 @@ def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFr
 
 
 @stage(ref=ArtifactRef, kind="asset", version=2)
-def pretrain_encoder(work: Work, sources: tuple[ResolvedSource, ...], recipe: EncoderRecipe) -> None:
-    """Train a WordPiece vocabulary and a masked LM on English sentences."""
+def pretrain_encoder(
+    work: Work, sources: tuple[ResolvedSource, ...], kept_out: tuple[ResolvedSource, ...], recipe: EncoderRecipe
+) -> None:
+    """Train a WordPiece vocabulary and a masked LM.
+
+    Args:
+        work: Site, store and draft.
+        sources: The collections that it reads, and the evaluation sets, whose sentences it may not see.
+        kept_out: Held-out pairs, whose sentences a multilingual one may not see either.
+        recipe: Languages, shape, budget.
+    """
     from torch import nn
 
-    from models.pretraining.collections import english_sentences
+    from models.pretraining.collections import english_sentences, multilingual_sentences
     from models.pretraining.export import export_half
     from models.pretraining.loop import pretrain
     from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
@@ -63,8 +72,14 @@ def pretrain_encoder(work: Work, sources: tuple[ResolvedSource, ...], recipe: En
 
     settle_threads(work.site)
     seed = recipe.learning.seed
-    texts = english_sentences(read_collections(sources), seed)
-    tokenizer = train_wordpiece(texts, recipe.vocabulary)
+    frames = read_collections(sources)
+    if recipe.multilingual:
+        held_out = (pl.read_parquet(source.files[0]) for source in kept_out)
+        unseen = [text for frame in held_out for side in frame for text in side]
+        texts = multilingual_sentences(frames, unseen, seed)
+    else:
+        texts = english_sentences(frames, seed)
+    tokenizer = train_wordpiece(texts, recipe.vocabulary, accents=recipe.multilingual)
     held, train = (
         MaskedSentences(encode(tokenizer, part, recipe.model.max_tokens), tokenizer, recipe.model, seed)
         for part in (texts[: recipe.held_out], texts[recipe.held_out :])
@@ -139,27 +154,34 @@ def back_translate(
     work: Work,
     translator: ArtifactRef,
     sources: tuple[ResolvedSource, ...],
-    kept_out: ResolvedSource,
+    parallel: ArtifactRef,
+    sample: ResolvedSource,
     languages: tuple[str, ...],
-    sentences: int,
+    captions: int,
+    everyday: int,
 ) -> None:
-    """Translate captions with an own model: sources for the way back into English, as they will be met there.
+    """Translate English with an own model: sources for the way back into English, as they will be met there.
 
     Args:
         work: Site, store and draft.
         translator: From English into `languages`.
-        sources: Collections that hold SNLI and the evaluation sets.
-        kept_out: The NLI sample that recipes are run on; its sentences stay unseen.
+        sources: Collections that hold SNLI, the pairs and the evaluation sets.
+        parallel: The split whose held-out pairs stay unseen.
+        sample: The NLI sample that recipes are run on, which stays unseen too.
         languages: ISO 639-1 codes.
-        sentences: How many, for each language.
+        captions: Most sentences of SNLI, for each language.
+        everyday: Most sentences of Tatoeba, for each language.
     """
-    from models.pretraining.collections import LANGUAGES
+    from models.pretraining.collections import LANGUAGES, round_trip_sentences
     from models.translation.backends import load_translator
     from models.translation.config import TranslatorConfig
 
     settle_threads(work.site)
     folder = work.store.fetch(translator) / MODEL
-    chosen = _captions(sources, kept_out, sentences)
+    held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(work.store.fetch(parallel).glob("held-*"))])
+    pairs = pl.read_parquet(sample.files[0])
+    unseen = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
+    chosen = round_trip_sentences(read_collections(sources), unseen, captions, everyday)
     for code in languages:
         config = TranslatorConfig(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
@@ -171,16 +193,6 @@ def back_translate(
         texts = [each.text for each in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
         frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
         frame.write_parquet(work.draft.folder / f"{code}.parquet")
-
-
-def _captions(sources: tuple[ResolvedSource, ...], kept_out: ResolvedSource, sentences: int) -> list[str]:
-    from models.pretraining.collections import captions, evaluation_sentences
-    from models.pretraining.texts import fingerprint, training_sentences
-
-    frames = read_collections(sources)
-    sample = pl.read_parquet(kept_out.files[0])
-    unseen = [*evaluation_sentences(frames), *sample["premise"], *sample["hypothesis"]]
-    return training_sentences([captions(frames, {fingerprint(text) for text in unseen})], [sentences], [], seed=0)
 
 
 def _examples(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorRecipe) -> "list[EncodedPairs]":

@@ -1,12 +1,11 @@
 """Which sentences the small models learn from: the collections by name, and how much of each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import polars as pl
 
 from models.pretraining.texts import (
-    fingerprint,
     is_sentence,
     prose_sentences,
     sentences_of,
@@ -22,6 +21,8 @@ NLI: Final = ("snli_train_part/pairs", "snli_tok/dev", "snli_tok/test")
 MULTINLI: Final = ("multinli_sample/raw_6k", "multinli_sample/train_20k")
 ENGLISH: Final = (*NLI, *PARALLEL, "ni_text/all", "novels/docs", "wikitext2_validtest/all", *MULTINLI)
 """What the masked LM reads."""
+MULTILINGUAL: Final = (NLI[0], *PARALLEL, "ni_text/all")
+"""What the multilingual masked LM reads."""
 
 EVALUATION: Final = (
     *(f"sts{year}/test" for year in range(12, 17)),
@@ -54,15 +55,43 @@ def english_sentences(frames: Mapping[str, pl.DataFrame], seed: int) -> list[str
     return training_sentences(groups, LIMITS, evaluation_sentences(frames), seed)
 
 
+def multilingual_sentences(frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], seed: int) -> list[str]:
+    """The multilingual masked LM's sentences: English of fewer kinds, and the other side of every pair by itself.
+
+    Args:
+        frames: Every collection of `MULTILINGUAL` and `EVALUATION` by name.
+        kept_out: Further sentences that it may not see.
+        seed: Decides the draw and the order.
+    """
+    groups = [
+        sorted(set(_both(frames[NLI[0]]))),
+        sorted({text for name in PARALLEL for text in frames[name]["en"]}),
+        [sentence for text in frames["ni_text/all"]["text"] for sentence in sentences_of(text)],
+        *(sorted(set(frames[name][code])) for name, code in zip(PARALLEL, LANGUAGES, strict=True)),
+    ]
+    limits = (120_000, 120_000, 120_000, *(200_000 for _ in LANGUAGES))
+    return training_sentences(groups, limits, [*evaluation_sentences(frames), *kept_out], seed)
+
+
 def evaluation_sentences(frames: Mapping[str, pl.DataFrame]) -> list[str]:
     """All sentences of the evaluation sets."""
     return [text for name in EVALUATION for side in ("sentence1", "sentence2") for text in frames[name][side]]
 
 
-def captions(frames: Mapping[str, pl.DataFrame], kept_out: set[str]) -> list[str]:
-    """SNLI sentences of 4 to 32 words for back-translation, without those whose fingerprint is in `kept_out`."""
-    texts = {text.strip() for text in _both(frames[NLI[0]])}
-    return sorted(text for text in texts if 4 <= len(text.split()) <= 32 and fingerprint(text) not in kept_out)
+def round_trip_sentences(
+    frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], captions: int, everyday: int
+) -> list[str]:
+    """English sentences of 4 to 32 words for back-translation: SNLI's captions and Tatoeba's everyday ones.
+
+    Args:
+        frames: SNLI, every collection of `PARALLEL` and of `EVALUATION` by name.
+        kept_out: Sentences that the translators are measured or used on.
+        captions: Most of SNLI.
+        everyday: Most of Tatoeba.
+    """
+    groups = [_both(frames[NLI[0]]), [text for name in PARALLEL for text in frames[name]["en"]]]
+    fitting = [sorted({text.strip() for text in group if 4 <= len(text.split()) <= 32}) for group in groups]
+    return training_sentences(fitting, (captions, everyday), [*evaluation_sentences(frames), *kept_out], seed=0)
 
 
 def _both(frame: pl.DataFrame) -> list[str]:

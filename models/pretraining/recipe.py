@@ -7,13 +7,18 @@ from models.pretraining.masked_lm import MaskedLMConfig
 from models.pretraining.translation import TranslationModelConfig
 
 
-class _Config(BaseModel):
+class _Recipe(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    learning: LearningConfig = LearningConfig()
+    """Optimizer and budget."""
 
-class EncoderRecipe(_Config):
+
+class EncoderRecipe(_Recipe):
     """A masked LM."""
 
+    multilingual: bool = False
+    """Reads all languages of the translators, with their accents; False is English alone."""
     vocabulary: int = Field(default=8192, ge=64)
     """WordPiece entries."""
     held_out: int = Field(default=3000, ge=1)
@@ -21,10 +26,9 @@ class EncoderRecipe(_Config):
     model: MaskedLMConfig = MaskedLMConfig()
     """Shape and batches."""
     learning: LearningConfig = LearningConfig(steps=6000, warmup_steps=100, seed=1)
-    """Optimizer and budget."""
 
 
-class TranslatorRecipe(_Config):
+class TranslatorRecipe(_Recipe):
     """A translator between English and other languages."""
 
     shares: dict[str, float] = {"de": 1.0, "fr": 1.0, "es": 0.3, "tr": 0.25, "ar": 1.0}
@@ -42,4 +46,3 @@ class TranslatorRecipe(_Config):
     model: TranslationModelConfig = TranslationModelConfig()
     """Shape and batches."""
     learning: LearningConfig = LearningConfig(steps=8000, seed=1)
-    """Optimizer and budget."""

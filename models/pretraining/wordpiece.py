@@ -11,18 +11,19 @@ from transformers import PreTrainedTokenizerFast
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
-def train_wordpiece(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
+def train_wordpiece(texts: Iterable[str], size: int, *, accents: bool = False) -> PreTrainedTokenizerFast:
     """Learn `size` pieces, the five special ones (ids 0–4) included.
 
     Args:
-        texts: Sentences; lower-cased and stripped of accents here, as BERT-uncased does.
+        texts: Sentences; lower-cased here.
         size: Entries of the vocabulary.
+        accents: Keep them, since in most languages they tell words apart; without, as BERT-uncased does.
 
     Returns:
         A tokenizer that frames a sentence as `[CLS] … [SEP]`.
     """
     tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=not accents)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = WordPieceTrainer(vocab_size=size, special_tokens=SPECIAL, min_frequency=2, limit_alphabet=200)
     tokenizer.train_from_iterator(texts, trainer)

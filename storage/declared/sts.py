@@ -110,8 +110,22 @@ _SICKR: Final = Dataset(
     remedy="put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/",
 )
 
+_STSB_MT: Final = _STSB.model_copy(
+    update={
+        "name": "stsb-mt",
+        "citation": "Cer et al., 2017. SemEval-2017 task 1. SemEval. Its translation: STSb Multi MT, Philip May, 2021.",
+        "splits": {"dev": "validation", "test": "test"},
+        "hub_id": None,
+        "revision": None,
+        "pairs": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
+        "originals": {},
+        "remedy": "the package has it: embedded:stsb-mt",
+    }
+)
+
 STS: Final = (
     _STSB,
+    _STSB_MT,
     _tokenised(_STSB, *((f"STS/STSBenchmark/sts-{split}.csv",) for split in TRAIN_DEV_TEST)),
     *_sts(2012, 3108, "a0d554a64d88156834ff5ae9920b964011b16384"),
     *_sts(2013, 1500, "7e90230a92c190f1bf69ae9002b8cea547a64cca"),

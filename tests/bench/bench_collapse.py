@@ -48,7 +48,7 @@ MODEL = EncoderConfig(model="embedded:bert-mini")
 
 
 def pairs() -> pl.DataFrame:
-    """Premise and entailed hypothesis, 1,623 pairs."""
+    """Premise and entailed hypothesis."""
     rows = pl.read_parquet(ASSETS / "nli-sample" / "train.parquet").filter(pl.col("label") == 0)
     return rows.select(text_1="premise", text_2="hypothesis")
 

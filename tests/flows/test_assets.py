@@ -15,7 +15,7 @@ from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from models.pretraining.translation import TranslationModelConfig
 from storage.embedded import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
-from tasks.assets import BACK, ENCODER, FORWARD, VERIFIED
+from tasks.assets import BACK, ENCODER, MODELS, VERIFIED
 from tasks.site import Site
 
 SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a child", "our neighbour", "the cat")
@@ -36,10 +36,18 @@ SMALL = AssetsConfig(
         model=MaskedLMConfig(layers=1, width=16, heads=2, feed_forward=16),
         learning=LEARNING,
     ),
+    multilingual=EncoderRecipe(
+        multilingual=True,
+        vocabulary=200,
+        held_out=20,
+        model=MaskedLMConfig(layers=1, width=16, heads=2, feed_forward=16),
+        learning=LEARNING,
+    ),
     forward=TRANSLATOR,
     back=TRANSLATOR.model_copy(update={"shares": {"de": 1.0, "fr": 1.0}, "into_english": True}),
     round_trip=TRANSLATOR.model_copy(update={"shares": {"de": 1.0}, "into_english": True, "back_translated": 1.0}),
     captions=12,
+    everyday=6,
     measured=5,
 )
 
@@ -74,7 +82,7 @@ def mirror(tmp_path: Path) -> Path:
 def test_assets_are_built_described_and_loadable(mirror, tmp_path):
     site = Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
     keys = assets(SMALL, site, tmp_path / "assets")
-    assert embedded_names(tmp_path / "assets") == sorted((FORWARD, BACK, ENCODER)) == sorted(keys)
+    assert embedded_names(tmp_path / "assets") == sorted(MODELS) == sorted(keys)
     for name in keys:
         manifest = embedded_manifest(name, tmp_path / "assets")
         assert manifest.figures[VERIFIED]

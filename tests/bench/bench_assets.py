@@ -1,0 +1,107 @@
+"""Embedded models on all of the held-out text: `bsl assets verify` takes 200 sentences a figure, this takes them all.
+
+python tests/bench/bench_assets.py                       translators by beam and precision, round trips, masked LMs
+BSL_DATA_MIRROR=... python tests/bench/bench_assets.py   Multi30k test2016 too
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from models.pretraining.quality import round_trip_quality, translation_quality  # noqa: E402
+from models.translation.backends import load_translator  # noqa: E402
+from models.translation.catalog import MINI  # noqa: E402
+from storage.embedded import embedded_path  # noqa: E402
+from tasks.assets import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
+from tasks.machine import cores  # noqa: E402
+
+SEARCHES = (("int8", 4), ("fp32", 4), ("int8", 1), ("fp32", 1))
+PIVOTS = ("de", "fr")
+GOALS = {"en-de": 33, "en-fr": 33, "de-en": 40, "fr-en": 40}
+
+
+class Translators:
+    """The embedded translators of one search, each model converted once."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+
+    def translate(self, direction: str, texts: Sequence[str], precision: str = "int8", beam: int = 4) -> list[str]:
+        config = MINI[direction].model_copy(update={"precision": precision, "beam": beam, "backend": "ctranslate2"})
+        folder = embedded_path(config.model.removeprefix("embedded:"))
+        translator = load_translator(folder, config, "cpu", self._scratch / folder.name, cores())
+        return [each.text for each in translator.translate(texts)]
+
+
+def parallel(direction: str) -> dict[str, tuple[list[str], list[str]]]:
+    """Held-out pairs by set: sources and references."""
+    source, target = direction.split("-")
+    files = {"Tatoeba": embedded_path("held-out") / f"tatoeba-{target if source == 'en' else source}.parquet"}
+    mirror = os.environ.get("BSL_DATA_MIRROR")
+    if mirror and {source, target} <= {"en", *PIVOTS}:
+        files["Multi30k test2016"] = Path(mirror) / "multi30k" / "test2016.parquet"
+    frames = {name: pl.read_parquet(file) for name, file in files.items()}
+    return {name: (frame[source].to_list(), frame[target].to_list()) for name, frame in frames.items()}
+
+
+def directions(translators: Translators) -> bool:
+    """BLEU / chrF of every direction and search; whether int8, beam 4, meets the goals."""
+    met = True
+    print("| direction | set | pairs | " + " | ".join(f"{p}, beam {b}" for p, b in SEARCHES) + " |")
+    print("|---|---|--:|" + "--:|" * len(SEARCHES))
+    for direction in MINI:
+        for name, (sources, references) in parallel(direction).items():
+            found = [
+                translation_quality(translators.translate(direction, sources, *search), references)
+                for search in SEARCHES
+            ]
+            cells = " | ".join(f"{each['bleu']:.1f} / {each['chrf']:.1f}" for each in found)
+            print(f"| {direction} | {name} | {len(sources):,} | {cells} |", flush=True)
+            if name == "Tatoeba":
+                met &= found[0]["bleu"] >= GOALS.get(direction, 0)
+    return met
+
+
+def round_trips(translators: Translators) -> bool:
+    """chrF, share of exact copies and loops of EN→pivot→EN; whether Tatoeba sentences meet the goals."""
+    held = embedded_path("held-out")
+    texts = {
+        "Tatoeba": pl.read_parquet(held / "tatoeba-de.parquet")["en"].to_list(),
+        "SNLI": pl.read_parquet(held / "snli.parquet")["text"].to_list(),
+    }
+    met = True
+    print("\n| round trip | sentences | chrF | copies | loops |\n|---|--:|--:|--:|--:|")
+    for name, originals in texts.items():
+        for pivot in PIVOTS:
+            abroad = translators.translate(f"en-{pivot}", originals)
+            found = round_trip_quality(originals, translators.translate(f"{pivot}-en", abroad))
+            figures = f"{found['chrf']:.1f} | {found['copies']:.1%} | {found['loops']:.0f}"
+            print(f"| {name}, {pivot} | {len(originals):,} | {figures} |", flush=True)
+            if name == "Tatoeba":
+                met &= found["chrf"] >= 65 and found["copies"] <= 0.35 and found["loops"] == 0
+    return met
+
+
+def main() -> int:
+    """Print the tables; exit code 1 if a goal is missed."""
+    with tempfile.TemporaryDirectory() as scratch:
+        translators = Translators(Path(scratch))
+        met = directions(translators)
+        met &= round_trips(translators)
+    print("\n| encoder | figure | |\n|---|---|--:|")
+    for encoder in (ENCODER, MULTILINGUAL_ENCODER):
+        for figure, value in measure(encoder, 600).items():
+            print(f"| {encoder} | {figure} | {value:g} |")
+    print("goals:", "met" if met else "MISSED")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""What the multilingual masked LM reads: every language, and nothing that it is measured on."""
+
+import polars as pl
+import pytest
+
+from models.pretraining.collections import EVALUATION, LANGUAGES, MULTILINGUAL, multilingual_sentences
+from models.pretraining.wordpiece import train_wordpiece
+
+WORDS = {"de": "Haus", "fr": "maison", "es": "casa", "ar": "بيت", "tr": "ev"}
+
+
+@pytest.fixture
+def frames() -> dict[str, pl.DataFrame]:
+    english = [f"This is the house number {n}." for n in range(8)]
+    found = {
+        f"tatoeba_en_{code}/all": pl.DataFrame({"en": english, code: [f"{word} {n} {word}" for n in range(8)]})
+        for code, word in WORDS.items()
+    }
+    found["ni_text/all"] = pl.DataFrame({"text": ["Fact: Water is wet at any time."]})
+    found |= {name: pl.DataFrame({"sentence1": english[:1], "sentence2": english[1:2]}) for name in EVALUATION}
+    found |= {
+        name: pl.DataFrame({"premise": ["A man sleeps."], "hypothesis": ["A man rests."]})
+        for name in MULTILINGUAL
+        if name not in found
+    }
+    return found
+
+
+def test_every_language_is_read_but_nothing_held_out(frames):
+    texts = multilingual_sentences(frames, ["HAUS 3 Haus!"], seed=1)
+    assert {word for word in WORDS.values() if any(word in text for text in texts)} == set(WORDS.values())
+    assert set(LANGUAGES) == set(WORDS)
+    assert "Haus 3 Haus" not in texts
+    assert not {"This is the house number 0.", "This is the house number 1."} & set(texts)
+    assert {"Water is wet at any time.", "A man sleeps.", "This is the house number 2."} <= set(texts)
+    assert len(texts) == len(set(texts)) == 5 * 8 - 1 + 6 + 1 + 2
+
+
+def test_the_order_hangs_on_the_seed(frames):
+    assert multilingual_sentences(frames, [], seed=1) == multilingual_sentences(frames, [], seed=1)
+    assert multilingual_sentences(frames, [], seed=1) != multilingual_sentences(frames, [], seed=2)
+
+
+def test_accents_are_kept_where_they_tell_words_apart():
+    texts = ["Es ist schon schön hier.", "Das Haus ist schön.", "Er ist schon da."] * 3
+    kept, stripped = (train_wordpiece(texts, 80, accents=accents) for accents in (True, False))
+    assert kept("schön")["input_ids"] != kept("schon")["input_ids"]
+    assert stripped("schön")["input_ids"] == stripped("schon")["input_ids"]
+    assert kept("Schön")["input_ids"] == kept("schön")["input_ids"]
