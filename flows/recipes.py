@@ -117,7 +117,7 @@ def tiny_multilingual() -> PipelineConfig:
             "augment": AugmentConfig(views=tuple(translation(MINI[f"en-{lang}"]) for lang in _LANGUAGES)),
             "pairs": base.pairs.model_copy(update={"pairings": _ACROSS}),
             "encoder": EncoderConfig(model="embedded:bert-mini-mul"),
-            "training": base.training.model_copy(update={"max_steps": None, "eval_every": 100}),
+            "training": base.training.model_copy(update={"max_steps": None, "eval_every": 40}),
             "evaluation": EvaluationConfig(
                 sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"
             ),
