@@ -45,7 +45,7 @@ class AssetsConfig(BaseModel):
         back_translated=0.5,
         learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
     )
-    """marian-mini-mul-en, then with back-translated captions."""
+    """marian-mini-mul-en, then with back-translated English beside them."""
     captions: int = Field(default=81_000, ge=1)
     """Captions that are back-translated, for each of German and French."""
     everyday: int = Field(default=110_000, ge=1)
