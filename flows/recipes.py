@@ -1,29 +1,21 @@
-"""Recipes: functions that return a complete configuration, one per published row or use."""
+"""Recipes: complete configurations, one per published row or use; the embedded ones stand in tiny_recipes.py."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Literal, get_args
 
 from flows.config import PipelineConfig
-from models.augmentation.config import (
-    ORIGINAL,
-    AugmentConfig,
-    EntailView,
-    MaskedView,
-    SynonymView,
-    TranslatedView,
-    round_trip,
-    translation,
-)
+from flows.tiny_recipes import tiny, tiny_entail, tiny_multilingual
+from flows.views import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
+from models.augmentation.config import AugmentConfig, MaskedView, SynonymView, translation
 from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.published import TRACKS
-from models.pairs import PairConfig, ViewPair
+from models.pairs import PairConfig
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig, supervised_config
-from models.translation.catalog import MINI, OPUS_MT
-from models.translation.config import TranslatorConfig
+from models.translation.catalog import OPUS_MT
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 
@@ -65,67 +57,6 @@ def recipe(name: str) -> PipelineConfig:
     return RECIPES[name]()
 
 
-def tiny() -> PipelineConfig:
-    """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
-    return PipelineConfig(
-        title="tiny: BSL on the embedded NLI sample",
-        ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
-        augment=AugmentConfig(views=tuple(_round_trip(MINI, pivot) for pivot in ("de", "fr"))),
-        pairs=PairConfig(
-            pairings=tuple(
-                ViewPair(view_1=one, view_2=two)
-                for one, two in (("bt-de", "bt-fr"), ("original", "bt-de"), ("original", "bt-fr"))
-            ),
-            drop_identical=True,
-            subsample=1e-4,
-        ),
-        encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-        # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
-        # It learns within 100 steps what captions teach, then forgets what they lack.
-        training=TrainingConfig(
-            objective=BSLConfig(contrastive_weight=0.1),
-            lr=1e-3,
-            max_steps=100,
-            precision="bf16",
-            eval_every=20,
-        ),
-        evaluation=EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
-        published=("BSL-BERT", "BERT avg."),
-    )
-
-
-def tiny_entail() -> PipelineConfig:
-    """What labels add on a laptop: the entailed pairs of the embedded NLI sample, no translator; minutes."""
-    base = tiny()
-    return base.model_copy(
-        update={
-            "title": "tiny-entail: BSL on the entailed pairs of the embedded NLI sample",
-            "augment": AugmentConfig(entail=_ENTAIL),
-            "pairs": _beside_original(*_ENTAIL.methods).model_copy(update={"drop_identical": True}),
-            "training": base.training.model_copy(update={"max_steps": 120}),
-            "published": ("BSL-BERT, NLI_entail", "BERT avg."),
-        }
-    )
-
-
-def tiny_multilingual() -> PipelineConfig:
-    """`multilingual` on a laptop: embedded sentences, translator and encoder of six languages; minutes."""
-    base = tiny()
-    return base.model_copy(
-        update={
-            "title": "tiny-multilingual: BSL on the embedded NLI sample in six languages",
-            "augment": AugmentConfig(views=tuple(translation(MINI[f"en-{lang}"]) for lang in _LANGUAGES)),
-            "pairs": base.pairs.model_copy(update={"pairings": _ACROSS}),
-            "encoder": EncoderConfig(model="embedded:bert-mini-mul"),
-            "training": base.training.model_copy(update={"max_steps": None, "eval_every": 40}),
-            "evaluation": EvaluationConfig(
-                sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"
-            ),
-            "published": (),
-        }
-    )
-
-
 def nli() -> PipelineConfig:
     """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
     return PipelineConfig(
@@ -133,7 +64,7 @@ def nli() -> PipelineConfig:
         ingest=IngestConfig(
             sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
         ),
-        augment=AugmentConfig(views=tuple(_round_trip(OPUS_MT, pivot) for pivot in ("de", "fr"))),
+        augment=AugmentConfig(views=round_trips(OPUS_MT)),
         pairs=PairConfig(),
         encoder=EncoderConfig(
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
@@ -159,7 +90,7 @@ def nli_roberta() -> PipelineConfig:
 
 def entail() -> PipelineConfig:
     """NLI_entail (Table 4): entailed pairs alone as the two views, BERT-base; labels of SNLI and MultiNLI."""
-    return _variant("entail: BSL on entailed pairs", AugmentConfig(entail=_ENTAIL), _ENTAIL.methods, "NLI_entail")
+    return _variant("entail: BSL on entailed pairs", AugmentConfig(entail=ENTAIL), ENTAIL.methods, "NLI_entail")
 
 
 def nli_entail() -> PipelineConfig:
@@ -169,7 +100,7 @@ def nli_entail() -> PipelineConfig:
     return base.model_copy(
         update={
             "title": "nli-entail: BSL on round trips and entailed pairs",
-            "augment": base.augment.model_copy(update={"entail": _ENTAIL}),
+            "augment": base.augment.model_copy(update={"entail": ENTAIL}),
             "pairs": PairConfig(pairings=pairings),
             "published": ("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
         }
@@ -243,8 +174,8 @@ def multilingual() -> PipelineConfig:
     return nli().model_copy(
         update={
             "title": "multilingual: BSL-uns on SNLI and MultiNLI in six languages",
-            "augment": AugmentConfig(views=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in _LANGUAGES)),
-            "pairs": PairConfig(pairings=_ACROSS),
+            "augment": AugmentConfig(views=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES)),
+            "pairs": PairConfig(pairings=ACROSS),
             "encoder": EncoderConfig(model="google-bert/bert-base-multilingual-cased"),
             "training": TrainingConfig(lr=5e-5),  # multilingual_tuning.py
             "evaluation": EvaluationConfig(sets=tuple(f"{track}/test" for track in TRACKS)),
@@ -289,26 +220,14 @@ def custom() -> PipelineConfig:
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """A row of Table 4: as `nli`, with the sentence beside other views."""
-    changes = {"title": title, "augment": augment, "pairs": _beside_original(*views)}
+    changes = {"title": title, "augment": augment, "pairs": beside_original(*views)}
     return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})
 
 
 _BOOKS: Final = SourceSpec(path="books", name="books")
-_ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
-_LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
-_ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in _LANGUAGES)
 
 _ALL: Final = (
     tiny, tiny_entail, tiny_multilingual, nli, nli_roberta, entail, nli_entail, synonym, mlm, books, books_nli,
     sbert, sroberta, multilingual, multilingual_sup, afs, custom,
 )  # fmt: skip
 RECIPES: Final[dict[str, Callable[[], PipelineConfig]]] = dict(zip(get_args(RecipeName), _ALL, strict=True))
-
-
-def _round_trip(translators: Mapping[str, TranslatorConfig], pivot: str) -> TranslatedView:
-    return round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"])
-
-
-def _beside_original(*methods: str) -> PairConfig:
-    """The sentence and one view of it, for each of the views (section 4.4: one augmented view does best)."""
-    return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))

@@ -3,7 +3,13 @@
 import polars as pl
 import pytest
 
-from models.pretraining.collections import EVALUATION, LANGUAGES, MULTILINGUAL, multilingual_sentences
+from models.pretraining.collections import (
+    EVALUATION,
+    LANGUAGES,
+    MULTILINGUAL,
+    multilingual_sentences,
+    round_trip_sentences,
+)
 from models.pretraining.wordpiece import train_wordpiece
 
 WORDS = {"de": "Haus", "fr": "maison", "es": "casa", "ar": "بيت", "tr": "ev"}
@@ -34,6 +40,16 @@ def test_every_language_is_read_but_nothing_held_out(frames):
     assert not {"This is the house number 0.", "This is the house number 1."} & set(texts)
     assert {"Water is wet at any time.", "A man sleeps.", "This is the house number 2."} <= set(texts)
     assert len(texts) == len(set(texts)) == 5 * 8 - 1 + 6 + 1 + 2
+
+
+def test_round_trips_are_learnt_on_captions_and_pairs_but_nothing_held_out(frames):
+    frames["snli_train_part/pairs"] = pl.DataFrame(
+        {"premise": ["A man sleeps at home."], "hypothesis": ["Nobody is asleep here."]}
+    )
+    texts = round_trip_sentences(frames, ["nobody is asleep, here", "This is the house number 5"], 9, 9)
+    kept = {f"This is the house number {n}." for n in (2, 3, 4, 6, 7)}
+    assert sorted(texts) == sorted({"A man sleeps at home.", *kept})
+    assert len(round_trip_sentences(frames, [], 1, 2)) == 3
 
 
 def test_the_order_hangs_on_the_seed(frames):

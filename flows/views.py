@@ -1,0 +1,23 @@
+"""The views that recipes share, and how they are paired."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from models.augmentation.config import ORIGINAL, EntailView, TranslatedView, round_trip
+from models.pairs import PairConfig, ViewPair
+from models.translation.config import TranslatorConfig
+
+ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
+LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
+ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in LANGUAGES)
+"""English beside each of its translations."""
+
+
+def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
+    """Back-translations through German and French."""
+    return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))
+
+
+def beside_original(*methods: str) -> PairConfig:
+    """The sentence and one view of it, for each of the views (section 4.4: one augmented view does best)."""
+    return PairConfig(pairings=tuple(ViewPair(view_1=ORIGINAL, view_2=method) for method in methods))
