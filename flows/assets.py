@@ -15,11 +15,17 @@ from models.pretraining.config import LearningConfig
 from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from storage.embedded import assets_root
 from storage.sources import SourceSpec, resolve_source
-from tasks.assets import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, figures_of
-from tasks.logs import show_logs
-from tasks.pack import pack, record
-from tasks.pretrain import back_translate, locate_collections, pretrain_encoder, pretrain_translator, split_parallel
+from tasks.assets.pack import pack, record
+from tasks.assets.pretrain import (
+    back_translate,
+    locate_collections,
+    pretrain_encoder,
+    pretrain_translator,
+    split_parallel,
+)
+from tasks.assets.verify import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, figures_of
 from tasks.site import Site
+from tasks.stage.logs import show_logs
 
 _GERMAN_FRENCH = {"de": 1.0, "fr": 1.0}
 

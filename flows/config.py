@@ -38,7 +38,7 @@ class PipelineConfig(BaseModel):
 
     def models(self) -> list[tuple[str, str | None]]:
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
-        translators = [(hop.model, hop.revision) for view in self.augment.views for hop in view.hops]
+        translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         refiller = [(self.augment.mlm.model, self.augment.mlm.revision)] if self.augment.mlm else []
         return [(self.encoder.model, self.encoder.revision), *translators, *refiller]
 

@@ -6,12 +6,12 @@ from prefect.runtime import flow_run
 from flows.scoring import EvaluationSettings, differences, frozen_scores, tuned_scores
 from flows.site import site_from_environment
 from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
-from tasks.candidates import find_candidates
 from tasks.embed import embed
-from tasks.logs import show_logs
+from tasks.evaluation.candidates import find_candidates
+from tasks.evaluation.kinds import available, names_of
+from tasks.evaluation.summary import Missing, summarise
 from tasks.site import Site
-from tasks.suites import available, names_of
-from tasks.summary import Missing, summarise
+from tasks.stage.logs import show_logs
 
 
 def _run_name() -> str:

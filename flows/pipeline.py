@@ -10,18 +10,19 @@ from flows.site import site_from_environment
 from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
-from tasks.candidates import Candidate
 from tasks.embed import embed
+from tasks.evaluation.candidates import Candidate
+from tasks.evaluation.kinds import available_frozen, scored_of
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.sts import score_tfidf
+from tasks.evaluation.summary import Missing
 from tasks.ingest import ingest, locate_sources
-from tasks.label import label
-from tasks.logs import show_logs
+from tasks.nli import label
 from tasks.pair import pair
+from tasks.pretrained import resolve_encoder
 from tasks.report import ConfigText, report
-from tasks.resolve import resolve_encoder, resolve_scored_set
-from tasks.score import score_tfidf
 from tasks.site import Site
-from tasks.suites import available_frozen, scored_of
-from tasks.summary import Missing
+from tasks.stage.logs import show_logs
 from tasks.train import train
 
 

@@ -2,24 +2,17 @@
 
 from pydantic import Field
 
-from models.evaluation.config import (
-    FOLDS_OF,
-    BootstrapConfig,
-    FinetuneConfig,
-    ScoringConfig,
-    afs_config,
-    stsb_config,
-)
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, FinetuneConfig, ScoringConfig, afs_config, stsb_config
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
-from tasks.arguments import ArgumentFolds, ArgumentSet, predict_arguments, score_arguments, score_predictions
-from tasks.candidates import Candidate, Reading
-from tasks.labelled import LabelledSet
-from tasks.probe import score_transfer
-from tasks.resolve import EvaluationSet
-from tasks.score import compare, score
+from tasks.evaluation.afs import AfsFolds, AfsSet, predict_afs, score_afs, score_afs_predictions
+from tasks.evaluation.candidates import Candidate, Reading
+from tasks.evaluation.kinds import scored_of
+from tasks.evaluation.sets import EvaluationSet
+from tasks.evaluation.sts import compare, score
+from tasks.evaluation.supervised import SupervisedPairs, score_supervised, summarise_seeds
+from tasks.evaluation.transfer import TransferSet, score_transfer
 from tasks.site import Site
-from tasks.suites import scored_of
-from tasks.supervised import SupervisedPairs, score_supervised, summarise_seeds
 
 
 class EvaluationSettings(ScoringConfig):
@@ -46,12 +39,12 @@ def frozen_scores(
     made = []
     if scored := scored_of(sets):
         made.append(score(site, embeddings, one.label, one.checkpoint, scored, how.bootstrap))
-    if labelled := tuple(each for each in sets if isinstance(each, LabelledSet)):
+    if labelled := tuple(each for each in sets if isinstance(each, TransferSet)):
         made.append(score_transfer(site, embeddings, one.label, one.checkpoint, labelled, how.probe, how.bootstrap))
     made += [
-        score_arguments(site, embeddings, one.label, one.checkpoint, each, how.bootstrap)
+        score_afs(site, embeddings, one.label, one.checkpoint, each, how.bootstrap)
         for each in sets
-        if isinstance(each, ArgumentSet)
+        if isinstance(each, AfsSet)
     ]
     return made
 
@@ -85,12 +78,12 @@ def tuned_scores(
                 for seed in range(how.seeds)
             )
             made.append(summarise_seeds(site, runs))
-        if isinstance(each, ArgumentFolds):
+        if isinstance(each, AfsFolds):
             folds = tuple(
-                predict_arguments(
+                predict_afs(
                     site, one.encoder, each.arguments, each.protocol, fold, how.bootstrap.seed, one.config, how.afs
                 )
                 for fold in range(FOLDS_OF[each.protocol])
             )
-            made.append(score_predictions(site, folds, each.protocol, one.label, one.checkpoint, how.bootstrap))
+            made.append(score_afs_predictions(site, folds, each.protocol, one.label, one.checkpoint, how.bootstrap))
     return made

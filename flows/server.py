@@ -1,10 +1,20 @@
 """Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
 
+The own one is started while the command still imports, and stopped when it ends. Prefect's way starts it late: the
+client first imports the pipeline, then the whole server, and only then runs that server in a process of its own.
+
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """
 
+import atexit
+import http.client
 import os
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Final
 
 HOME = Path(".bsl")
 _OWN_SERVER = {
@@ -15,6 +25,10 @@ _OWN_SERVER = {
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "DO_NOT_TRACK": "1",
 }
+_SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
+_COMMAND: Final = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--log-level", "error")
+# As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
+_TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
 def use_server(home: Path = HOME) -> str:
@@ -35,3 +49,60 @@ def use_server(home: Path = HOME) -> str:
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
+
+
+def start_server() -> "EmbeddedServer | None":
+    """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
+    return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
+
+
+class EmbeddedServer:
+    """A server process to which this process's Prefect client talks, until this process ends."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self._port = port
+        self._api = f"http://127.0.0.1:{port}/api"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", *_COMMAND, "--host", "127.0.0.1", "--port", str(port)],
+            env={**os.environ, **_TEMPORARY},
+        )
+        atexit.register(self.stop)
+        os.environ["PREFECT_API_URL"] = self._api
+        os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the address of a page that is not served
+
+    def wait(self) -> None:
+        """Until it answers.
+
+        Raises:
+            OSError: it ended, or does not answer in time.
+        """
+        limit = time.monotonic() + _SECONDS_TO_START
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > limit:
+                raise OSError(
+                    f"the embedded Prefect server did not start at {self._api} (exit code {self._process.returncode}); "
+                    "see its message above, or run `bsl ui` and set PREFECT_API_URL"
+                )
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _answers(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=5)  # which asks no proxy
+        try:
+            connection.request("GET", "/api/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.augmentation.thinning import thinned
 from models.errors import ModelError
-from models.scatter import scattered
+from models.shuffle import scattered
 
 
 class MissingViewError(ModelError):
@@ -25,7 +25,7 @@ class ViewPair(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     view_1: str = Field(min_length=1)
-    """Method of the first view, such as ``bt-de`` or ``original``."""
+    """Method of the first view, such as `bt-de` or `original`."""
 
     view_2: str = Field(min_length=1)
     """Method of the second view."""
@@ -38,7 +38,7 @@ class ViewPair(BaseModel):
 
     @property
     def source(self) -> str:
-        """Name of the pairing in the ``source`` column."""
+        """Name of the pairing in the `source` column."""
         return f"{self.view_1}|{self.view_2}"
 
 
@@ -56,7 +56,7 @@ class PairConfig(BaseModel):
     drop_identical: bool = False
     """Leave out pairs whose two texts are the same: only dropout tells such views apart."""
 
-    subsample: float | None = Field(None, gt=0, le=1)
+    subsample_words: float | None = Field(None, gt=0, le=1)
     """Thin out frequent words of both texts (`models.augmentation.thinning`): every occurrence of a word up to this
     relative frequency stays. Deviation: the paper leaves its views as they are (None)."""
 
@@ -70,7 +70,7 @@ def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
 
     Returns:
         pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
-        lang_2, source (``bt-de|bt-fr``).
+        lang_2, source (`bt-de|bt-fr`).
     """
     pairs = pl.concat([_paired(views, pairing) for pairing in config.pairings])
     if config.drop_identical:
@@ -79,7 +79,7 @@ def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
         pairs = pairs.sort("source", "sentence_id")
     else:
         pairs = pairs.sort(scattered(pl.col("pair_id"), config.shuffle_seed))
-    return pairs if config.subsample is None else _thinned(pairs, config.subsample)
+    return pairs if config.subsample_words is None else _thinned(pairs, config.subsample_words)
 
 
 def _thinned(pairs: pl.LazyFrame, threshold: float) -> pl.LazyFrame:

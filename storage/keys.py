@@ -16,7 +16,7 @@ from storage.refs import ArtifactRef
 
 
 class _NotInKey:
-    """Marks a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
+    """SpecialTokens a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
 
 
 NotInKey: Final = _NotInKey()

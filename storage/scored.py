@@ -5,7 +5,7 @@ import polars as pl
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
-from storage.readers.source import read_scored_pairs
+from storage.reading import read_scored_pairs
 from storage.sources import ResolvedSource
 
 

@@ -1,18 +1,28 @@
-"""SentEval's transfer sets: their columns, their classes in its order, and the files of its download script.
+"""SentEval's transfer sets: their columns, their classes in its order, the files of its download script, their rows.
 
 The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import fsspec
+import polars as pl
+
+from storage.errors import SourceError
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
+from storage.reading import read_columns
+from storage.sources import ResolvedSource
+
+CLASS = "class"
 Record = tuple[tuple[str, ...], str]
 """Texts and label of one line."""
 
 
 @dataclass(frozen=True)
-class TransferSet:
+class TransferFiles:
     """How one set spells its rows.
 
     Attributes:
@@ -56,29 +66,29 @@ def _paraphrase(line: str, label: str) -> Record:  # noqa: ARG001
     return (one, two), found
 
 
-def _polar(positive: str, negative: str, classes: tuple[str, str] = ("0", "1")) -> TransferSet:
-    return TransferSet(classes, {"all": ((negative, "0"), (positive, "1"))}, _whole)
+def _polar(positive: str, negative: str, classes: tuple[str, str] = ("0", "1")) -> TransferFiles:
+    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _whole)
 
 
-def _sst(folder: str, classes: tuple[str, ...], parse: Callable[[str, str], Record]) -> TransferSet:
+def _sst(folder: str, classes: tuple[str, ...], parse: Callable[[str, str], Record]) -> TransferFiles:
     splits = ("train", "dev", "test")
-    return TransferSet(classes, {split: ((f"SST/{folder}/sentiment-{split}", ""),) for split in splits}, parse)
+    return TransferFiles(classes, {split: ((f"SST/{folder}/sentiment-{split}", ""),) for split in splits}, parse)
 
 
-TRANSFER_SETS: Final[dict[str, TransferSet]] = {
+TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
     "mr": _polar("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
     "cr": _polar("CR/custrev.pos", "CR/custrev.neg"),
     "subj": _polar("SUBJ/subj.subjective", "SUBJ/subj.objective", classes=("1", "0")),
     "mpqa": _polar("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
     "sst2": _sst("binary", ("0", "1"), _label_last),
     "sst5": _sst("fine", ("0", "1", "2", "3", "4"), _label_first),
-    "trec": TransferSet(
+    "trec": TransferFiles(
         ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
         {"train": (("TREC/train_5500.label", ""),), "test": (("TREC/TREC_10.label", ""),)},
         _question,
         label="coarse_label",
     ),
-    "mrpc": TransferSet(
+    "mrpc": TransferFiles(
         ("0", "1"),
         {split: ((f"MRPC/msr_paraphrase_{split}.txt", ""),) for split in ("train", "test")},
         _paraphrase,
@@ -86,3 +96,76 @@ TRANSFER_SETS: Final[dict[str, TransferSet]] = {
         texts=("sentence1", "sentence2"),
     ),
 }
+
+
+def read_transfer_table(source: ResolvedSource, declared: TransferFiles, report: ReadReport) -> pl.DataFrame:
+    """A split as a table: its texts, and `class` (Int64) by the set's order of classes.
+
+    Raises:
+        SourceError: a column is missing, or a label is none of the set's.
+    """
+    frames = list(read_columns(source, Columns(declared.texts, (declared.label,)), report))
+    table = pl.concat(frames).with_columns(pl.col(declared.label).cast(pl.String))
+    return _numbered(table.rename({declared.label: CLASS}), declared, report)
+
+
+def read_senteval_files(
+    sources: Sequence[tuple[ResolvedSource, str]], declared: TransferFiles, report: ReadReport
+) -> pl.DataFrame:
+    """A split from SentEval's files, as `read_transfer_table`; blank lines are dropped.
+
+    Args:
+        sources: the split's files with the label of all their lines, as declared.
+        declared: how lines are spelled.
+        report: counts what is read.
+
+    Raises:
+        SourceError: a line has another form, or a label is none of the set's.
+    """
+    rows = [row for source, label in sources for row in _lines(source.files[0], label, declared)]
+    report.records += len(rows)
+    report.check(max_bad_share=0.0)
+    table = pl.DataFrame(
+        [(*texts, label) for texts, label in rows], schema=[*declared.texts, CLASS], orient="row", strict=True
+    )
+    return _numbered(table, declared, report)
+
+
+def _lines(path: str, label: str, declared: TransferFiles) -> list[tuple[tuple[str, ...], str]]:
+    with fsspec.open(path, "rb") as file:
+        lines = _decoded(file.read()).split("\n")
+    out = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or (number == 1 and declared.header):
+            continue
+        try:
+            out.append(declared.parse(line.strip(), label))
+        except (ValueError, IndexError) as error:
+            raise SourceError(
+                f"{path}, line {number}: {line[:100]!r} has not the form of this set's files; expected the file that "
+                "SentEval's download script makes; fetch it again"
+            ) from error
+    return out
+
+
+def _decoded(content: bytes) -> str:
+    """The files are UTF-8 or, as first distributed, Windows' superset of Latin-1."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
+
+
+def _numbered(table: pl.DataFrame, declared: TransferFiles, report: ReadReport) -> pl.DataFrame:
+    number = pl.col(CLASS).replace_strict(
+        list(declared.classes), list(range(len(declared.classes))), default=None, return_dtype=pl.Int64
+    )
+    found = table.select(*declared.texts, number)
+    unknown = found[CLASS].is_null().arg_true()
+    if len(unknown):
+        row = int(unknown[0])
+        raise SourceError(
+            f"{report.name}: row {row + 1} has the label {table[CLASS][row]!r}, expected one of "
+            f"{', '.join(declared.classes)}; correct it, or name the right column"
+        )
+    return found

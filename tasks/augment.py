@@ -20,10 +20,10 @@ from models.augmentation.views import (
 from models.translation.filters import FilterConfig, drop_table
 from storage.memory import TranslationMemory
 from storage.refs import CorpusRef, NliRef, ViewsRef
-from tasks.cached import Work, stage
 from tasks.rewrite import rewritten
-from tasks.show import show_table
 from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_table
 from tasks.translate import Hop, find_hop, translate_missing
 
 SAMPLE_ROWS = 20
@@ -54,7 +54,9 @@ def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | 
         config: Which views.
         nli: Labelled pairs, which view `entail` needs.
     """
-    routes = tuple(Route(method=v.method, hops=tuple(find_hop(site, hop) for hop in v.hops)) for v in config.views)
+    routes = tuple(
+        Route(method=v.method, hops=tuple(find_hop(site, hop) for hop in v.hops)) for v in config.translations
+    )
     parts = rewritten(site, corpus, config, nli)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 

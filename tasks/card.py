@@ -12,6 +12,7 @@ from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_manifest
 from storage.refs import CheckpointRef
 
+CARD = "model-card.md"
 Config = Mapping[str, Any]
 UNDECLARED = "not declared here"
 

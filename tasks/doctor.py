@@ -12,10 +12,11 @@ from storage.draft import writing
 from storage.errors import SourceError
 from storage.sources import SourceSpec, resolve_source
 from storage.wordnet import find_wordnet
-from tasks.machine import cores
-from tasks.resolve import look_up_model, resolve_scored_set
+from tasks.evaluation.kinds import UnknownSuiteError, available_frozen, names_of
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.pretrained import look_up_model
 from tasks.site import Site
-from tasks.suites import UnknownSuiteError, available_frozen, names_of
+from tasks.stage.machine import cores
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
 

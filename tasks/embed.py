@@ -9,16 +9,16 @@ from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.evaluation.config import Precision
 from models.text.normalize import sentence_ids
+from storage.checkpoint import ENCODER
 from storage.errors import StorageError
 from storage.manifest import Provenance
 from storage.refs import CheckpointRef, EmbeddingsRef
 from storage.store import Store
 from storage.weights import ResolvedModel
-from tasks.cached import Work, stage
-from tasks.machine import device_of, settle_threads
-from tasks.resolve import EvaluationSet
-from tasks.show import progress_of
-from tasks.train import ENCODER
+from tasks.evaluation.sets import EvaluationSet
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from models.evaluation.arguments import argument_scores
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.afs import afs_scores
+from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.objects import TextEncoder, embed_texts, evaluate_pairs
 from models.evaluation.probe.config import ProbeConfig
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
-from tasks.arguments import ArgumentSet, argument_cosines
-from tasks.labelled import LabelledSet
-from tasks.machine import device_of
-from tasks.probe import transfer_figures
-from tasks.resolve import EvaluationSet, read_scored_set
+from tasks.evaluation.afs import AfsSet, afs_cosines
+from tasks.evaluation.kinds import TUNED, available, names_of, scored_of
+from tasks.evaluation.sets import EvaluationSet, read_scored_set
+from tasks.evaluation.transfer import TransferSet, transfer_figures
+from tasks.evaluation.vectors import Vectors
 from tasks.site import Site
-from tasks.suites import TUNED, available, names_of, scored_of
-from tasks.vectors import Vectors
+from tasks.stage.machine import device_of
 
 _NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
 
@@ -65,13 +64,13 @@ def evaluate(
     tables = []
     if pairs := {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}:
         tables.append(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed))
-    labelled = [one for one in sets if isinstance(one, LabelledSet)]
+    labelled = [one for one in sets if isinstance(one, TransferSet)]
     if labelled:
         tables.append(transfer_figures(labelled, _embedded(encoder, labelled), ProbeConfig(), how, device_of(place)))
     for one in sets:
-        if isinstance(one, ArgumentSet):
-            cosines = argument_cosines(one, _embedded(encoder, [one]))
-            tables.append(argument_scores(cosines, "unsupervised", resamples=how.resamples, seed=how.seed))
+        if isinstance(one, AfsSet):
+            cosines = afs_cosines(one, _embedded(encoder, [one]))
+            tables.append(afs_scores(cosines, "unsupervised", resamples=how.resamples, seed=how.seed))
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 

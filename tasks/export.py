@@ -1,7 +1,10 @@
-"""Figures of the store in the forms that others read: MTEB's result files, Markdown and LaTeX tables."""
+"""Artifacts as others read them: MTEB's results, Markdown, LaTeX; a checkpoint with its card and ONNX graph."""
 
+import contextlib
 import json
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -10,10 +13,15 @@ import polars as pl
 from models.report.mteb import task_results
 from models.report.page import markdown_table
 from models.report.tables import as_latex, paper_tables
+from storage.checkpoint import ENCODER
+from storage.collect import readable_manifests
 from storage.declarations import DATASETS
-from storage.errors import StoreWriteError
+from storage.errors import ArtifactMissingError, StoreWriteError
 from storage.refs import ArtifactRef
 from storage.store import Store
+from tasks.card import CARD
+
+GRAPH = "sentence-embedding.onnx"
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
@@ -58,3 +66,50 @@ def _latex(scores: pl.DataFrame, target: Path) -> None:
 
 
 FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, "markdown": _markdown, "latex": _latex}
+
+
+@contextlib.contextmanager
+def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | None]:
+    """A folder with what is to be laid over an artifact's copy, or None; it lasts for the block.
+
+    Raises:
+        ArtifactMissingError: a graph is asked for of something that is no checkpoint.
+        EncoderError: the encoder cannot be written as a graph, or the packages for it are not installed.
+    """
+    if ref.kind != "checkpoint":
+        if onnx:
+            raise ArtifactMissingError(f"{ref} has no encoder, expected a checkpoint for --onnx; name checkpoint/<key>")
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="bsl-export-") as name:
+        folder = Path(name)
+        (folder / ENCODER).mkdir()
+        if (card := _card(store, ref)) is not None:
+            shutil.copyfile(card, folder / ENCODER / "README.md")
+        if onnx:
+            _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
+        yield folder
+
+
+def _card(store: Store, ref: ArtifactRef) -> Path | None:
+    """The model card in the newest report on a checkpoint."""
+    reports = [
+        manifest
+        for manifest in readable_manifests(store, "report")
+        if ref.key in {entry.key for entry in manifest.provenance.inputs.values()} and CARD in manifest.files
+    ]
+    newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
+    # A report whose inputs were made anew with another content speaks of another encoder.
+    sound = next((manifest.ref for manifest in newest_first if store.defect(manifest.ref) is None), None)
+    return None if sound is None else store.fetch(sound) / CARD
+
+
+def _write_graph(encoder: Path, path: Path) -> None:
+    from models.encoder.onnx import export_onnx
+    from models.encoder.saved import saved_config
+    from models.encoder.transformer import load_encoder
+
+    config = saved_config(encoder, str(encoder))
+    assert config is not None  # every checkpoint's encoder says how it pools
+    network, _ = load_encoder(encoder, config)
+    export_onnx(network, path)

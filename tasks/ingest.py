@@ -13,12 +13,12 @@ from models.text.corpus import CORPUS_VERSION, CorpusConfig, TextChunk, build_co
 from models.text.statistics import CorpusStatistics
 from storage.keys import NotInKey
 from storage.readers.report import ReadReport
-from storage.readers.source import read_source
+from storage.reading import read_source
 from storage.refs import CorpusRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source, source_bytes
-from tasks.cached import Work, stage
-from tasks.show import progress_of, show_markdown, show_table
 from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import progress_of, show_markdown, show_table
 
 logger = logging.getLogger(__name__)
 

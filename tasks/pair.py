@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.refs import PairsRef, ViewsRef
-from tasks.cached import Work, stage
-from tasks.show import show_table
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

@@ -13,10 +13,10 @@ from models.report.card import model_card
 from models.report.page import INTERVALS, ReportContent, page, score_rows
 from storage.keys import NotInKey
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
-from tasks.cached import Work, stage
-from tasks.card import card_content
-from tasks.show import show_image, show_link, show_markdown, show_table
-from tasks.summary import Missing
+from tasks.card import CARD, card_content
+from tasks.evaluation.summary import Missing
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_image, show_link, show_markdown, show_table
 
 
 class ConfigText(BaseModel):
@@ -28,7 +28,6 @@ class ConfigText(BaseModel):
 
 
 PAGE = "report.md"
-CARD = "model-card.md"
 CURVE = "training-curve.png"
 EXAMPLES = 5
 

@@ -12,18 +12,18 @@ from models.augmentation.config import AugmentConfig, EntailView, MaskedView, Sy
 from models.augmentation.entailment import entailed_views
 from models.augmentation.views import ordered_views
 from models.augmentation.wordnet import FILES
-from models.scatter import scattered
+from models.shuffle import scattered
 from models.text.normalize import normalize
 from storage.draft import writing
 from storage.errors import SourceError
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.weights import ResolvedModel
 from storage.wordnet import ResolvedWordNet, find_wordnet
-from tasks.cached import Work, stage
-from tasks.machine import device_of, settle_threads
-from tasks.resolve import resolve_named_model
-from tasks.show import progress_of
+from tasks.pretrained import resolve_named_model
 from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of
 
 SLICE_ROWS = 8192  # the most sentences that a killed run makes twice
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768

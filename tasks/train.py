@@ -7,22 +7,20 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
+from storage.checkpoint import ENCODER, STATE
 from storage.refs import CheckpointRef, PairsRef
 from storage.weights import ResolvedModel
-from tasks.cached import Work, stage
-from tasks.machine import device_of, settle_threads
-from tasks.resolve import ScoredSet
-from tasks.show import progress_of, show_image, show_table
-from tasks.stopping import stop_requested
+from tasks.evaluation.sets import ScoredSet
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of, show_image, show_table
+from tasks.stage.stopping import stop_requested
 from tasks.train_job import MEASURED, TrainingJob, measured, run_in_processes, run_job
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.training.loop import TrainingResult
-
-STATE = "state"
-ENCODER = "encoder"
 
 
 @stage(ref=CheckpointRef, version=4)

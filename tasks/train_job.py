@@ -20,10 +20,10 @@ from models.errors import TrainingError
 from models.training.config import TrainingConfig
 from storage.refs import PairsRef
 from storage.weights import ResolvedModel
-from tasks.machine import cores, device_of, settle_threads
-from tasks.resolve import ScoredSet, read_scored_set
+from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.site import Site
-from tasks.stopping import stop_requested
+from tasks.stage.machine import cores, device_of, settle_threads
+from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
     from pydantic import JsonValue

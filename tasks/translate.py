@@ -33,13 +33,13 @@ from storage.keys import NotInKey
 from storage.memory import TranslationMemory, translator_fingerprint
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.cached import Stage, Work, stage
-from tasks.machine import cores, device_of, settle_threads
-from tasks.pins import embedded_pins
-from tasks.resolve import resolve_named_model
-from tasks.show import progress_of
+from tasks.assets.pins import embedded_pins
+from tasks.pretrained import resolve_named_model
 from tasks.site import Site
-from tasks.stopping import stop_requested
+from tasks.stage.cached import Stage, Work, stage
+from tasks.stage.machine import cores, device_of, settle_threads
+from tasks.stage.show import progress_of
+from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
     from models.translation.batched import BatchedTranslator
@@ -210,7 +210,7 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
 def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> "BatchedTranslator":
     # Imported here: a run that lacks no translation never pays for transformers.
-    from models.translation.backends import load_translator
+    from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test
 
     translator = load_translator(folder, config, device, converted, threads)

@@ -13,13 +13,13 @@ from pathlib import Path
 import polars as pl
 import torch
 
-from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.encoder.transformer import load_encoder
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.health import DevSet
 from models.training.loop import TrainingResult, train
-from tasks.stopping import stop_requested
+from tasks.stage.stopping import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(

@@ -12,12 +12,12 @@ ORIGINAL = "original"
 
 
 class TranslatedView(BaseModel):
-    """A view made by one translation (``mt-de``: the sentence in German) or by a round trip (``bt-de``)."""
+    """A view made by one translation (`mt-de`: the sentence in German) or by a round trip (`bt-de`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     method: str = Field(pattern=r"^(bt|mt)-[a-z0-9-]+$")
-    """Name of the view: ``bt-`` and the pivot language, or ``mt-`` and the language it is in."""
+    """Name of the view: `bt-` and the pivot language, or `mt-` and the language it is in."""
 
     hops: tuple[TranslatorConfig, ...] = Field(min_length=1, max_length=4)
     """Translators in the order in which the sentence passes them."""
@@ -65,7 +65,7 @@ class MaskedView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field("FacebookAI/roberta-base", min_length=1)
-    """Where the model comes from: a local folder, ``embedded:<name>`` or a Hub id (paper: RoBERTa-base)."""
+    """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (paper: RoBERTa-base)."""
 
     revision: str | None = "e2da8e2f811d1448a5b465c236feacd80ffbac7b"
     """Commit of a Hub id; None for folders and embedded models, whose files are digested instead."""
@@ -89,7 +89,7 @@ class EntailView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     hypotheses: int = Field(1, ge=1, le=8)
-    """Most hypotheses of one premise that become views, called ``entail``, ``entail-2`` and so on."""
+    """Most hypotheses of one premise that become views, called `entail`, `entail-2` and so on."""
 
     seed: int = Field(0, ge=0, lt=2**32)
     """Decides which hypotheses come first where a premise has several."""
@@ -105,17 +105,17 @@ class AugmentConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    views: tuple[TranslatedView, ...] = ()
+    translations: tuple[TranslatedView, ...] = ()
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
     synonym: SynonymView | None = None
-    """View ``synonym``: words replaced through WordNet."""
+    """View `synonym`: words replaced through WordNet."""
 
     mlm: MaskedView | None = None
-    """View ``mlm``: tokens refilled by a masked language model."""
+    """View `mlm`: tokens refilled by a masked language model."""
 
     entail: EntailView | None = None
-    """Views ``entail``, ``entail-2``, …: the hypotheses that the sentence entails."""
+    """Views `entail`, `entail-2`, …: the hypotheses that the sentence entails."""
 
     original: bool = True
     """Whether the sentence itself is a view too."""
@@ -128,7 +128,7 @@ class AugmentConfig(BaseModel):
         """Names of all views."""
         return (
             *((ORIGINAL,) if self.original else ()),
-            *(view.method for view in self.views),
+            *(view.method for view in self.translations),
             *(("synonym",) if self.synonym else ()),
             *(("mlm",) if self.mlm else ()),
             *(self.entail.methods if self.entail else ()),
@@ -136,19 +136,19 @@ class AugmentConfig(BaseModel):
 
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
-        methods = [view.method for view in self.views]
+        methods = [view.method for view in self.translations]
         if len(set(methods)) < len(methods):
             raise ValueError(f"views {', '.join(methods)}: a method stands there twice; each view needs its own name")
         if not (methods or self.synonym or self.mlm or self.entail or self.original):
-            raise ValueError("no views at all: set views, synonym, mlm or entail, or original = true")
+            raise ValueError("no views at all: set translations, synonym, mlm or entail, or original = true")
         return self
 
 
 def round_trip(forward: TranslatorConfig, backward: TranslatorConfig) -> TranslatedView:
-    """The back-translation through ``forward``'s target language."""
+    """The back-translation through `forward`'s target language."""
     return TranslatedView(method=f"bt-{forward.target_lang}", hops=(forward, backward))
 
 
 def translation(hop: TranslatorConfig) -> TranslatedView:
-    """The sentence in ``hop``'s target language, as the multilingual pairs need it."""
+    """The sentence in `hop`'s target language, as the multilingual pairs need it."""
     return TranslatedView(method=f"mt-{hop.target_lang}", hops=(hop,))

@@ -3,7 +3,7 @@
 import polars as pl
 
 from models.augmentation.config import EntailView
-from models.scatter import scattered
+from models.shuffle import scattered
 from models.text.nli import ENTAILMENT
 
 
@@ -19,7 +19,7 @@ def entailed_views(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView) ->
         view: How many hypotheses of a premise are taken, and the seed.
 
     Returns:
-        sentence_id, method (``entail``, ``entail-2``, …), text; a premise without entailed hypothesis has no row.
+        sentence_id, method (`entail`, `entail-2`, …), text; a premise without entailed hypothesis has no row.
     """
     drawn = scattered(pl.col("hypothesis_id"), view.seed)
     ranked = (

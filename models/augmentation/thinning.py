@@ -7,7 +7,7 @@ views that keep different ones of them teach it not to.
 
 import polars as pl
 
-from models.scatter import scattered
+from models.shuffle import scattered
 
 MIN_WORDS = 2  # below that a view says nothing; it then stays as it was
 

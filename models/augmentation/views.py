@@ -2,9 +2,9 @@
 
 A route is a frame with one row per sentence and five columns:
 
-- ``sentence_id``, ``source``: the sentence it began with;
-- ``key``, ``text``: where it is now, and the id under which the next hop's translation is found;
-- ``reason``, ``hop``: why and at which hop (from 1) it was given up; null while it is well.
+- `sentence_id`, `source`: the sentence it began with;
+- `key`, `text`: where it is now, and the id under which the next hop's translation is found;
+- `reason`, `hop`: why and at which hop (from 1) it was given up; null while it is well.
 
 Translations are keyed by the sentence they translate (the translation memory), not by the run that asked for them, so a
 German sentence that two English ones lead to is translated back once.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from models.augmentation.config import ORIGINAL
-from models.scatter import scattered
+from models.shuffle import scattered
 from models.text.normalize import normalize, sentence_ids
 from models.translation.filters import FilterConfig, closeness, verdict
 
@@ -29,7 +29,7 @@ JUDGED = pl.Schema(
         "hop": pl.UInt8,
     }
 )
-"""Columns of judged views: one row per view that was made; ``reason`` is null where it is kept."""
+"""Columns of judged views: one row per view that was made; `reason` is null where it is kept."""
 
 
 def begin_route(corpus: pl.LazyFrame) -> pl.LazyFrame:

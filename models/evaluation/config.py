@@ -4,23 +4,13 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 
 Precision = Literal["fp32", "bf16"]
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
 FOLDS_OF: Final[dict[Supervision, int]] = {"10-fold": 10, "10-fold-disjoint": 10, "cross-topic": 3}
-ArgumentProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
-
-
-class BootstrapConfig(BaseModel):
-    """How the uncertainty of a figure is drawn."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    resamples: int = Field(1000, ge=100, le=100_000)
-    """Draws for each 95 % interval."""
-    seed: int = Field(0, ge=0)
-    """Of the draws."""
+AfsProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
 
 
 class ScoringConfig(BaseModel):

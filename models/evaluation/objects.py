@@ -35,7 +35,7 @@ def evaluate_pairs(
     Args:
         encoder: Has `encode(list[str])`; called with up to `CALL_TEXTS` texts.
         sets: (data set, split) → pairs: `subset`, `sentence1`, `sentence2`, `score`.
-        resamples: Bootstrap draws for each 95 % interval.
+        resamples: TwoBranch draws for each 95 % interval.
         seed: Of the draws.
 
     Returns:

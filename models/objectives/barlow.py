@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.bsl.bootstrap import Bootstrap
 from models.objectives.precision import full_precision
+from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
     from models.encoder.transformer import Encoder
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-5  # added to variances before the division, as batch normalisation does
 
 
-class Barlow(Bootstrap):
+class Barlow(TwoBranch):
     """Each dimension of a prediction correlates with the same one of the other view's target, and no other."""
 
     def __init__(self, online: Encoder, config: BarlowConfig) -> None:

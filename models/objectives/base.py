@@ -46,5 +46,5 @@ class Objective(nn.Module, ABC):
         """What the optimizer may change."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
-    def follow(self, momentum: float) -> None:
+    def update_target(self, momentum: float) -> None:
         """Move the target, if there is one, after an optimizer step (equation 4)."""

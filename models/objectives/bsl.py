@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.bsl.bootstrap import Bootstrap
-from models.bsl.loss import bootstrap_loss, contrastive_loss
+from torch.nn import functional
+
+from models.objectives.contrastive import contrastive_loss
+from models.objectives.precision import full_precision
+from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
     import torch
 
-    from models.bsl.config import BSLConfig
     from models.encoder.transformer import Encoder
+    from models.objectives.config import BSLConfig
 
 
-class BSL(Bootstrap):
+class BSL(TwoBranch):
     """The published objective, with the released code's scale and the contrastive deviation as options."""
 
     def __init__(self, online: Encoder, config: BSLConfig) -> None:
@@ -29,3 +32,23 @@ class BSL(Bootstrap):
         if self.config.contrastive_weight > 0:
             loss = loss + self.config.contrastive_weight * contrastive_loss(h1_BD, h2_BD, self.config.temperature)
         return loss
+
+
+@full_precision
+def negative_cosine(z_BD: torch.Tensor, h_BD: torch.Tensor) -> torch.Tensor:
+    """D(z, h) = −⟨z/‖z‖, h/‖h‖⟩ for each pair (equation 1): (B,), in [-1, 1], −1 where the two point the same way."""
+    return -functional.cosine_similarity(z_BD, h_BD, dim=-1)
+
+
+def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, h1_BD: torch.Tensor, h2_BD: torch.Tensor) -> torch.Tensor:
+    """L = ½ D(z₁, h₂) + ½ D(z₂, h₁), averaged over the batch (equation 2): a scalar in [-1, 1].
+
+    Args:
+        z1_BD: Predictions from view 1 (online network).
+        z2_BD: Predictions from view 2 (online network).
+        h1_BD: Target vectors of view 1; no gradient flows into them.
+        h2_BD: Target vectors of view 2; no gradient flows into them.
+    """
+    one = negative_cosine(z1_BD, h2_BD.detach())
+    two = negative_cosine(z2_BD, h1_BD.detach())
+    return (0.5 * one + 0.5 * two).mean()

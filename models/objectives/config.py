@@ -6,10 +6,50 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from models.bsl.config import BSLConfig, TwoBranchConfig
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class TwoBranchConfig(BaseModel):
+    """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    predictor: Literal["paper", "released"] = "paper"
+    """`paper`: one d→kd→kd→d block (§4); `released`: three chained d→kd→kd→d blocks, normalised after the first
+    linear of each only (BYOLoss.py, where kd is 10d)."""
+    k: int = Field(default=8, ge=1, le=64)
+    """Hidden width of the predictor in multiples of the encoder's width d (paper: 8; released code: 10)."""
+    norm: Literal["batch", "layer", "none"] = "batch"
+    """Normalisation inside the predictor. `batch` is published and keeps its statistics per view.
+    Deviation: `layer` and `none` need no statistics across rows; the author reports that little is lost."""
+    momentum: float = Field(default=0.999, ge=0, le=1)
+    """δ of equation 4: the share of the target kept at each step; 0 copies the online encoder, 1 freezes the target."""
+    momentum_schedule: Literal["constant", "cosine"] = "constant"
+    """`constant` as published. Deviation: `cosine` raises δ to 1 over the run, as BYOL does."""
+    target_dropout: bool = False
+    """Whether the target runs in training mode. The paper does not say; the released code leaves it on."""
+    target_norm: Literal["none", "center", "standardize"] = "none"
+    """What is taken out of the target's vectors before the loss.
+    Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. As
+    published (`none`), the mean direction that all vectors of a small masked language model share already gives a
+    constant prediction cosine 0.97, and training keeps only that; without it, only what tells sentences apart is
+    left."""
+    target_norm_momentum: float = Field(default=0.9, ge=0, lt=1)
+    """Share of the running statistics kept at each step; used by `center` and `standardize` only."""
+
+
+class BSLConfig(TwoBranchConfig):
+    """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
+
+    name: Literal["bsl"] = "bsl"
+    loss_scale: Literal["paper", "released"] = "paper"
+    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Matters through clipping only."""
+    contrastive_weight: float = Field(default=0.0, ge=0, le=10)
+    """Weight of an in-batch contrastive term beside the loss.
+    Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""
+    temperature: float = Field(default=0.05, gt=0, le=1)
+    """Temperature of the contrastive term; used where its weight is above 0 (SimCSE: 0.05)."""
 
 
 class ContrastiveConfig(BaseModel):

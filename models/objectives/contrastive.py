@@ -50,3 +50,15 @@ def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> tor
     logits = logits.masked_fill(torch.eye(2 * rows, dtype=torch.bool, device=logits.device), float("-inf"))
     partner = torch.arange(2 * rows, device=logits.device).roll(rows)
     return functional.cross_entropy(logits, partner)
+
+
+@full_precision
+def contrastive_loss(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
+    """InfoNCE over the batch, both directions averaged: a scalar ≥ 0.
+
+    Row i of one view should find row i of the other among the whole batch by cosine similarity.
+    """
+    u_BD, v_BD = functional.normalize(h1_BD, dim=-1), functional.normalize(h2_BD, dim=-1)
+    logits_BB = u_BD @ v_BD.T / temperature
+    own = torch.arange(len(logits_BB), device=logits_BB.device)
+    return 0.5 * (functional.cross_entropy(logits_BB, own) + functional.cross_entropy(logits_BB.T, own))

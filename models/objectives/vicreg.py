@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from torch.nn import functional
 
-from models.bsl.bootstrap import Bootstrap
 from models.objectives.precision import full_precision
+from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FLOOR = 1e-4  # added to variances before the root, whose slope is infinite at 0 (published value)
 
 
-class VICReg(Bootstrap):
+class VICReg(TwoBranch):
     """Predictions near the target of the other view, each dimension kept spread, dimensions decorrelated.
 
     Each prediction has the gradient of VICReg's own loss (weights, terms and halves of its code) whose second branch is

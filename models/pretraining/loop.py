@@ -22,19 +22,19 @@ LOG_EVERY_STEPS = 50
 SAVE_EVERY_S = 180.0
 
 
-class Curriculum(Protocol):
+class Examples(Protocol):
     """The examples of a run: which go together, and what they cost."""
 
     def plan(self, epoch: int) -> Sequence[np.ndarray]:
         """Batches of example numbers, in order; equal for equal epochs."""
 
-    def loss(self, model: nn.Module, examples: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
+    def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
         """Mean loss of one batch, and the number of tokens it was taken over."""
 
 
 def pretrain(
     model: nn.Module,
-    curriculum: Curriculum,
+    examples: Examples,
     config: LearningConfig,
     on_progress: Progress,
     folder: Path | None = None,
@@ -44,7 +44,7 @@ def pretrain(
 
     Args:
         model: The network.
-        curriculum: Batches and loss.
+        examples: Batches and loss.
         config: Optimizer, schedule, budget, seed.
         on_progress: Told (done, total, detail) every 50 steps; seconds where the budget is wall clock.
         folder: Where the state is kept every three minutes and at the end; a run found there goes on.
@@ -59,11 +59,11 @@ def pretrain(
     started, saved = time.monotonic() - state.elapsed_s, time.monotonic()
     window: list[Tensor] = []
     while spent(config, state) < 1.0 and not should_stop():
-        batches = curriculum.plan(state.epoch)
+        batches = examples.plan(state.epoch)
         while state.position < len(batches) and spent(config, state) < 1.0 and not should_stop():
             set_learning_rate(optimizers, learning_rate(config, state.step, spent(config, state)))
             generator = np.random.default_rng([config.seed, state.epoch, state.position])
-            loss, tokens = _step(model, curriculum, batches[state.position], generator, optimizers, config)
+            loss, tokens = _step(model, examples, batches[state.position], generator, optimizers, config)
             window.append(loss)
             state.step, state.position, state.tokens = state.step + 1, state.position + 1, state.tokens + tokens
             state.elapsed_s = time.monotonic() - started
@@ -88,15 +88,15 @@ def spent(config: LearningConfig, state: RunState) -> float:
 
 def _step(
     model: nn.Module,
-    curriculum: Curriculum,
-    examples: np.ndarray,
+    examples: Examples,
+    batch: np.ndarray,
     generator: np.random.Generator,
     optimizers: list[torch.optim.Optimizer],
     config: LearningConfig,
 ) -> tuple[Tensor, int]:
     device = next(model.parameters()).device
     with arithmetic(device, bf16=config.bf16):
-        loss, tokens = curriculum.loss(model, examples, generator)
+        loss, tokens = examples.loss(model, batch, generator)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
     for optimizer in optimizers:

@@ -61,7 +61,7 @@ def build_masked_lm(config: MaskedLMConfig, tokenizer: PreTrainedTokenizerFast, 
 
 
 class MaskedSentences:
-    """Curriculum of single sentences, each its own sequence, as the encoder will meet them."""
+    """Examples of single sentences, each its own sequence, as the encoder will meet them."""
 
     def __init__(
         self, sentences: Sequence[np.ndarray], tokenizer: PreTrainedTokenizerFast, config: MaskedLMConfig, seed: int
@@ -79,9 +79,9 @@ class MaskedSentences:
         generator = np.random.default_rng([self.seed, epoch])
         return length_batches(self.lengths, self.config.batch_tokens, generator, window=50_000)
 
-    def loss(self, model: nn.Module, examples: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
+    def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
         """Cross-entropy of the masked tokens; the count is of all tokens read."""
-        tokens_BT = pad([self.sentences[i] for i in examples], self.pad_id)
+        tokens_BT = pad([self.sentences[i] for i in batch], self.pad_id)
         encoder: Any = model  # typed as the loop knows it; a ModernBertForMaskedLM
         logits_NV, labels_N = masked_logits(encoder, tokens_BT, *self.mask(tokens_BT, generator), self.pad_id)
         loss = nn.functional.cross_entropy(logits_NV.float(), labels_N)

@@ -41,7 +41,7 @@ def comparable(
 
 
 class TranslationPairs:
-    """Curriculum over several directions with one model."""
+    """Examples over several directions with one model."""
 
     def __init__(
         self, directions: list[EncodedPairs], tokenizer: MarianTokenizer, config: TranslationModelConfig, seed: int
@@ -84,10 +84,10 @@ class TranslationPairs:
         partner = starts[owner] + (generator.random(len(first)) * (ends - starts)[owner]).astype(np.int64)
         return np.where(generator.random(len(first)) < self.config.joined, partner, -1)
 
-    def loss(self, model: nn.Module, examples: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:  # noqa: ARG002
+    def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:  # noqa: ARG002
         """Label-smoothed cross-entropy per target token; the count is of target tokens."""
-        sources = pad([self._source(*e) for e in examples], self.pad_id)
-        targets = pad([self._target(*e) for e in examples], self.pad_id)
+        sources = pad([self._source(*e) for e in batch], self.pad_id)
+        targets = pad([self._target(*e) for e in batch], self.pad_id)
         translator: Any = model  # typed as the loop knows it; a MarianMTModel
         states_ND, labels_N = target_states(translator, sources, targets, self.pad_id)
         candidates = translator.model.shared.weight[:-1]  # the last row is <pad>: no candidate, and zero for ever

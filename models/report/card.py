@@ -18,13 +18,13 @@ CITATIONS: Mapping[str, str] = {
 
 _USAGE = """## Use
 
-```python
+``python
 from sentence_transformers import SentenceTransformer
 
 encoder = SentenceTransformer("path/to/this/folder")
 vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
 print(encoder.similarity(vectors[:1], vectors[1:]))
-```
+``
 
 Where `sentence-embedding.onnx` lies beside this file, its inputs are the tokenizer's `input_ids` and `attention_mask`,
 and its output `sentence_embedding` is pooled already."""

@@ -53,7 +53,7 @@ def page(content: ReportContent) -> str:
         f"## Training\n\n![training curve]({content.curve})",
         *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
         "## Artifacts\n\n" + markdown_table([{"kind": kind, "key": key} for kind, key in content.artifacts.items()]),
-        f"## Configuration\n\n```json\n{content.config}\n```",
+        f"## Configuration\n\n``json\n{content.config}\n``",
     ]
     return "\n\n".join(sections) + "\n"
 

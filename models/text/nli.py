@@ -15,7 +15,7 @@ COLUMNS: Final = ("premise_id", "hypothesis_id", "label")
 
 
 class NliStatistics(BaseModel):
-    """What became of the labelled pairs that were read: ``read = kept + outside + duplicates``."""
+    """What became of the labelled pairs that were read: `read = kept + outside + duplicates`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.bsl.config import BSLConfig
-from models.objectives.config import ObjectiveConfig
+from models.objectives.config import BSLConfig, ObjectiveConfig
 
 
 class CollapseConfig(BaseModel):

@@ -64,7 +64,7 @@ class Evaluation:
     dev_spearman: float | None
 
 
-class Examiner:
+class Evaluator:
     """Evaluates an encoder on a fixed sample of training pairs and on the dev set."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Examiner:
         self._dev = _tokenised_dev(dev, tokenizer, max_length) if dev is not None else None
         self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
 
-    def examine(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
+    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
         """Evaluate without dropout."""
         seen = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
         return Evaluation(step=step, **asdict(seen), dev_spearman=self._dev_spearman(encoder, bf16=bf16))

@@ -23,7 +23,7 @@ import polars as pl
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder, count_steps
-from models.training.health import Examiner, check_collapse
+from models.training.health import Evaluator, check_collapse
 from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
 from models.training.randomness import seeded
 from models.training.snapshots import Saving, newest_snapshot
@@ -146,8 +146,8 @@ def train(
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
-        examiner = Examiner(data, dev, tokenizer, encoder.config.max_length, config.seed)
-        loop = _Loop(run, data, examiner, config, on_progress, on_eval)
+        evaluator = Evaluator(data, dev, tokenizer, encoder.config.max_length, config.seed)
+        loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
             loop.go(saving, should_stop)
@@ -163,16 +163,16 @@ class _Loop:
         self,
         run: LiveRun,
         data: TokenFile,
-        examiner: Examiner,
+        evaluator: Evaluator,
         config: TrainingConfig,
         on_progress: Callable[[int, int, str], None] | None,
         on_eval: Callable[[Evaluation], None] | None,
     ) -> None:
-        self.run, self.data, self.examiner, self.config = run, data, examiner, config
+        self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
         self.order = BatchOrder(len(data), config, data.lengths_of)
         self.eval_every = config.eval_every or max(1, math.ceil(run.total / 10))
-        self.throughput, self.reported = Throughput(run.bootstrap), 0.0
+        self.throughput, self.reported = Throughput(run.objective), 0.0
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -198,7 +198,7 @@ class _Loop:
     def result(self) -> TrainingResult:
         """The selected encoder and all figures."""
         run, history = self.run, self.run.history()
-        encoder = copy.deepcopy(run.bootstrap.online).cpu().eval()
+        encoder = copy.deepcopy(run.objective.online).cpu().eval()
         best = self.config.select == "best" and bool(run.best)
         if best:
             encoder.load_state_dict(run.best)
@@ -226,7 +226,7 @@ class _Loop:
 
     def _evaluate(self) -> None:
         run, bf16 = self.run, self.config.precision == "bf16"
-        seen = from_first(lambda: self.examiner.examine(run.bootstrap.online, run.step, bf16=bf16))
+        seen = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(seen))
         if run.step > 0:
             run.keep_best(seen)
@@ -255,9 +255,9 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    bootstrap = build_objective(online, config.objective).to(device)
-    fingerprint = run_fingerprint(config, bootstrap, data, dev)
-    return LiveRun(fingerprint, total, bootstrap, make_optimizer(bootstrap, config))
+    objective = build_objective(online, config.objective).to(device)
+    fingerprint = run_fingerprint(config, objective, data, dev)
+    return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 
 
 def _non_finite(

@@ -83,12 +83,12 @@ def seed_step(seed: int, step: int) -> None:
         torch.manual_seed(int(entropy.generate_state(1, np.uint64)[0]))
 
 
-def agree_on_gradients(bootstrap: Objective) -> None:
+def agree_on_gradients(objective: Objective) -> None:
     """Sum the encoder's gradients, of which each process has its share; average the others, which are equal."""
     if processes() == 1:
         return
-    shared = {id(p) for p in bootstrap.online.parameters()}
-    learning = [p for p in bootstrap.learning_parameters() if p.grad is not None]
+    shared = {id(p) for p in objective.online.parameters()}
+    learning = [p for p in objective.learning_parameters() if p.grad is not None]
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)
     for p, total in zip(learning, torch.split(flat, [p.numel() for p in learning]), strict=True):

@@ -59,7 +59,7 @@ class LiveRun:
 
     fingerprint: str
     total: int
-    bootstrap: Objective
+    objective: Objective
     optimizer: torch.optim.Optimizer
     step: int = 0
     log: list[LogRow] = field(default_factory=list)
@@ -69,7 +69,7 @@ class LiveRun:
 
     def snapshot(self) -> TrainingState:
         """Copy everything out."""
-        tensors = {name: _copied(getattr(self.bootstrap, name).state_dict()) for name in self.bootstrap.parts}
+        tensors = {name: _copied(getattr(self.objective, name).state_dict()) for name in self.objective.parts}
         tensors["optimizer"] = _copied(_flat(self.optimizer.state_dict()["state"]))
         tensors["rng"] = _copied(capture_rng())
         tensors["best"] = dict(self.best)
@@ -85,8 +85,8 @@ class LiveRun:
 
     def restore(self, state: TrainingState) -> None:
         """Copy everything back in."""
-        for name in self.bootstrap.parts:
-            getattr(self.bootstrap, name).load_state_dict(state.tensors[name])
+        for name in self.objective.parts:
+            getattr(self.objective, name).load_state_dict(state.tensors[name])
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": _nested(state.tensors["optimizer"]), "param_groups": groups})
         restore_rng(state.tensors["rng"])
@@ -99,7 +99,7 @@ class LiveRun:
         if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
             return
         self.best_dev, self.best_step = score, seen.step
-        self.best = _copied(self.bootstrap.online.state_dict())
+        self.best = _copied(self.objective.online.state_dict())
 
     def history(self) -> list[Evaluation]:
         """All evaluations in the log."""
@@ -108,12 +108,12 @@ class LiveRun:
         return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
 
 
-def run_fingerprint(config: TrainingConfig, bootstrap: Objective, pairs: TokenFile, dev: DevSet | None) -> str:
+def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenFile, dev: DevSet | None) -> str:
     """SHA-256 of all that decides a run: settings, first weights, pairs with their tokenizer, dev set."""
     digest = hashlib.sha256(config.model_dump_json().encode())
-    digest.update(bootstrap.online.config.model_dump_json().encode())
+    digest.update(objective.online.config.model_dump_json().encode())
     digest.update(pairs.digest.encode())
-    for name, tensor in bootstrap.online.state_dict().items():
+    for name, tensor in objective.online.state_dict().items():
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     if dev is not None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.bsl.ema import momentum_at
 from models.encoder.arithmetic import arithmetic
+from models.objectives.ema import momentum_at
 from models.training.processes import agree_on_gradients
 from models.training.schedule import learning_rate
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
-def make_optimizer(bootstrap: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
+def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
     """Adam or AdamW, fused; weight decay on matrices only.
 
     The released code leaves out biases and LayerNorm by name, which would decay the predictor's BatchNorm weights; its
     decay is 0, so nothing follows from that.
     """
-    learning = bootstrap.learning_parameters()
+    learning = objective.learning_parameters()
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
@@ -44,21 +44,21 @@ def take_step(run: LiveRun, batch: TokenPairs, config: TrainingConfig) -> dict[s
         FloatingPointError: Loss or gradient norm is not finite; its arguments are the quantity's name and value.
             Weights and target are as before the step.
     """
-    bootstrap, step = run.bootstrap, run.step + 1
+    objective, step = run.objective, run.step + 1
     rate, momentum = learning_rate(step, run.total, config), momentum_at(step, run.total, config.objective)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
-    device = bootstrap.online.device
+    device = objective.online.device
     with arithmetic(device, bf16=config.precision == "bf16"):
-        loss = bootstrap(batch.tokens, batch.view_1, batch.view_2, CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
+        loss = objective(batch.tokens, batch.view_1, batch.view_2, CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
     value = _finite(loss, "loss")
     run.optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    agree_on_gradients(bootstrap)
-    grad_norm = _clip(bootstrap.learning_parameters(), config.clip)
+    agree_on_gradients(objective)
+    grad_norm = _clip(objective.learning_parameters(), config.clip)
     run.optimizer.step()
     if momentum is not None:
-        bootstrap.follow(momentum)
+        objective.update_target(momentum)
     run.step = step
     return {"loss": value, "lr": rate, "momentum": momentum, "grad_norm": grad_norm}
 

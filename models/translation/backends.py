@@ -1,13 +1,9 @@
-"""Which engine runs a model, at which precision: `auto` becomes a fact before anything is keyed or loaded."""
+"""Which engine runs a model, at which precision: `auto` becomes a fact before anything is keyed."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.errors import TranslatorLoadError
-
-if TYPE_CHECKING:
-    from models.translation.batched import BatchedTranslator
 
 _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
     "ctranslate2": {"cpu": "int8", "gpu": "fp16"},
@@ -16,11 +12,11 @@ _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
 
 
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
-    """The configuration with backend and precision as they will be used on ``device``; idempotent.
+    """The configuration with backend and precision as they will be used on `device`; idempotent.
 
     Args:
-        config: May say ``auto`` for either.
-        device: ``cpu``, ``cuda``, ``cuda:1`` or another torch device.
+        config: May say `auto` for either.
+        device: `cpu`, `cuda`, `cuda:1` or another torch device.
 
     Raises:
         TranslatorLoadError: The backend asked for does not compute at that precision on that device.
@@ -36,7 +32,7 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
 
 
 def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
-    """What ``backend`` can compute in on ``device``; empty if it does not run there.
+    """What `backend` can compute in on `device`; empty if it does not run there.
 
     On a CPU a declared list: what a translation is keyed by must not hang on which CPU it is.
     """
@@ -48,37 +44,6 @@ def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
     from models.translation import ctranslate
 
     return ctranslate.gpu_precisions(device)
-
-
-def load_translator(
-    folder: Path,
-    config: TranslatorConfig,
-    device: str,
-    converted: Path,
-    cores: int,
-    token_budget: int | None = None,
-) -> "BatchedTranslator":
-    """Load the model in ``folder`` with the backend that ``config`` resolves to.
-
-    Args:
-        folder: A MarianMT model in the transformers format.
-        config: Languages, backend, precision, search and limits.
-        device: As for `resolve`.
-        converted: Where the form that ctranslate2 reads lies or is to be put; transformers does without.
-        cores: CPU cores to use.
-        token_budget: Most padded source tokens in a batch; None takes what suits backend and device.
-
-    Raises:
-        TranslatorLoadError: The model cannot be loaded, or not as ``config`` asks.
-    """
-    settled = resolve(config, device)
-    if settled.backend == "transformers":
-        from models.translation import marian
-
-        return marian.load_translator(folder, settled, device, cores, token_budget)
-    from models.translation import ctranslate
-
-    return ctranslate.load_translator(folder, settled, device, converted, cores, token_budget)
 
 
 def _best_backend(config: TranslatorConfig, device: str) -> Backend:

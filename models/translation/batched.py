@@ -51,7 +51,7 @@ class BatchedTranslator:
     def translate(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> list[Translation]:
         """Translate every text, in the order given; what has neither letter nor digit comes back as it is.
 
-        The result depends on ``texts``, the configuration and the token budget alone.
+        The result depends on `texts`, the configuration and the token budget alone.
 
         Args:
             texts: Sentences in the source language.

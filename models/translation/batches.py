@@ -17,7 +17,7 @@ _OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
 
 
 def longest_first(lengths: Sequence[int]) -> list[int]:
-    """Positions of ``lengths`` from the longest to the shortest, equal lengths in the order given.
+    """Positions of `lengths` from the longest to the shortest, equal lengths in the order given.
 
     Longest first, so that a device that is too small says so at once and not after an hour.
     """
@@ -25,7 +25,7 @@ def longest_first(lengths: Sequence[int]) -> list[int]:
 
 
 def batch_end(lengths: Sequence[int], start: int, budget: int) -> int:
-    """End (exclusive) of the batch that begins at ``start``: at most ``budget`` padded tokens, at least one sentence.
+    """End (exclusive) of the batch that begins at `start`: at most `budget` padded tokens, at least one sentence.
 
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
@@ -41,13 +41,13 @@ def run_in_batches(
 ) -> None:
     """Submit all sentences batch by batch and collect each; where memory ends, halve the budget and go on.
 
-    The cut depends on ``lengths`` and ``budget`` alone, so equal sentences give equal batches on every machine that
+    The cut depends on `lengths` and `budget` alone, so equal sentences give equal batches on every machine that
     can hold them.
 
     Args:
         lengths: Tokens per sentence, from the longest to the shortest.
         budget: Most padded tokens in a batch.
-        submit: Begins the batch of sentences ``start`` to ``end`` and returns what waits for it. Where that raises an
+        submit: Begins the batch of sentences `start` to `end` and returns what waits for it. Where that raises an
             out-of-memory error, the same sentences are submitted again in smaller batches.
         ahead: Batches submitted before the first one is collected; what several workers need to stay busy.
 

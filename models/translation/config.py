@@ -25,12 +25,12 @@ class Pin(BaseModel):
 
 
 class TranslatorConfig(BaseModel):
-    """One direction of translation; every field but ``pinned`` can change what comes out, so it enters keys."""
+    """One direction of translation; every field but `pinned` can change what comes out, so it enters keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
-    """Where the model comes from: a local folder, ``embedded:<name>`` or a Hub id (Helsinki-NLP/opus-mt-en-de)."""
+    """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (Helsinki-NLP/opus-mt-en-de)."""
 
     revision: str | None = None
     """Commit of a Hub id; None for folders and embedded models, whose files are digested instead."""
@@ -42,14 +42,14 @@ class TranslatorConfig(BaseModel):
     """Language of the translations, ISO 639-1 (or 639-3)."""
 
     target_token: str | None = Field(None, pattern=r"^>>.+<<$")
-    """Token that tells a model of several targets which one is meant, such as ``>>deu<<`` (OPUS-MT model cards)."""
+    """Token that tells a model of several targets which one is meant, such as `>>deu<<` (OPUS-MT model cards)."""
 
     backend: Literal["auto", "transformers", "ctranslate2"] = "auto"
-    """Engine that runs the model; ``auto`` takes ctranslate2 on a CPU or an NVIDIA GPU that it can use at the precision
+    """Engine that runs the model; `auto` takes ctranslate2 on a CPU or an NVIDIA GPU that it can use at the precision
     asked for, transformers elsewhere. Keys hold what it resolved to."""
 
     precision: Literal["auto", "fp32", "bf16", "fp16", "int8"] = "auto"
-    """Number format of the arithmetic; ``auto`` is int8 for ctranslate2 and fp32 for transformers on a CPU, fp16 on a
+    """Number format of the arithmetic; `auto` is int8 for ctranslate2 and fp32 for transformers on a CPU, fp16 on a
     GPU. Keys hold what it resolved to."""
 
     beam: int = Field(1, ge=1, le=16)
@@ -75,5 +75,5 @@ class TranslatorConfig(BaseModel):
     only looked at for being language."""
 
     def new_tokens_cap(self, source_tokens: int) -> int:
-        """Most pieces that the translation of a source of ``source_tokens`` pieces may have, end mark included."""
+        """Most pieces that the translation of a source of `source_tokens` pieces may have, end mark included."""
         return math.ceil(self.new_tokens_ratio * source_tokens) + self.new_tokens_constant

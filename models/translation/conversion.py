@@ -18,13 +18,13 @@ logger = logging.getLogger(__name__)
 
 
 def convert_once(folder: Path, converted: Path) -> None:
-    """Make ``converted`` from the model in ``folder``, unless it is there.
+    """Make `converted` from the model in `folder`, unless it is there.
 
     Several processes may do so at once: each converts beside the target, the first one to rename wins, the others
     take what is there.
 
     Raises:
-        TranslatorLoadError: ``folder`` holds no model, unsafe weights, or a model that CTranslate2 would run otherwise.
+        TranslatorLoadError: `folder` holds no model, unsafe weights, or a model that CTranslate2 would run otherwise.
     """
     if converted.is_dir():
         return

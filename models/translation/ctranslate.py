@@ -43,12 +43,12 @@ def load_translator(
     cores: int,
     token_budget: int | None = None,
 ) -> BatchedTranslator:
-    """Load the model in ``folder``, converting it into ``converted`` unless that was done before.
+    """Load the model in `folder`, converting it into `converted` unless that was done before.
 
     Args:
         folder: A MarianMT model in the transformers format.
         config: Languages, search and limits; precision as `backends.resolve` gives it.
-        device: ``cpu``, ``cuda`` (every GPU) or ``cuda:1`` (that one).
+        device: `cpu`, `cuda` (every GPU) or `cuda:1` (that one).
         converted: Folder for CTranslate2's form of the model; must be another one for another model or version.
         cores: CPU cores to use, one batch each.
         token_budget: Most padded source tokens in a batch; None takes what suits the device.

@@ -3,10 +3,10 @@
 Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 
 - Greedy is a loop of our own: the encoder once, then one decoder step per piece with a key-value cache. It writes the
-  same pieces as ``generate`` (a test says so) with less around each step; each sentence has its own cap, so what a
+  same pieces as `generate` (a test says so) with less around each step; each sentence has its own cap, so what a
   sentence becomes does not hang on its neighbours' lengths.
 - Sentences that have ended leave the batch once half of it has: one looping sentence does not keep all computing.
-- Beam search is ``generate``'s.
+- Beam search is `generate`'s.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from models.translation.translator import Decoded
 
 
 @dataclass(frozen=True)
-class Marks:
+class SpecialTokens:
     """The three pieces that are not language."""
 
     start: int
@@ -41,36 +41,41 @@ class Marks:
 
 @torch.inference_mode()
 def greedy(
-    model: MarianMTModel, marks: Marks, source_BS: Tensor, mask_BS: Tensor, caps_B: Tensor, no_repeat_ngram: int = 0
+    model: MarianMTModel,
+    special: SpecialTokens,
+    source_BS: Tensor,
+    mask_BS: Tensor,
+    caps_B: Tensor,
+    no_repeat_ngram: int = 0,
 ) -> Decoded:
     """Take the most probable piece at each step, until the end mark or the sentence's own cap.
 
     Args:
         model: A Marian model in evaluation mode.
-        marks: Its special pieces.
+        special: Its special pieces.
         source_BS: Source pieces, padded on the right.
         mask_BS: 1 for pieces, 0 for padding.
         caps_B: Most pieces per translation, end mark counted.
         no_repeat_ngram: Length of sequences that may not occur twice; 0 for none.
     """
     rows_B = torch.arange(len(source_BS), device=source_BS.device)
-    target_BT = torch.full((len(source_BS), int(caps_B.max())), marks.pad, device=source_BS.device)
+    target_BT = torch.full((len(source_BS), int(caps_B.max())), special.pad, device=source_BS.device)
     score_B = torch.zeros(len(source_BS), device=source_BS.device)
     ended_B = torch.zeros_like(rows_B, dtype=torch.bool)
-    piece_B = torch.full_like(rows_B, marks.start)
+    piece_B = torch.full_like(rows_B, special.start)
     memory_BSD = model.model.encoder(input_ids=source_BS, attention_mask=mask_BS).last_hidden_state
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     for step in range(target_BT.shape[1]):
         logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
-        logits_BV[:, marks.pad] = -torch.inf  # as ``bad_words_ids`` of every Marian model says
+        logits_BV[:, special.pad] = -torch.inf  # as `bad_words_ids` of every Marian model says
         if no_repeat_ngram:
             forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram)
             logits_BV = forbid(target_BT[rows_B, :step], logits_BV)
         best_B, piece_B = logits_BV.max(dim=-1)
-        piece_B = piece_B.masked_fill(ended_B, marks.pad)
+        piece_B = piece_B.masked_fill(ended_B, special.pad)
         target_BT[rows_B, step] = piece_B
         score_B[rows_B] += (best_B - logits_BV.logsumexp(dim=-1)).masked_fill(ended_B, 0.0)
-        ended_B = ended_B | (piece_B == marks.eos) | (caps_B[rows_B] <= step + 1)
+        ended_B = ended_B | (piece_B == special.eos) | (caps_B[rows_B] <= step + 1)
         live = (~ended_B).nonzero().squeeze(1)
         if len(live) == 0:
             break
@@ -78,8 +83,8 @@ def greedy(
             rows_B, piece_B, ended_B = rows_B[live], piece_B[live], ended_B[live]
             memory_BSD, mask_BS = memory_BSD[live], mask_BS[live]
             cache.batch_select_indices(live)
-    counts_B = target_BT.ne(marks.pad).sum(dim=1).clamp(min=1)
-    return Decoded(_trimmed(target_BT, marks), (score_B / counts_B).tolist())
+    counts_B = target_BT.ne(special.pad).sum(dim=1).clamp(min=1)
+    return Decoded(_trimmed(target_BT, special), (score_B / counts_B).tolist())
 
 
 def _next_logits(
@@ -100,18 +105,18 @@ def _next_logits(
 @torch.inference_mode()
 def beam_search(
     model: MarianMTModel,
-    marks: Marks,
+    special: SpecialTokens,
     source_BS: Tensor,
     mask_BS: Tensor,
     caps_B: Tensor,
     beam: int,
     no_repeat_ngram: int = 0,
 ) -> Decoded:
-    """Keep the ``beam`` most probable beginnings at each step (``generate`` with length penalty 1).
+    """Keep the `beam` most probable beginnings at each step (`generate` with length penalty 1).
 
     Args:
         model: A Marian model in evaluation mode.
-        marks: Its special pieces.
+        special: Its special pieces.
         source_BS: Source pieces, padded on the right.
         mask_BS: 1 for pieces, 0 for padding.
         caps_B: Most pieces per translation, end mark counted; the search stops at the longest, rows are cut at theirs.
@@ -124,17 +129,17 @@ def beam_search(
         do_sample=False,
         no_repeat_ngram_size=no_repeat_ngram,
         max_new_tokens=int(caps_B.max()),
-        pad_token_id=marks.pad,
-        eos_token_id=marks.eos,
-        decoder_start_token_id=marks.start,
-        bad_words_ids=[[marks.pad]],
+        pad_token_id=special.pad,
+        eos_token_id=special.eos,
+        decoder_start_token_id=special.start,
+        bad_words_ids=[[special.pad]],
     )
     target_BT: Tensor = transformers.generate(input_ids=source_BS, attention_mask=mask_BS, generation_config=search)[
         :, 1:
     ]
-    pieces = [row[:cap] for row, cap in zip(_trimmed(target_BT, marks), caps_B.tolist(), strict=True)]
+    pieces = [row[:cap] for row, cap in zip(_trimmed(target_BT, special), caps_B.tolist(), strict=True)]
     return Decoded(pieces, [None] * len(pieces))
 
 
-def _trimmed(target_BT: Tensor, marks: Marks) -> list[list[int]]:
-    return [[piece for piece in row if piece not in (marks.pad, marks.eos)] for row in target_BT.tolist()]
+def _trimmed(target_BT: Tensor, special: SpecialTokens) -> list[list[int]]:
+    return [[piece for piece in row if piece not in (special.pad, special.eos)] for row in target_BT.tolist()]

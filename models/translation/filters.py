@@ -51,7 +51,7 @@ class FilterConfig(BaseModel):
 
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
-    """Column ``reason``: why each translation is dropped, one of ``REASONS``, or null where it is good.
+    """Column `reason`: why each translation is dropped, one of `REASONS`, or null where it is good.
 
     Args:
         source: Texts that were translated.
@@ -81,7 +81,7 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
 
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
-    """Column ``reason``: one of ``CLOSENESS_REASONS``, or null where a view's words are within the limits."""
+    """Column `reason`: one of `CLOSENESS_REASONS`, or null where a view's words are within the limits."""
     shared = overlap(source, view)
     return (
         pl.when(shared < config.min_overlap)
@@ -115,7 +115,7 @@ def loops(text: pl.Expr, max_repeats: int) -> pl.Expr:
     """Whether a phrase of one to four words, or a few characters inside one word, stand in a row too often.
 
     The test is a regular expression with a back-reference, which Polars' engine does not have. It runs only on texts
-    that can match at all: those that repeat a word ``max_repeats`` times, or hold a word of 16 characters.
+    that can match at all: those that repeat a word `max_repeats` times, or hold a word of 16 characters.
     """
     words = text.str.split(" ")
     repeats = words.list.len() - words.list.n_unique() >= max_repeats  # both u32; there are never more unique words
@@ -144,7 +144,7 @@ def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
         examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
 
     Returns:
-        method, outcome (``kept``, ``kept: copy of the source``, ``hop 2: loop`` or ``too_far``), n, share of the
+        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, share of the
         method's rows, source and text of the examples as lists; ordered by method and falling n.
     """
     is_copy = pl.col("text") == pl.col("source")

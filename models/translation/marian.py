@@ -1,6 +1,6 @@
 """The reference backend: MarianMT through transformers.
 
-``transformers`` 5 has no translation pipeline; the model and the parts of its tokenizer are called directly.
+`transformers` 5 has no translation pipeline; the model and the parts of its tokenizer are called directly.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from transformers import MarianMTModel
 from models.translation.backends import resolve
 from models.translation.batched import BatchedTranslator
 from models.translation.config import TranslatorConfig
-from models.translation.decode import Marks, beam_search, greedy
+from models.translation.decode import SpecialTokens, beam_search, greedy
 from models.translation.errors import TranslatorLoadError
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
@@ -31,12 +31,12 @@ def load_translator(
     threads: int | None = None,
     token_budget: int | None = None,
 ) -> BatchedTranslator:
-    """Load the model in ``folder`` and make it ready to translate.
+    """Load the model in `folder` and make it ready to translate.
 
     Args:
         folder: A MarianMT model in the transformers format: config.json, weights, vocab.json, source.spm, target.spm.
         config: Languages, precision, search and limits; its backend is not asked.
-        device: ``cpu``, ``cuda`` or ``cuda:1``.
+        device: `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads for the whole process; None leaves them as they are.
         token_budget: Most padded source tokens in a batch; None takes what suits the device.
 
@@ -50,7 +50,7 @@ def load_translator(
     model.generation_config.max_length = None  # each batch has a cap of its own; generate warns where both are set
     positions: int = model.config.max_position_embeddings
     vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, positions))
-    engine = MarianEngine(model, Marks(_start(model), vocabulary.pad, vocabulary.eos), settled)
+    engine = MarianEngine(model, SpecialTokens(_start(model), vocabulary.pad, vocabulary.eos), settled)
     return BatchedTranslator(engine, vocabulary, settled, token_budget or _budget(device))
 
 
@@ -59,10 +59,10 @@ class MarianEngine:
 
     ahead = 1
 
-    def __init__(self, model: MarianMTModel, marks: Marks, config: TranslatorConfig) -> None:
+    def __init__(self, model: MarianMTModel, special: SpecialTokens, config: TranslatorConfig) -> None:
         self.model = model
         self.positions: int = model.config.max_position_embeddings
-        self._marks = marks
+        self._marks = special
         self._config = config
 
     def submit(self, sources: list[list[int]], caps: list[int]) -> Callable[[], Decoded]:

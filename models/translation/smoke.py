@@ -37,7 +37,7 @@ def smoke_test(translator: Translator, config: TranslatorConfig) -> list[tuple[s
 
     Args:
         translator: The translator to try.
-        config: Its languages and pins. Without pins, ``PLAIN_SENTENCES`` are tried; a source language that has none
+        config: Its languages and pins. Without pins, `PLAIN_SENTENCES` are tried; a source language that has none
             goes untried, and a target language that has none is compared with nothing.
 
     Returns:

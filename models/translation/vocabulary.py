@@ -1,9 +1,9 @@
 """Sentences to piece numbers and back, for Marian's pair of SentencePiece models.
 
-``MarianTokenizer`` walks through every sentence in Python. Its own parts (two SentencePiece models and the vocabulary)
+`MarianTokenizer` walks through every sentence in Python. Its own parts (two SentencePiece models and the vocabulary)
 do the same work for a whole list at once; a test holds both to the same numbers.
 
-Deviation: text that looks like a special token (``</s>``, ``>>fra<<``) is plain text here. The target language comes
+Deviation: text that looks like a special token (`</s>`, `>>fra<<`) is plain text here. The target language comes
 from the configuration, so a sentence of the corpus cannot switch it.
 """
 

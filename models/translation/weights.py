@@ -16,10 +16,10 @@ _DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16
 
 
 def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
-    """The model in evaluation mode on ``device``, in precision ``fp32``, ``bf16`` or ``fp16``.
+    """The model in evaluation mode on `device`, in precision `fp32`, `bf16` or `fp16`.
 
-    Safetensors are read where the folder has them. A ``pytorch_model.bin`` (most OPUS-MT models) is read with
-    ``weights_only``, which admits tensors and refuses any code in the pickle.
+    Safetensors are read where the folder has them. A `pytorch_model.bin` (most OPUS-MT models) is read with
+    `weights_only`, which admits tensors and refuses any code in the pickle.
 
     Raises:
         TranslatorLoadError: No weights, weights that carry code, or another architecture.
@@ -42,7 +42,7 @@ def load_model(folder: Path, precision: str, device: str) -> MarianMTModel:
 
 
 def _has_safetensors(folder: Path) -> bool:
-    """Whether to read safetensors (True) or a weights-only ``.bin`` (False)."""
+    """Whether to read safetensors (True) or a weights-only `.bin` (False)."""
     if not (folder / "config.json").is_file():
         raise TranslatorLoadError(f"{folder}: no config.json; expected a MarianMT model in the transformers format")
     if any(folder.glob("model*.safetensors")):

@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol, get_args
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers import arguments, delimited, jsonl, lines, parquet, sts_files
+from storage.readers import afs, delimited, jsonl, lines, parquet, sts_files
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 
@@ -39,7 +39,7 @@ _COLUMNS: Final[dict[Format, Callable[[str, ReadReport], tuple[str, ...]]]] = {
     "parquet": parquet.columns,
     "sts-task": sts_files.columns,
     "sts-benchmark": sts_files.columns,
-    "afs": arguments.columns,
+    "afs": afs.columns,
 }
 _READ: Final[dict[Format, _Read]] = {
     "txt": lines.read,
@@ -49,7 +49,7 @@ _READ: Final[dict[Format, _Read]] = {
     "parquet": parquet.read,
     "sts-task": sts_files.read_task,
     "sts-benchmark": sts_files.read_benchmark,
-    "afs": arguments.read,
+    "afs": afs.read,
 }
 
 

@@ -29,12 +29,12 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.bsl.config import BSLConfig  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.transformer import Encoder, encode, load_encoder  # noqa: E402
 from models.errors import CollapseError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
+from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import CollapseConfig, TrainingConfig  # noqa: E402
 from models.training.health import DevSet, Evaluation, check_collapse  # noqa: E402
 from models.training.loop import train  # noqa: E402

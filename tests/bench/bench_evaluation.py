@@ -53,7 +53,7 @@ def lists(every: int) -> dict[str, list[str]]:
 
 def scored(name: str, every: int) -> pl.DataFrame:
     """The test pairs of a set."""
-    from tasks.resolve import read_scored_set, resolve_scored_set
+    from tasks.evaluation.sets import read_scored_set, resolve_scored_set
     from tasks.site import Site
 
     return read_scored_set(resolve_scored_set(Site(mirror=MIRROR), f"{name}/test")).gather_every(every)

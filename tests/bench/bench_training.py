@@ -29,11 +29,11 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.bsl.config import BSLConfig  # noqa: E402
 from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.transformer import Encoder, load_encoder  # noqa: E402
 from models.objectives.base import Objective  # noqa: E402
+from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402

@@ -103,9 +103,9 @@ def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
 
 def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forced: bool) -> Variant:
     """The backend as the pipeline calls it: text in, text out."""
-    from models.translation.backends import load_translator
     from models.translation.config import TranslatorConfig
-    from tasks.machine import cores
+    from models.translation.loading import load_translator
+    from tasks.stage.machine import cores
 
     limits = {"new_tokens_ratio": 1.0, "new_tokens_constant": 1} if forced else {}
     config = TranslatorConfig.model_validate(
@@ -120,7 +120,7 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
     import ctranslate2
 
     from models.translation.vocabulary import Vocabulary
-    from tasks.machine import cores
+    from tasks.stage.machine import cores
 
     vocabulary = Vocabulary(folder, TOKEN, 256)
     sources = sorted(map(vocabulary.names, vocabulary.encode(texts)), key=len, reverse=True)
@@ -183,8 +183,8 @@ def compare(name: str, folder: Path, converted: Path, count: int, rounds: int, *
 
 def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
-    from models.translation.backends import load_translator
     from models.translation.catalog import MINI as DIRECTIONS
+    from models.translation.loading import load_translator
     from storage.embedded import embedded_path
 
     met = True
@@ -263,7 +263,7 @@ def main() -> int:
 
     from models.translation.conversion import convert_once
     from storage.embedded import embedded_path
-    from tasks.machine import cores
+    from tasks.stage.machine import cores
 
     torch.set_num_threads(cores())
     few, many, rounds = (32, 128, 1) if arguments.quick else (512, 2048, 3)

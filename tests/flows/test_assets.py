@@ -15,7 +15,7 @@ from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from models.pretraining.translation import TranslationModelConfig
 from storage.embedded import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
-from tasks.assets import BACK, ENCODER, MODELS, VERIFIED
+from tasks.assets.verify import BACK, ENCODER, MODELS, VERIFIED
 from tasks.site import Site
 
 SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a child", "our neighbour", "the cat")

@@ -70,7 +70,7 @@ def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
         for folder, one, two in zip(models, ("sv", "nb"), ("nb", "sv"), strict=True)
     )
     return AugmentConfig(
-        views=(round_trip(out, back),),
+        translations=(round_trip(out, back),),
         filters=FilterConfig(max_length_ratio=50, max_repeats=7, copied_words=None, language_odds=None),
     )
 
@@ -136,7 +136,7 @@ def test_a_translator_that_does_not_speak_stops_the_run(
     english = CorpusRef(key="e" * 64)
     with site.open_store().draft(english, Provenance(stage_version=1, config={})) as draft:
         draft.write(site.open_store().scan(corpus).with_columns(lang=pl.lit("en")).collect())
-    config = AugmentConfig(views=(TranslatedView(method="mt-de", hops=(hop,)),))
+    config = AugmentConfig(translations=(TranslatedView(method="mt-de", hops=(hop,)),))
     with pytest.raises(SmokeTestError, match=r"en→de translator .* fails its smoke test: 3 of 3"):
         views_and_pairs(site, english, config, PAIRS)
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]

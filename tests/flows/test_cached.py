@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from storage.refs import CorpusRef, PairsRef
 from storage.store import Store
-from tasks.cached import Work, stage
 from tasks.site import Site
+from tasks.stage.cached import Work, stage
 
 calls: list[str] = []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from tests.tiny_encoder import write_tiny
 
 

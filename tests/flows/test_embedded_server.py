@@ -7,11 +7,11 @@ import urllib.request
 
 import pytest
 
-from flows.embedded_server import start_server
+from flows.server import start_server
 
 COMMAND = """
 import os, urllib.request
-from flows.embedded_server import start_server
+from flows.server import start_server
 from flows.server import use_server
 use_server()
 server = start_server()

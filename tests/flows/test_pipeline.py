@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli_run import configured
+from flows.cli.settings import configured
 from flows.pipeline import pipeline, run
 from storage.refs import ReportRef
 from storage.store import Store
+from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.site import Site
-from tasks.suites import UnknownSuiteError
 
 HERE = Path(__file__).parent
 KILLED_IN = (

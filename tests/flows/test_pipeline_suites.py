@@ -8,7 +8,7 @@ import pytest
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from storage.embedded import embedded_path
-from storage.readers.arguments import COLUMNS, TOPICS
+from storage.readers.afs import COLUMNS, TOPICS
 from storage.store import Store
 from tasks.site import Site
 

@@ -21,11 +21,11 @@ from storage.manifest import Provenance
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.augment import augment
-from tasks.cached import Work
 from tasks.ingest import IngestConfig, ingest, locate_sources
-from tasks.label import label
+from tasks.nli import label
 from tasks.pair import pair
 from tasks.site import Site
+from tasks.stage.cached import Work
 from tests.tiny_wordnet import write_tiny_wordnet
 
 PREMISES = ["A big cat ran over the sofa.", "Children ate a cake in the garden.", "He took a picture of the river."]

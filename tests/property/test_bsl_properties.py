@@ -7,11 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.bsl.config import BSLConfig
-from models.bsl.ema import ema_update
-from models.bsl.loss import bootstrap_loss, contrastive_loss, negative_cosine
-from models.bsl.target_norm import TargetNorm
 from models.evaluation.geometry import geometry
+from models.objectives.bsl import bootstrap_loss, negative_cosine
+from models.objectives.config import BSLConfig
+from models.objectives.contrastive import contrastive_loss
+from models.objectives.ema import ema_update
+from models.objectives.target_norm import TargetNorm
 
 finite = st.floats(-10, 10, width=32)
 

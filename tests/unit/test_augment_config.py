@@ -33,7 +33,7 @@ def test_a_back_translation_comes_back_and_a_translation_does_not() -> None:
 def test_methods_must_differ() -> None:
     view = round_trip(hop("en", "de"), hop("de", "en"))
     with pytest.raises(ValidationError, match="a method stands there twice"):
-        AugmentConfig(views=(view, view))
+        AugmentConfig(translations=(view, view))
 
 
 def test_no_views_at_all_is_an_error() -> None:

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 import torch
 
-from models.bsl.config import BSLConfig
 from models.objectives.bsl import BSL
+from models.objectives.config import BSLConfig
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 
@@ -121,7 +121,7 @@ def test_ten_steps_of_equations_3_and_4(setting):
         descent.zero_grad()
         package_loss(bootstrap, pairs).backward()
         descent.step()
-        bootstrap.follow(0.9)
+        bootstrap.update_target(0.9)
     for module, expected in ((bootstrap.online, restated.theta), (bootstrap.target, restated.xi)):
         assert max((p - expected[n]).abs().max().item() for n, p in module.named_parameters()) <= TOLERANCE
     assert max((p - before[n]).abs().max().item() for n, p in bootstrap.target.named_parameters()) > 1e-3

@@ -9,7 +9,7 @@ from storage.errors import ArtifactMissingError
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef
 from storage.store import Store
-from tasks.candidates import Reading, find_candidate, find_candidates
+from tasks.evaluation.candidates import Reading, find_candidate, find_candidates
 from tasks.site import Site
 from tests.tiny_encoder import write_tiny
 

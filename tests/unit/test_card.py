@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from flows.cli_run import configured
+from flows.cli.settings import configured
 from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.report.card import CITATIONS, model_card

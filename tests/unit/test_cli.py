@@ -7,8 +7,8 @@ from unittest.mock import patch
 import polars as pl
 import pytest
 
-from flows.cli import main
-from flows.cli_run import configured
+from flows.cli.main import main
+from flows.cli.settings import configured
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef, PairsRef, ViewsRef
 from storage.store import Store

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from models.encoder.export import export_sentence_transformers
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef

@@ -11,13 +11,14 @@ import torch
 from transformers import MarianMTModel
 
 from models.pretraining.quality import translation_quality
-from models.translation.backends import load_translator, resolve
+from models.translation.backends import resolve
 from models.translation.batched import BatchedTranslator
 from models.translation.config import Backend, TranslatorConfig
 from models.translation.conversion import convert_once
 from models.translation.errors import TranslatorLoadError
+from models.translation.loading import load_translator
 from storage.embedded import embedded_path
-from tasks.assets import BACK, FORWARD
+from tasks.assets.verify import BACK, FORWARD
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 TINY = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")

@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, EvaluationError
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.bootstrap import BootstrapConfig
 from models.text.normalize import sentence_ids
 from storage.declarations import DATASETS
 from storage.declared.dataset import Dataset
@@ -16,8 +16,8 @@ from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.embed import embed, unique_sentences
-from tasks.resolve import resolve_scored_set
-from tasks.score import compare
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.sts import compare
 from tasks.site import Site
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 

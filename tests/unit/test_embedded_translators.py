@@ -16,7 +16,7 @@ from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
-from tasks.pins import embedded_pins
+from tasks.assets.pins import embedded_pins
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 SENTENCES = (

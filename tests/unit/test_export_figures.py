@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from models.report.mteb import task_results
 from storage.manifest import Provenance
 from storage.refs import ScoresRef

@@ -7,16 +7,17 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig, FinetuneConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import FinetuneConfig
 from models.evaluation.correlation import spearman
 from models.evaluation.finetune import GradedPairs, finetune, predict
 from models.evaluation.repeated import over_seeds
 from storage.declarations import DATASETS
 from storage.schemas import SCORES
 from storage.weights import resolve_model
-from tasks.resolve import resolve_scored_set
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.supervised import score_supervised, summarise_seeds
 from tasks.site import Site
-from tasks.supervised import score_supervised, summarise_seeds
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
 
 ONE = ORIGINALS * 3

@@ -7,7 +7,7 @@ import pytest
 
 from models.text.corpus import CorpusConfig, TextChunk, build_corpus
 from storage.readers.report import ReadReport
-from storage.readers.source import read_labelled_pairs, read_scored_pairs, read_source
+from storage.reading import read_nli_pairs, read_scored_pairs, read_source
 from storage.sources import SourceSpec, resolve_source
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
@@ -23,7 +23,7 @@ NLI = [("snli_train_part", "pairs", 72630), ("snli_tok", "dev", 9842), ("multinl
 @pytest.mark.parametrize(("dataset", "split", "rows"), NLI)
 def test_labelled_pairs(dataset, split, rows):
     source = resolve_source(SourceSpec(dataset=dataset, split=split), MIRROR)
-    frame = pl.concat(read_labelled_pairs(source, ReadReport(dataset), max_bad_share=0.0))
+    frame = pl.concat(read_nli_pairs(source, ReadReport(dataset), max_bad_share=0.0))
     assert frame.height == rows
     assert sorted(frame["label"].unique()) == [0, 1, 2]
 

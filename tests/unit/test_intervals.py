@@ -1,4 +1,4 @@
-"""Bootstrap by counts equals bootstrap by lists, draw by draw."""
+"""TwoBranch by counts equals bootstrap by lists, draw by draw."""
 
 import time
 

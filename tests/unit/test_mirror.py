@@ -5,14 +5,14 @@ import json
 import polars as pl
 import pytest
 
-from flows.cli import main
+from flows.cli.main import main
 from flows.recipes import recipe
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
-from storage.readers.arguments import TOPICS
+from storage.readers.afs import TOPICS
 from storage.readers.report import ReadReport
-from storage.readers.source import read_scored_pairs
+from storage.reading import read_scored_pairs
 from storage.sources import SourceSpec, resolve_source
 
 COMMIT = "4" * 40

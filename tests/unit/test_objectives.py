@@ -6,18 +6,17 @@ import polars as pl
 import pytest
 import torch
 
-from models.bsl.config import BSLConfig
-from models.bsl.loss import contrastive_loss
 from models.errors import TrainingError
 from models.objectives.barlow import cross_correlation_loss
 from models.objectives.config import (
     OBJECTIVE_CONFIGS,
     BarlowConfig,
+    BSLConfig,
     ContrastiveConfig,
     SimCSEConfig,
     VICRegConfig,
 )
-from models.objectives.contrastive import nt_xent
+from models.objectives.contrastive import contrastive_loss, nt_xent
 from models.objectives.registry import OBJECTIVES, build_objective
 from models.objectives.simcse import dropout_contrast
 from models.training.batches import tokenise_pairs

@@ -6,10 +6,9 @@ import polars as pl
 import pytest
 import torch
 
-from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.encoder.transformer import load_encoder
-from models.objectives.config import BarlowConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
+from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
 from models.training.config import TrainingConfig
 from models.training.health import DevSet
 from models.training.loop import train

@@ -9,7 +9,7 @@ from models.evaluation import objects
 from models.evaluation.objects import evaluate_pairs
 from storage.errors import SourceError
 from tasks.evaluate import evaluate
-from tasks.suites import UnknownSuiteError
+from tasks.evaluation.kinds import UnknownSuiteError
 
 PAIRS = pl.DataFrame(
     {

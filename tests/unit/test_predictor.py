@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.bsl.config import BSLConfig
-from models.bsl.predictor import Predictor
+from models.objectives.config import BSLConfig
+from models.objectives.predictor import Predictor
 from models.training.config import paper_config, released_config
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from models.errors import EvaluationError
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.figures import probe_rows
 from models.evaluation.probe.logistic import fit_logistic

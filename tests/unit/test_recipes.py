@@ -16,7 +16,7 @@ EVERYWHERE = {name for table in TABLES for name in table.datasets}
 
 def methods(config: AugmentConfig) -> dict[str, str]:
     """View → its language."""
-    translated = {view.method: view.lang for view in config.views}
+    translated = {view.method: view.lang for view in config.translations}
     rewritten = {"synonym": config.synonym, "mlm": config.mlm, ORIGINAL: config.original}
     entailed = config.entail.methods if config.entail else ()
     return translated | {name: "en" for name, wanted in rewritten.items() if wanted} | dict.fromkeys(entailed, "en")

@@ -4,10 +4,9 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
-from models.bsl.config import BSLConfig
-from models.bsl.ema import momentum_at
 from models.objectives.base import Objective
-from models.objectives.config import ContrastiveConfig
+from models.objectives.config import BSLConfig, ContrastiveConfig
+from models.objectives.ema import momentum_at
 from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
 from models.training.schedule import learning_rate
 from models.training.step import make_optimizer

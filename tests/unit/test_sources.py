@@ -15,7 +15,7 @@ from storage.readers.columns import Columns
 from storage.readers.parquet import from_arrow
 from storage.readers.report import ReadReport
 from storage.readers.shapes import detect
-from storage.readers.source import read_labelled_pairs, read_scored_pairs, read_source
+from storage.reading import read_nli_pairs, read_scored_pairs, read_source
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import find_model, resolve_model
 
@@ -59,7 +59,7 @@ def test_both_shapes_of_nli_drop_and_count_the_unlabelled(mirror, original):
 
 def test_labelled_pairs_are_the_same_from_both_shapes(mirror, original):
     for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
-        frame = pl.concat(read_labelled_pairs(resolve_source(spec, mirror), ReadReport("nli"), max_bad_share=0.0))
+        frame = pl.concat(read_nli_pairs(resolve_source(spec, mirror), ReadReport("nli"), max_bad_share=0.0))
         assert frame.schema == {"premise": pl.String, "hypothesis": pl.String, "label": pl.Int8}
         assert frame["label"].to_list() == [0, 2]
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tasks.stopping import stop_requested
+from tasks.stage.stopping import stop_requested
 
 
 @pytest.fixture

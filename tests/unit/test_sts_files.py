@@ -8,11 +8,11 @@ import pytest
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
-from storage.readers.source import read_scored_pairs
+from storage.reading import read_scored_pairs
 from storage.sources import SourceSpec, resolve_source
-from tasks.resolve import read_scored_set, resolve_scored_set
+from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
+from tasks.evaluation.sets import read_scored_set, resolve_scored_set
 from tasks.site import Site
-from tasks.suites import UnknownSuiteError, available, names_of
 
 INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"
 

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from models.bsl.config import BSLConfig
 from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.snapshots import read_state
 from storage.manifest import Provenance
@@ -13,7 +13,7 @@ from storage.refs import PairsRef
 from storage.schemas import PAIRS
 from storage.weights import resolve_model
 from tasks.site import Site
-from tasks.stopping import stop_requested
+from tasks.stage.stopping import stop_requested
 from tasks.train import train
 from tasks.train_job import TrainingJob, run_in_processes
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 import torch
 
-from models.bsl.bootstrap import Bootstrap
 from models.errors import CollapseError, EvaluationError, NonFiniteLossError
+from models.objectives.two_branch import TwoBranch
 from models.training.config import CollapseConfig
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_state
@@ -36,7 +36,7 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path
     write_state(tmp_path / "1", first.state)
     write_state(tmp_path / "2", second.state)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
-    assert {f"{part}.safetensors" for part in Bootstrap.parts} < set(names)
+    assert {f"{part}.safetensors" for part in TwoBranch.parts} < set(names)
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     assert first.log.equals(second.log)

@@ -6,15 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.evaluation.config import BootstrapConfig
+from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.schemas import SCORES
-from tasks.labelled import resolve_labelled_set
-from tasks.probe import score_transfer
+from tasks.evaluation.transfer import resolve_transfer_set, score_transfer
 from tasks.site import Site
 
 HOW = {"config": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
@@ -59,7 +58,7 @@ def embed_sentences(site: Site, texts: pl.Series) -> EmbeddingsRef:
 
 
 def test_sets_are_scored_under_both_protocols(site):
-    sets = tuple(resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
+    sets = tuple(resolve_transfer_set(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, pl.concat([one.sentences() for one in sets]))
     arguments = {
         "embeddings": embeddings,
@@ -84,7 +83,7 @@ def test_sets_are_scored_under_both_protocols(site):
 
 
 def test_a_sentence_without_a_vector_is_named(site):
-    mr, mrpc = (resolve_labelled_set(site, name) for name in ("mr", "mrpc"))
+    mr, mrpc = (resolve_transfer_set(site, name) for name in ("mr", "mrpc"))
     embeddings = embed_sentences(site, mr.sentences().head(10))
     arguments = {
         "embeddings": embeddings,

@@ -16,7 +16,7 @@ from models.evaluation.intervals import percentile_interval
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from models.evaluation.config import BootstrapConfig
+    from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.probe.config import ProbeProtocol
     from models.evaluation.probe.problem import Problem
     from models.evaluation.probe.search import Outcome

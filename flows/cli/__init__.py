@@ -1,0 +1,1 @@
+"""The command `bsl`: a file a verb."""

@@ -1,0 +1,156 @@
+"""`bsl artifacts ls | show | verify | gc | export`: the store without Prefect."""
+
+import argparse
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.site import site_from_environment
+from storage.collect import collect, collectable, leftovers, readable_manifests
+from storage.errors import NewerFormatError
+from storage.export import export
+from storage.lookup import find
+from storage.manifest import Manifest
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.export import additions
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb and its own verbs."""
+    parser = verbs.add_parser("artifacts", help="list, show, verify, collect or export what runs have made")
+    place = argparse.ArgumentParser(add_help=False)
+    place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
+    listing.add_argument("kind", nargs="?", help="such as corpus, views, checkpoint, report")
+    listing.set_defaults(call=_ls)
+    show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
+    show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough")
+    show.set_defaults(call=_show)
+    verify = actions.add_parser(
+        "verify", parents=[place], help="hash every file of every artifact; exit code 1 if any is damaged"
+    )
+    verify.add_argument("artifact", nargs="?")
+    verify.set_defaults(call=_verify)
+    collection = actions.add_parser(
+        "gc", parents=[place], help="list, or delete, what is old and no younger report or evaluation needs"
+    )
+    collection.add_argument(
+        "--older-than",
+        default="30d",
+        help="since it was last used, such as 12h, 30d (default 30d); leftovers of killed runs stay a day at least",
+    )
+    collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
+    collection.set_defaults(call=_gc)
+    copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
+    copy.add_argument("artifact")
+    copy.add_argument("target", type=Path)
+    copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
+    copy.add_argument("--onnx", action="store_true", help="of a checkpoint: also write its encoder as an ONNX graph")
+    copy.set_defaults(call=_export)
+
+
+def age(text: str) -> timedelta:
+    """`12h` or `30d` as a duration.
+
+    Raises:
+        ValueError: of another form.
+    """
+    match = re.fullmatch(r"(\d+)([hd])", text)
+    if match is None:
+        raise ValueError(f"--older-than {text}: expected hours or days, such as 12h or 30d")
+    return timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1))
+
+
+def _ls(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    manifests = readable_manifests(store, arguments.kind)
+    _print(sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True), store.url)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    ref = find(store, arguments.artifact)
+    manifest = store.check(ref)
+    console = Console()
+    console.print_json(manifest.model_dump_json())
+    for table in manifest.tables:
+        console.print(store.scan(ref, table).head(10).collect())
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    refs = [find(store, arguments.artifact)] if arguments.artifact else store.refs()
+    verdicts = []
+    for ref in refs:
+        verdict, reason = _verdict(store, ref)
+        verdicts.append(verdict)
+        print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
+    damaged = verdicts.count("DAMAGED")
+    print(f"{len(refs)} artifacts, {damaged} damaged")
+    return 1 if damaged else 0
+
+
+def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
+    """Whether an artifact is damaged; if not, whether a run of this program takes it: `newer`, `stale` or `intact`."""
+    try:
+        if (fault := store.damage(ref)) is not None:
+            return "DAMAGED", fault
+        if (reason := store.staleness(store.manifest(ref))) is not None:
+            return "stale", f"{reason}; the next run makes it again"
+    except NewerFormatError as error:
+        return "newer", str(error)
+    return "intact", ""
+
+
+def _gc(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    older = age(arguments.older_than)
+    manifests, folders = collectable(store, older, datetime.now(UTC)), leftovers(store, older)
+    _print(manifests, store.url)
+    for folder in folders:
+        print(f"leftover {folder}")
+    if not arguments.delete:
+        print(f"{len(manifests)} artifacts and {len(folders)} leftovers would go; add --delete to do it")
+        return 0
+    collect(store, manifests, folders)
+    print(f"deleted {len(manifests)} artifacts and {len(folders)} leftovers")
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    store = _open(arguments)
+    ref = find(store, arguments.artifact)
+    if arguments.form:
+        from tasks.export import export_figures  # imports the task layer, which a plain copy needs not
+
+        print(export_figures(store, ref, arguments.target, arguments.form))
+    else:
+        with additions(store, ref, onnx=arguments.onnx) as extra:
+            print(export(store, ref, arguments.target, extra))
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> Store:
+    return site_from_environment(store=arguments.store).open_store()
+
+
+def _print(manifests: list[Manifest], where: str) -> None:
+    table = Table(title=where)
+    for name in ("artifact", "rows", "MB", "made", "seconds", "run"):
+        table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left")
+    for manifest in manifests:
+        made = manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        size, seconds = f"{manifest.size / 1e6:.2f}", f"{manifest.duration_s:.1f}"
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, manifest.provenance.run)
+    Console(width=max(110, Console().width)).print(table)

@@ -1,0 +1,48 @@
+"""`bsl doctor RECIPE`: will this run find everything it needs?"""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.cli.options import add_site_options
+from flows.cli.settings import configured
+from flows.server import use_server
+from flows.site import site_from_environment
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_doctor(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb."""
+    parser = verbs.add_parser("doctor", help="check devices, disk, store, server, models and data of a recipe")
+    parser.add_argument("recipe", nargs="?", default="tiny")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    add_site_options(parser)
+    parser.set_defaults(call=_doctor)
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    server = use_server()
+    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    config = configured(arguments.recipe, arguments.set)
+    from tasks.doctor import examine
+
+    checks = examine(
+        site,
+        server,
+        config.models(),
+        config.ingest.sources,
+        config.evaluation.sets,
+        config.evaluation.dev,
+        needs_wordnet=bool(config.augment.synonym),
+    )
+    table = Table(title=f"recipe {arguments.recipe}")
+    for name in ("", "subject", "found"):
+        table.add_column(name, overflow="fold")
+    for check in checks:
+        table.add_row(check.verdict, check.subject, check.found)
+    Console(width=max(110, Console().width)).print(table)
+    return 1 if any(check.verdict == "NO" for check in checks) else 0

@@ -1,0 +1,82 @@
+"""`bsl evaluate MODEL … --suite …`: any encoder's scores on the papers' sets."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from flows.cli.options import add_site_options, print_table
+from flows.server import start_server, use_server
+from flows.site import site_from_environment
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from storage.refs import EvaluationRef
+    from storage.store import Store
+
+
+def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The verb."""
+    parser = verbs.add_parser(
+        "evaluate", help="score any encoder on the papers' sets; compare several on the same pairs"
+    )
+    parser.add_argument(
+        "models", nargs="+", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+    )
+    parser.add_argument(
+        "--suite",
+        nargs="+",
+        default=["sts"],
+        help="sts, sts-tok, sts17, senteval, afs, all; a set such as stsb/dev or trec; stsb-supervised, afs-10-fold, "
+        "afs-10-fold-disjoint, afs-cross-topic (sts)",
+    )
+    parser.add_argument("--pooling", choices=["mean", "cls"], help="of a bare transformer (mean)")
+    parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    parser.add_argument("--revision", help="commit of a Hub model")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_site_options(parser)
+    parser.set_defaults(call=_evaluate)
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    use_server()
+    embedded = start_server()
+    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    from tasks.evaluation.kinds import names_of
+
+    names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
+    from flows.evaluation import evaluation
+    from flows.scoring import EvaluationSettings
+    from tasks.evaluation.candidates import Reading
+
+    reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
+    config = EvaluationSettings(reading=reading, precision=arguments.precision)
+    if embedded is not None:
+        embedded.wait()
+    state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
+    if not state.is_completed():
+        print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)
+        return 1
+    _conclude(site.open_store(), state.result())
+    return 0
+
+
+def _conclude(store: "Store", ref: "EvaluationRef") -> None:
+    from models.report.page import INTERVALS, difference_rows, score_rows
+    from models.report.tables import paper_tables
+    from tasks.evaluation.summary import PAGE
+
+    scores = store.scan(ref, "scores").collect()
+    for title, rows in paper_tables(scores):
+        print_table(title, rows)
+    print_table(INTERVALS, score_rows(scores))
+    if "comparison" in store.manifest(ref).tables:
+        print_table(
+            "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())
+        )
+    page = store.fetch(ref) / PAGE
+    missing = page.read_text(encoding="utf-8").partition("## Missing")[2].strip()
+    if missing:
+        print(f"Missing: {missing}")
+    print(f"page:    {page}")
+    print(f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)")

@@ -1,0 +1,40 @@
+"""The command `bsl`: parses, calls, prints. Each verb's work is in a room of its own."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+
+from flows.cli.artifacts import add_artifacts
+from flows.cli.assets import add_assets
+from flows.cli.doctor import add_doctor
+from flows.cli.evaluate import add_evaluate
+from flows.cli.mirror import add_mirror
+from flows.cli.run import add_recipes, add_run, add_ui
+from models.errors import ModelError
+from storage.errors import StorageError
+
+USAGE_ERROR, FAILURE = 2, 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense."""
+    parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for add in (add_run, add_evaluate, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor, add_ui):
+        add(verbs)
+    arguments = parser.parse_args(argv)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+    call: Callable[[argparse.Namespace], int] = arguments.call
+    try:
+        return call(arguments)
+    except (StorageError, ModelError, OSError, ImportError) as error:  # an optional package may be missing: s3fs
+        print(f"bsl: {error}", file=sys.stderr)
+        return FAILURE
+    except ValueError as error:  # unknown recipe, field or value: said before anything was started
+        print(f"bsl: {error}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""`bsl run`, `bsl recipes`, `bsl ui`."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.cli.options import add_site_options, print_table
+from flows.cli.settings import changes_of, configured
+from flows.server import start_server, use_server
+from flows.site import site_from_environment
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from storage.refs import ReportRef
+    from storage.store import Store
+
+    Verbs = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add_run(verbs: "Verbs") -> None:
+    """`bsl run RECIPE [--set field=value …]`."""
+    parser = verbs.add_parser("run", help="run a recipe from raw sentences to its report")
+    parser.add_argument("recipe", help="see `bsl recipes`")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
+    )
+    add_site_options(parser)
+    parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
+    parser.set_defaults(call=_run)
+
+
+def add_recipes(verbs: "Verbs") -> None:
+    """`bsl recipes [RECIPE]`."""
+    parser = verbs.add_parser("recipes", help="list the recipes, or print one's complete configuration")
+    parser.add_argument("recipe", nargs="?")
+    parser.set_defaults(call=_recipes)
+
+
+def add_ui(verbs: "Verbs") -> None:
+    """`bsl ui [--port N]`."""
+    parser = verbs.add_parser("ui", help="serve the Prefect UI over the runs of this folder")
+    parser.add_argument("--port", type=int, default=4200)
+    parser.set_defaults(call=_ui)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    server = use_server()
+    embedded = start_server()
+    site = site_from_environment(
+        store=arguments.store, mirror=arguments.mirror, device=arguments.device, processes=arguments.processes
+    )
+    config = configured(arguments.recipe, arguments.set)
+    from flows.pipeline import pipeline
+    from tasks.ingest import locate_sources
+
+    locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
+    changes = changes_of(arguments.set)
+    if embedded is not None:
+        embedded.wait()
+    state = pipeline(arguments.recipe, changes or None, site, return_state=True)
+    if not state.is_completed():
+        print(
+            f"bsl: the run did not finish: {state.message}\nWhat was finished is kept; run again to go on.",
+            file=sys.stderr,
+        )
+        return 1
+    ref: ReportRef = state.result()
+    _conclude(site.open_store(), ref, config.title, server)
+    return 0
+
+
+def _conclude(store: "Store", ref: "ReportRef", title: str, server: str) -> None:
+    from models.report.page import INTERVALS, score_rows
+
+    print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
+    folder = store.fetch(ref)
+    encoder = next(entry for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint")
+    print(f"report:  {folder / 'report.md'}")
+    print(f"encoder: {store.url}/checkpoint/{encoder.key}/encoder   (loads with SentenceTransformer)")
+    print(f"browse:  make ui   (or `bsl ui`; {server})")
+
+
+def _recipes(arguments: argparse.Namespace) -> int:
+    from flows.recipes import RECIPES, recipe
+
+    if arguments.recipe:
+        print(recipe(arguments.recipe).model_dump_json(indent=1))
+        return 0
+    for name, make in RECIPES.items():
+        print(f"{name:<16} {(make.__doc__ or '').strip().splitlines()[0]}")
+    return 0
+
+
+def _ui(arguments: argparse.Namespace) -> int:
+    server = use_server()
+    if address := os.environ.get("PREFECT_API_URL"):
+        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
+        return 0
+    url = f"http://127.0.0.1:{arguments.port}"
+    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
+    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
+    prefect = str(Path(sys.executable).with_name("prefect"))
+    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(arguments.port)])

@@ -1,0 +1,87 @@
+"""`--set FIELD=VALUE`: a person's changes to a recipe, with errors that name the nearest field."""
+
+import difflib
+import json
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+if TYPE_CHECKING:
+    from flows.config import PipelineConfig
+
+
+def configured(name: str, settings: list[str]) -> "PipelineConfig":
+    """A recipe with `field=value` settings.
+
+    Raises:
+        ValueError: the recipe, a field or a value is not known; the nearest name is offered.
+    """
+    from flows.config import override
+    from flows.recipes import recipe
+
+    base = recipe(name)
+    try:
+        return override(base, changes_of(settings))
+    except ValidationError as error:
+        raise ValueError("\n".join(_explain(problem, base) for problem in error.errors())) from error
+
+
+def changes_of(settings: list[str]) -> dict[str, Any]:
+    """Nested changes, as `flows.config.override` takes them.
+
+    Raises:
+        ValueError: a setting has another form, or two contradict each other.
+    """
+    changes: dict[str, Any] = {}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"--set {setting}: expected FIELD=VALUE, such as training.lr=3e-4")
+        if not _put(changes, path.split("."), _value(value)):
+            other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
+            raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
+    return changes
+
+
+def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
+    """Whether the value has its place: none is above or below a plain value that was set before."""
+    *parents, last = path
+    for name in parents:
+        changes = changes.setdefault(name, {})
+        if not isinstance(changes, dict):
+            return False
+    if last == "objective" and isinstance(value, str):
+        value = {"name": value}  # its name alone chooses an objective, whose fields may be set too
+    before = changes.get(last)
+    if isinstance(before, dict) and not isinstance(value, dict):
+        return False
+    changes[last] = before | value if isinstance(before, dict) and isinstance(value, dict) else value
+    return True
+
+
+def _nested(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _value(text: str) -> object:
+    """A JSON value (`3e-4`, `true`, `["a"]`), or the text itself."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _explain(problem: Any, base: BaseModel) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
+    from models.objectives.config import OBJECTIVE_CONFIGS
+
+    # pydantic's location has the name of the chosen objective between the section and its field.
+    place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
+    if problem["type"] != "extra_forbidden":
+        return f"{place}: {problem['msg']} (found {problem['input']!r})"
+    model: object = base
+    for part in problem["loc"][:-1]:
+        model = OBJECTIVE_CONFIGS[part]() if part in OBJECTIVE_CONFIGS else getattr(model, str(part), model)
+    fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
+    nearest = difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    return f"{place}: no such field{hint} Fields here: {', '.join(fields)}"

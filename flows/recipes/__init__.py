@@ -1,0 +1,38 @@
+"""Recipes: complete configurations, one per published row or use, named after the functions that return them."""
+
+import difflib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+from flows.config import PipelineConfig
+from flows.recipes import paper
+from flows.recipes.tiny import tiny, tiny_entail, tiny_multilingual
+
+_ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    tiny, tiny_entail, tiny_multilingual,
+    paper.nli, paper.nli_roberta, paper.entail, paper.nli_entail, paper.synonym, paper.mlm, paper.books,
+    paper.books_nli, paper.sbert, paper.sroberta, paper.multilingual, paper.multilingual_sup, paper.afs, paper.custom,
+)  # fmt: skip
+RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
+
+if TYPE_CHECKING:
+    RecipeName = str
+else:
+    RecipeName = Literal[tuple(RECIPES)]  # so that the UI's form offers them
+
+
+class UnknownRecipeError(ValueError):
+    """No recipe has that name."""
+
+
+def recipe(name: str) -> PipelineConfig:
+    """The configuration of a recipe.
+
+    Raises:
+        UnknownRecipeError: with the names that exist and the nearest of them.
+    """
+    if name not in RECIPES:
+        nearest = difflib.get_close_matches(name, RECIPES, n=1)
+        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise UnknownRecipeError(f"no recipe is called {name!r}; there are {', '.join(RECIPES)}.{hint}")
+    return RECIPES[name]()

@@ -1,0 +1,186 @@
+"""Recipes of the papers' rows, and of your own sentences."""
+
+from typing import Final
+
+from flows.config import PipelineConfig
+from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
+from models.augmentation.config import AugmentConfig, MaskedView, SynonymView, translation
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.evaluation.published import TRACKS
+from models.objectives.config import BSLConfig
+from models.pairs import PairConfig
+from models.text.corpus import CorpusConfig
+from models.training.config import TrainingConfig, supervised_config
+from models.translation.catalog import OPUS_MT
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig
+
+_BOOKS: Final = SourceSpec(path="books", name="books")
+
+
+def nli() -> PipelineConfig:
+    """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
+    return PipelineConfig(
+        title="nli: BSL-BERT on SNLI and MultiNLI",
+        ingest=IngestConfig(
+            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
+        ),
+        augment=AugmentConfig(translations=round_trips(OPUS_MT)),
+        pairs=PairConfig(),
+        encoder=EncoderConfig(
+            model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
+        ),
+        training=TrainingConfig(),
+        evaluation=EvaluationConfig(sets=("stsb/dev", "sts", "senteval")),
+        published=("BSL-BERT", "BERT avg.", "IS-BERT"),
+    )
+
+
+def nli_roberta() -> PipelineConfig:
+    """BSL-RoBERTa (Tables 1 and 2): as `nli`, from RoBERTa-base."""
+    return nli().model_copy(
+        update={
+            "title": "nli-roberta: BSL-RoBERTa on SNLI and MultiNLI",
+            "encoder": EncoderConfig(
+                model="FacebookAI/roberta-base", revision="e2da8e2f811d1448a5b465c236feacd80ffbac7b"
+            ),
+            "published": ("BSL-RoBERTa", "SRoBERTa"),
+        }
+    )
+
+
+def entail() -> PipelineConfig:
+    """NLI_entail (Table 4): entailed pairs alone as the two views, BERT-base; labels of SNLI and MultiNLI."""
+    return _variant("entail: BSL on entailed pairs", AugmentConfig(entail=ENTAIL), ENTAIL.methods, "NLI_entail")
+
+
+def nli_entail() -> PipelineConfig:
+    """Back-translation + NLI_entail (Table 4): the pairs of `nli` and those of `entail` in one training set."""
+    base, entailed = nli(), entail()
+    pairings = (*base.pairs.pairings, *entailed.pairs.pairings)
+    return base.model_copy(
+        update={
+            "title": "nli-entail: BSL on round trips and entailed pairs",
+            "augment": base.augment.model_copy(update={"entail": ENTAIL}),
+            "pairs": PairConfig(pairings=pairings),
+            "published": ("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
+        }
+    )
+
+
+def synonym() -> PipelineConfig:
+    """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
+    return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(synonym=SynonymView()), ("synonym",), "Synonym")
+
+
+def mlm() -> PipelineConfig:
+    """MLM (Table 4): the sentence beside itself with 20 % of its tokens refilled by RoBERTa-base."""
+    return _variant("mlm: BSL on refilled tokens", AugmentConfig(mlm=MaskedView()), ("mlm",), "MLM")
+
+
+def books() -> PipelineConfig:
+    """5M Book (Table 4): as `nli`, on five million lines of the files in folder `books`."""
+    return nli().model_copy(
+        update={
+            "title": "books: BSL on five million sentences of books",
+            "ingest": IngestConfig(sources=(_BOOKS,), corpus=CorpusConfig(limit=5_000_000)),
+            "published": ("BSL-BERT, 5M Book", "BSL-BERT"),
+        }
+    )
+
+
+def books_nli() -> PipelineConfig:
+    """5M Book + NLI (Table 4): as `nli`, with all lines of the files in folder `books`; put five million there."""
+    base = nli()
+    return base.model_copy(
+        update={
+            "title": "books-nli: BSL on sentences of books, SNLI and MultiNLI",
+            "ingest": IngestConfig(sources=(*base.ingest.sources, _BOOKS)),
+            "published": ("BSL-BERT, 5M Book + NLI", "BSL-BERT, 5M Book", "BSL-BERT"),
+        }
+    )
+
+
+def sbert() -> PipelineConfig:
+    """BSL-SBERT (Tables 1 and 2): SBERT-NLI-base and entailed pairs, as the authors' code did at its release."""
+    return entail().model_copy(
+        update={
+            "title": "sbert: BSL-SBERT on entailed pairs",
+            "encoder": EncoderConfig(model="sentence-transformers/bert-base-nli-mean-tokens"),
+            "training": supervised_config(),
+            "published": ("BSL-SBERT", "SBERT"),
+        }
+    )
+
+
+def sroberta() -> PipelineConfig:
+    """BSL-SRoBERTa (Tables 1 and 2): SRoBERTa-NLI-base and entailed pairs, as the authors' code does since 2022."""
+    later = supervised_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
+    return sbert().model_copy(
+        update={
+            "title": "sroberta: BSL-SRoBERTa on entailed pairs",
+            "encoder": EncoderConfig(model="sentence-transformers/nli-roberta-base-v2"),
+            "training": later,
+            "published": ("BSL-SRoBERTa", "SRoBERTa"),
+        }
+    )
+
+
+def multilingual() -> PipelineConfig:
+    """BSL-uns (Table 3): each English sentence beside its Arabic, Spanish, Turkish, German and French, mBERT.
+
+    The authors' code adds English pairs where its file has them: set `augment.entail` and a pairing `original`,
+    `entail`, which needs labels.
+    """
+    return nli().model_copy(
+        update={
+            "title": "multilingual: BSL-uns on SNLI and MultiNLI in six languages",
+            "augment": AugmentConfig(translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES)),
+            "pairs": PairConfig(pairings=ACROSS),
+            "encoder": EncoderConfig(model="google-bert/bert-base-multilingual-cased"),
+            "training": TrainingConfig(lr=5e-5),  # multilingual_tuning.py
+            "evaluation": EvaluationConfig(sets=tuple(f"{track}/test" for track in TRACKS)),
+            "published": ("BSL-uns", "mBERT", "XLM-R"),
+        }
+    )
+
+
+def multilingual_sup() -> PipelineConfig:
+    """BSL-sup (Table 3): as `multilingual`, from the XLM-R that was distilled from SBERT-nli-stsb."""
+    return multilingual().model_copy(
+        update={
+            "title": "multilingual-sup: BSL-sup on SNLI and MultiNLI in six languages",
+            "encoder": EncoderConfig(model="sentence-transformers/stsb-xlm-r-multilingual"),
+            "published": ("BSL-sup", "XLM-R ← SBERT-nli-stsb", "LaBSE"),
+        }
+    )
+
+
+def afs() -> PipelineConfig:
+    """BSL on AFS (Table 10): as `nli`, on the arguments' own sentences, without their labels."""
+    return nli().model_copy(
+        update={
+            "title": "afs: BSL on the sentences of Argument Facet Similarity",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
+            "evaluation": EvaluationConfig(sets=("afs",)),
+            "published": ("BSL-BERT on AFS", "IS-BERT on AFS", "BERT avg. on AFS"),
+        }
+    )
+
+
+def custom() -> PipelineConfig:
+    """Your sentences: as `nli`, with `ingest.sources` set to your files or Hub id and a target that cannot collapse."""
+    return nli().model_copy(
+        update={
+            "title": "custom: BSL on your sentences",
+            "ingest": IngestConfig(sources=(SourceSpec(path="sentences.txt"),)),
+            "training": TrainingConfig(objective=BSLConfig(target_norm="standardize")),
+        }
+    )
+
+
+def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
+    """A row of Table 4: as `nli`, with the sentence beside other views."""
+    changes = {"title": title, "augment": augment, "pairs": beside_original(*views)}
+    return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})

@@ -1,0 +1,114 @@
+"""Argument Facet Similarity (SBERT section 4.3, BSL appendix B): protocols, folds and figures.
+
+    unsupervised        cosine of frozen embeddings
+    10-fold             cross-validation over the pairs of all topics, as the papers do it: folds share sentences
+    10-fold-disjoint    the same number of folds, but nothing is learnt from a pair that shares a sentence with the test
+    cross-topic         learnt on two topics, tested on the third
+
+Every pair is tested once. A topic's figure is over all its pairs; the papers' figure is the mean over topics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from models.errors import EvaluationError
+from models.evaluation.config import FOLDS_OF
+from models.evaluation.sts import WHOLE, sts_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from models.evaluation.config import AfsProtocol, Supervision
+
+MEAN: Final = "mean"
+
+
+def afs_folds(
+    pairs: pl.DataFrame, protocol: Supervision, seed: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows to learn from and rows to test on, fold by fold.
+
+    Args:
+        pairs: columns `topic`, `sentence1`, `sentence2`.
+        protocol: which folds.
+        seed: of the order in which pairs, or groups of pairs that hang together, are dealt.
+
+    Raises:
+        EvaluationError: a fold has nothing to learn from, or there are fewer pairs than folds.
+    """
+    tests = {"10-fold": _shuffled, "10-fold-disjoint": _grouped, "cross-topic": _by_topic}[protocol](pairs, seed)
+    out = []
+    for number, test in enumerate(tests):
+        learnt = np.setdiff1d(np.arange(pairs.height), test)
+        if protocol == "10-fold-disjoint":
+            learnt = learnt[~_shares_a_sentence(pairs, learnt, test)]
+        if len(learnt) == 0 or len(test) == 0:
+            raise EvaluationError(
+                f"afs {protocol}: fold {number} has {len(learnt)} pairs to learn from and {len(test)} to test on out "
+                f"of {pairs.height}, expected some of both; give the whole data set, or use another protocol"
+            )
+        out.append((learnt, test))
+    return out
+
+
+def afs_scores(pairs: pl.DataFrame, protocol: AfsProtocol, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
+    """Pearson and Spearman of each topic and their mean, with 95 % intervals.
+
+    Args:
+        pairs: columns `topic`, `gold`, `cosine`.
+        protocol: how the cosines were made; the rows' own `protocol`.
+        resamples: bootstrap draws within each topic.
+        seed: of the draws.
+
+    Raises:
+        EvaluationError: fewer than two topics, or as `sts_scores`.
+    """
+    if pairs["topic"].n_unique() < 2:
+        raise EvaluationError(
+            f"afs: pairs of topics {pairs['topic'].unique().to_list()}, expected two or more for a mean over topics; "
+            "give the files of all topics"
+        )
+    rows = pairs.select("gold", "cosine", subset="topic")
+    figures = sts_scores(rows, dataset="afs", split="test", resamples=resamples, seed=seed)
+    table = pl.DataFrame([asdict(figure) for figure in figures])
+    topics = table.filter(pl.col("subset") != WHOLE)
+    mean = table.filter(pl.col("protocol") == "mean").with_columns(subset=pl.lit(MEAN))
+    return pl.concat([topics, mean]).with_columns(protocol=pl.lit(protocol))
+
+
+def _shuffled(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
+    return np.array_split(np.random.Generator(np.random.PCG64(seed)).permutation(pairs.height), FOLDS_OF["10-fold"])
+
+
+def _grouped(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:
+    """Folds of like size in which pairs that hang together by shared sentences are neighbours."""
+    one, two, count = _sentence_numbers(pairs)
+    links = coo_array((np.ones(len(one)), (one, two)), shape=(count, count))
+    groups, group = connected_components(links, directed=False)
+    place = np.random.Generator(np.random.PCG64(seed)).permutation(groups)
+    return np.array_split(np.argsort(place[group[one]], kind="stable"), FOLDS_OF["10-fold-disjoint"])
+
+
+def _by_topic(pairs: pl.DataFrame, seed: int) -> list[NDArray[np.int64]]:  # noqa: ARG001 - nothing is drawn
+    topics = pairs["topic"].to_numpy()
+    return [np.flatnonzero(topics == topic) for topic in pairs["topic"].unique(maintain_order=True)]
+
+
+def _shares_a_sentence(pairs: pl.DataFrame, learnt: NDArray[np.int64], test: NDArray[np.int64]) -> NDArray[np.bool_]:
+    one, two, count = _sentence_numbers(pairs)
+    tested = np.zeros(count, dtype=bool)
+    tested[one[test]] = tested[two[test]] = True
+    return tested[one[learnt]] | tested[two[learnt]]
+
+
+def _sentence_numbers(pairs: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    texts = pl.concat([pairs["sentence1"], pairs["sentence2"].alias("sentence1")])
+    number = (texts.rank("dense") - 1).to_numpy().astype(np.int64)
+    return number[: pairs.height], number[pairs.height :], int(number.max()) + 1

@@ -1,0 +1,106 @@
+"""A resolved source as frames, whether its bytes are files or the Hub's."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from storage.hub import stream_table
+from storage.readers.columns import Columns, require
+from storage.readers.nli import labelled, read_nli
+from storage.readers.parquet import BATCH_ROWS, from_arrow
+from storage.readers.report import ReadReport
+from storage.readers.shapes import Shape, detect
+from storage.readers.sts import read_sts, scored_shape
+from storage.readers.table import columns_of, format_of, read_table
+from storage.sources import ResolvedSource
+
+
+def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
+    """A source's sentences, as frames of its text columns; unlabelled NLI pairs are dropped and counted.
+
+    Args:
+        source: from `resolve_source`.
+        report: counts what is read, dropped and rejected.
+        max_bad_share: how many of the records may be unreadable before the source is refused.
+
+    Raises:
+        SourceError: a file or column is missing, or too much cannot be read.
+    """
+    for shape, frames in _tables(source, report):
+        checked = labelled(frames, shape.label, report) if shape.label else frames
+        for frame in checked:
+            yield frame.select(shape.texts)
+    report.check(max_bad_share)
+
+
+def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
+    """A source's labelled NLI pairs: `premise`, `hypothesis`, `label` (Int8: 0 entailment, 1 neutral, 2 contradiction).
+
+    Raises:
+        SourceError: as `read_source`, or the source holds no labelled pairs.
+    """
+    for shape, frames in _tables(source, report):
+        yield from read_nli(frames, shape, report)
+    report.check(max_bad_share)
+
+
+def is_nli(source: ResolvedSource) -> bool:
+    """Whether a source has labelled NLI pairs, by the columns of its first file.
+
+    Raises:
+        SourceError: a column that the source names is missing, or the columns have no known shape.
+    """
+    shape = _shape(source, source.name, source_columns(source))
+    return shape.label is not None and len(shape.texts) == 2
+
+
+def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
+    """A source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
+
+    Raises:
+        SourceError: a column is missing, a record cannot be read or a score is outside its range.
+    """
+    found = source_columns(source)
+    shape = scored_shape(report.name, found, source.columns)
+    return read_sts(read_columns(source, shape.columns(found), report), low, high, report, shape)
+
+
+def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Chosen columns of a source, in order, for readers of other shapes (STS pairs, labelled NLI).
+
+    Raises:
+        SourceError: a file or column is missing, or a record cannot be read.
+    """
+    if source.hub is not None:
+        found, batches = stream_table(source.hub, BATCH_ROWS)
+        require(source.hub.address, found, wanted.names)
+        yield from from_arrow(batches, source.hub.address, wanted, report)
+    for path in source.files:
+        yield from read_table(path, source.format or format_of(path), wanted, report)
+    report.check(max_bad_share=0.0)
+
+
+def source_columns(source: ResolvedSource) -> tuple[str, ...]:
+    """The columns of a source, of its first file if it has several."""
+    if source.hub is not None:
+        return stream_table(source.hub, BATCH_ROWS)[0]
+    return columns_of(source.files[0], source.format or format_of(source.files[0]), ReadReport(source.name))
+
+
+def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
+    if source.hub is not None:
+        found, batches = stream_table(source.hub, BATCH_ROWS)
+        shape = _shape(source, source.hub.address, found)
+        yield shape, from_arrow(batches, source.hub.address, shape.columns, report)
+    for path in source.files:
+        kind = source.format or format_of(path)
+        shape = _shape(source, path, columns_of(path, kind, report))
+        yield shape, read_table(path, kind, shape.columns, report)
+
+
+def _shape(source: ResolvedSource, origin: str, found: tuple[str, ...]) -> Shape:
+    if not source.columns:
+        return detect(origin, found)
+    shape = Shape(source.columns, source.label)
+    require(origin, found, shape.columns.names)
+    return shape

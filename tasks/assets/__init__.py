@@ -1,0 +1,1 @@
+"""The models that travel in the package: trained, packed, pinned, verified."""

@@ -1,0 +1,119 @@
+"""A trained model becomes an embedded asset: files, then the manifest, then the figures of what was packed."""
+
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, WIKITEXT
+from storage.embedded import AssetManifest, AssetSource
+from storage.manifest import NAME, describe_files
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.assets.pretrain import MODEL
+from tasks.assets.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER
+
+SHARE_ALIKE = "CC BY-SA 4.0"
+
+
+class Packing(BaseModel):
+    """How an asset is described."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kind: str
+    description: str
+    sources: tuple[AssetSource, ...]
+
+
+PACKINGS = {
+    FORWARD: Packing(
+        kind="translation-model",
+        description="MarianMT, 3 encoder + 2 decoder layers × 256, joint SentencePiece vocabulary of 8,000, 6.5 M "
+        "parameters; English into German, French, Spanish, Arabic, Turkish by >>deu<<, >>fra<<, >>spa<<, >>ara<<, "
+        ">>tur<<. Small and fallible: for short everyday sentences.",
+        sources=tuple(TATOEBA.values()),
+    ),
+    BACK: Packing(
+        kind="translation-model",
+        description="MarianMT, 3 encoder + 2 decoder layers × 256, the vocabulary of marian-mini-en-mul, 6.5 M "
+        "parameters; German and French into English, trained last on that model's translations of captions and "
+        "everyday sentences, so that round trips come back whole.",
+        sources=(TATOEBA["de"], TATOEBA["fr"], SNLI, INSTRUCTIONS, NOVELS, WIKITEXT, MULTINLI),
+    ),
+    ENCODER: Packing(
+        kind="masked-lm",
+        description="ModernBERT architecture (not BERT), 4 layers × 256, 4 heads, every layer global, 4.8 M "
+        "parameters, lower-cased WordPiece of 8,192, English; masked-LM pre-training only, no labels, no sentence "
+        "pairs.",
+        sources=(
+            SNLI,
+            SNLI_TEST,
+            *(source.model_copy(update={"use": "English sentences"}) for source in TATOEBA.values()),
+            INSTRUCTIONS,
+            NOVELS,
+            WIKITEXT,
+            MULTINLI,
+        ),
+    ),
+    MULTILINGUAL_ENCODER: Packing(
+        kind="masked-lm",
+        description="ModernBERT architecture (not BERT), 4 layers × 256, 4 heads, every layer global, 6.9 M "
+        "parameters, lower-cased WordPiece of 16,384 with accents; English, German, French, Spanish, Arabic, Turkish; "
+        "masked-LM pre-training only, no labels, no sentence pairs.",
+        sources=(
+            SNLI,
+            *(source.model_copy(update={"use": "sentences, each by itself"}) for source in TATOEBA.values()),
+            INSTRUCTIONS,
+        ),
+    ),
+}
+
+
+def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Path:
+    """Copy a model artifact to `<root>/<name>` and describe it there.
+
+    Args:
+        store: Where the artifact is.
+        ref: An artifact of kind `asset`.
+        name: Name of the asset, one of `PACKINGS`.
+        root: Folder of embedded assets; what it holds under that name is replaced.
+        seed: Of the training.
+
+    Returns:
+        The asset's folder. Its figures are added by `record`.
+    """
+    made = store.manifest(ref)
+    training: dict[str, JsonValue] = {**made.provenance.config, "run": made.figures, "artifact": ref.key}
+    target, fresh = root / name, root / f".{name}"
+    shutil.rmtree(fresh, ignore_errors=True)  # what a killed run left
+    shutil.copytree(store.fetch(ref) / MODEL, fresh)
+    describe(name, fresh, seed, training)
+    shutil.rmtree(target, ignore_errors=True)
+    return fresh.rename(target)
+
+
+def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:
+    """Write the manifest of asset `name` over the files of `folder`, without figures yet."""
+    packing = PACKINGS[name]
+    manifest = AssetManifest.model_validate(
+        {
+            "name": name,
+            "kind": packing.kind,
+            "description": packing.description,
+            "licence": SHARE_ALIKE,
+            "sources": packing.sources,
+            "seed": seed,
+            "training": training,
+            "files": describe_files(folder),
+        }
+    )
+    (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n")
+
+
+def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:
+    """Add what was measured to the manifest of an asset."""
+    path = root / name / NAME
+    manifest = AssetManifest.model_validate_json(path.read_bytes())
+    added = manifest.model_copy(update={"figures": {**manifest.figures, **figures}})
+    path.write_text(added.model_dump_json(indent=1) + "\n")

@@ -1,0 +1,178 @@
+"""Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
+
+from typing import Final, get_args
+
+import numpy as np
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import AfsProtocol, FinetuneConfig, Supervision
+from storage.checkpoint import ENCODER
+from storage.errors import SourceError
+from storage.readers.afs import HIGH, TOPICS, read_afs, topic_file
+from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
+from storage.schemas import PREDICTIONS, SCORES
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.weights import ResolvedModel
+from tasks.evaluation.sets import EvaluationSet, place_in_pairs
+from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of, show_table
+
+AFS: Final = "afs"
+AFS_PROTOCOLS: Final[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
+"""Name of the data set under a fine-tuning protocol → the protocol."""
+
+
+class AfsSet(EvaluationSet):
+    """The three files of the data set."""
+
+    dataset: str = AFS
+    topics: tuple[ResolvedSource, ...]
+    """In the order of `TOPICS`."""
+
+    def sentences(self) -> pl.Series:
+        """All sentences, as they are scored."""
+        pairs = read_afs_set(self)
+        return pl.concat([pairs["sentence1"].rename("text"), pairs["sentence2"].rename("text")])
+
+    def place(self, number: int) -> str:
+        """Row, counted through all topics, and side."""
+        return place_in_pairs(self.dataset, number, read_afs_set(self).height)
+
+
+class AfsFolds(EvaluationSet):
+    """The data set under a protocol that fine-tunes an encoder on some of it and scores the rest."""
+
+    arguments: AfsSet
+    protocol: Supervision
+
+    def sentences(self) -> pl.Series:
+        """None: each fold's encoder embeds its own."""
+        return self.arguments.sentences().clear()
+
+
+def find_afs_folds(site: Site, name: str) -> AfsFolds:
+    """Find the official files for one of `AFS_PROTOCOLS`.
+
+    Raises:
+        SourceError: as `find_afs_set`.
+    """
+    return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=AFS_PROTOCOLS[name])
+
+
+def find_afs_set(site: Site, name: str) -> AfsSet:  # noqa: ARG001 - all kinds of set are found alike
+    """Find the official files in the mirror's folder `afs`.
+
+    Raises:
+        SourceError: there is no mirror, or it lacks a file.
+    """
+    if site.mirror is None:
+        raise SourceError(
+            "afs: the official files are on no Hub; put ArgPairs_GC.csv, ArgPairs_GM.csv and ArgPairs_DP.csv into a "
+            "folder `afs` and set BSL_DATA_MIRROR to the folder above it"
+        )
+    return resolve_afs_set(f"{site.mirror.rstrip('/')}/{AFS}")
+
+
+def resolve_afs_set(folder: str) -> AfsSet:
+    """Find ArgPairs_{GC,GM,DP}.csv in a folder at any fsspec address; the Hub has no copy.
+
+    Raises:
+        SourceError: a file is not there.
+    """
+    specs = [SourceSpec(path=topic_file(folder, topic), name=topic, format="csv") for topic in TOPICS]
+    return AfsSet(topics=tuple(resolve_source(spec) for spec in specs))
+
+
+def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
+    """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
+    return pl.concat([read_afs(source.files[0], source.name) for source in arguments.topics])
+
+
+@stage(ref=ScoresRef, version=2)
+def score_afs(
+    work: Work,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    arguments: AfsSet,
+    config: BootstrapConfig,
+) -> None:
+    """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
+    scored = afs_cosines(arguments, open_vectors(work.store, embeddings))
+    _publish(work, scored, "unsupervised", model, checkpoint, config)
+
+
+def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
+    """`topic`, `gold` and the cosine of each pair."""
+    from models.evaluation.correlation import cosine_scores
+
+    pairs = read_afs_set(arguments)
+    one, two = (vectors.of(pairs[name], AFS) for name in ("sentence1", "sentence2"))
+    return pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
+
+
+@stage(ref=PredictionsRef, version=2)
+def predict_afs(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    arguments: AfsSet,
+    protocol: Supervision,
+    fold: int,
+    seed: int,
+    network: EncoderConfig,
+    config: FinetuneConfig,
+) -> None:
+    """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
+    from models.encoder.transformer import load_encoder
+    from models.evaluation.afs import afs_folds
+    from models.evaluation.finetune import finetune, graded_pairs, predict
+
+    settle_threads(work.site)
+    pairs = read_afs_set(arguments)
+    learnt, test = afs_folds(pairs, protocol, seed)[fold]
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    start, tokenizer = load_encoder(folder, network)
+    tuned = finetune(
+        start,
+        tokenizer,
+        graded_pairs("afs", pairs[learnt], HIGH),
+        config,
+        seed,
+        device=device_of(work.site),
+        on_progress=progress_of(f"fine-tuning on AFS ({protocol}, fold {fold})"),
+    )
+    cosine = predict(tuned, tokenizer, graded_pairs("afs", pairs[test], HIGH))
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosine))
+    found = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
+    work.draft.write(found.sort("row").cast(PREDICTIONS))
+
+
+@stage(ref=ScoresRef, version=2)
+def score_afs_predictions(
+    work: Work,
+    predictions: tuple[PredictionsRef, ...],
+    protocol: Supervision,
+    model: str,
+    checkpoint: str,
+    config: BootstrapConfig,
+) -> None:
+    """Correlate the cosines that all folds predicted with the scores, topic by topic."""
+    tables = [work.store.scan(ref).collect() for ref in predictions]
+    _publish(work, pl.concat(tables).sort("row"), protocol, model, checkpoint, config)
+
+
+def _publish(
+    work: Work, scored: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
+) -> None:
+    from models.evaluation.afs import afs_scores
+
+    figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
+    named = figures.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
+    scores = named.select(SCORES.names()).cast(SCORES)
+    work.draft.write(scores)
+    show_table("afs-table", scores.to_dicts(), f"Argument Facet Similarity of {model} ({protocol})")

@@ -1,0 +1,84 @@
+"""Sets of sentence pairs with gold scores, found before the first stage, named in keys by their bytes."""
+
+from abc import ABC, abstractmethod
+from functools import lru_cache
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from storage.declarations import DATASETS
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
+from storage.scored import read_declared_pairs
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.site import Site
+
+
+class EvaluationSet(BaseModel, ABC):
+    """A data set that encoders are evaluated on, whatever the task."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    dataset: str
+    """Declared name, without `embedded:`."""
+
+    @abstractmethod
+    def sentences(self) -> pl.Series:
+        """Every sentence that the task needs an embedding of, as often as it occurs; none if it fine-tunes."""
+
+    def place(self, number: int) -> str:
+        """Where the sentence `number` of `sentences()` stands, for messages."""
+        return f"{self.dataset}, sentence {number + 1}"
+
+
+class ScoredSet(EvaluationSet):
+    """One split of a semantic textual similarity set."""
+
+    split: str
+    source: ResolvedSource
+
+    @property
+    def name(self) -> str:
+        """For messages and tables."""
+        return f"{self.dataset} {self.split}"
+
+    def sentences(self) -> pl.Series:
+        """Both sides of each pair."""
+        pairs = read_scored_set(self)
+        return pl.concat([pairs["sentence1"], pairs["sentence2"]])
+
+    def place(self, number: int) -> str:
+        """Row and side."""
+        return place_in_pairs(self.name, number, read_scored_set(self).height)
+
+
+def place_in_pairs(name: str, number: int, pairs: int) -> str:
+    """Where a sentence stands, counted through all first sides and then all second ones."""
+    return f"{name}, row {number % pairs + 1}, sentence{number // pairs + 1}"
+
+
+def resolve_scored_set(site: Site, name: str) -> ScoredSet:
+    """Find the set called `<name>/<split>`, such as `stsb/test` or `embedded:stsb/dev`.
+
+    Raises:
+        SourceError: the name has another form, is not declared, or nobody has the set.
+    """
+    dataset, _, split = name.rpartition("/")
+    declared = dataset.removeprefix(EMBEDDED)
+    if not is_scored_set(name):
+        known = ", ".join(other for other, found in DATASETS.items() if found.score_range)
+        raise SourceError(f"{name!r} names no scored set; expected <name>/<split> with a name out of {known}")
+    source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
+    return ScoredSet(dataset=declared, split=split, source=source)
+
+
+def is_scored_set(name: str) -> bool:
+    """Whether `<name>/<split>` is that of a scored set."""
+    declared = DATASETS.get(name.rpartition("/")[0].removeprefix(EMBEDDED))
+    return declared is not None and declared.score_range is not None
+
+
+@lru_cache(maxsize=64)  # the whole suite: several stages read the same set, perhaps from the Hub
+def read_scored_set(scored: ScoredSet) -> pl.DataFrame:
+    """The pairs in their order, checked: `subset`, `sentence1`, `sentence2`, `score`."""
+    return read_declared_pairs(scored.dataset, scored.split, scored.source)

@@ -1,0 +1,40 @@
+"""Scores of one or more encoders to one page: the papers' tables, the differences, and what could not be scored."""
+
+from typing import Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from models.report.evaluation import evaluation_page
+from storage.keys import NotInKey
+from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_markdown
+
+PAGE = "evaluation.md"
+
+
+class Missing(BaseModel):
+    """Sets that were asked for and could not be had."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    names: tuple[str, ...] = ()
+    """As asked for."""
+    reasons: Annotated[dict[str, str], NotInKey] = {}
+    """Name → why, and what to do."""
+
+
+@stage(ref=EvaluationRef, version=2)
+def summarise(
+    work: Work, scores: tuple[ScoresRef, ...], comparisons: tuple[ComparisonRef, ...], missing: Missing
+) -> None:
+    """Write the page and the tables below each other."""
+    table = pl.concat([work.store.scan(ref).collect() for ref in scores])
+    work.draft.write(table, "scores")
+    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    if compared:
+        work.draft.write(pl.concat(compared), "comparison")
+    page = evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons)
+    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    show_markdown("evaluation", page, f"Evaluation {work.ref.key[:12]}")

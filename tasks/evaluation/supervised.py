@@ -1,0 +1,91 @@
+"""Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
+
+from dataclasses import asdict
+from typing import Final
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import FinetuneConfig
+from storage.checkpoint import ENCODER
+from storage.declarations import DATASETS
+from storage.refs import CheckpointRef, ScoresRef
+from storage.schemas import SCORES
+from storage.weights import ResolvedModel
+from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of, show_table
+
+SUPERVISED = "supervised"
+NAME: Final = "stsb-supervised"
+
+
+class SupervisedPairs(EvaluationSet):
+    """STS-B as a supervised task: to learn from, to choose the epoch on, to score."""
+
+    parts: tuple[ScoredSet, ScoredSet, ScoredSet]
+
+    def sentences(self) -> pl.Series:
+        """None: the fine-tuned encoder embeds its own."""
+        return self.parts[0].sentences().clear()
+
+
+def find_supervised_pairs(site: Site, name: str) -> SupervisedPairs:
+    """Find STS-B's three splits.
+
+    Raises:
+        SourceError: nobody has one of them.
+    """
+    train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+    return SupervisedPairs(dataset=name, parts=(train, dev, test))
+
+
+@stage(ref=ScoresRef, version=2)
+def score_supervised(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    model: str,
+    checkpoint: str,
+    sets: tuple[ScoredSet, ScoredSet, ScoredSet],
+    seed: int,
+    network: EncoderConfig,
+    config: FinetuneConfig,
+    bootstrap: BootstrapConfig,
+) -> None:
+    """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
+    from models.encoder.transformer import load_encoder
+    from models.evaluation.finetune import finetune, graded_pairs, predict
+    from models.evaluation.sts import sts_scores
+
+    settle_threads(work.site)
+    train, dev, test = (graded_pairs(one.name, read_scored_set(one), _highest(one)) for one in sets)
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    start, tokenizer = load_encoder(folder, network)
+    progress = progress_of(f"fine-tuning on {train.name}, seed {seed}")
+    tuned = finetune(start, tokenizer, train, config, seed, dev=dev, device=device_of(work.site), on_progress=progress)
+    rows = pl.DataFrame({"subset": "", "gold": test.gold, "cosine": predict(tuned, tokenizer, test)})
+    figures = sts_scores(
+        rows, dataset=sets[2].dataset, split=sets[2].split, resamples=bootstrap.resamples, seed=bootstrap.seed
+    )
+    named = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(
+        model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint), protocol=pl.lit(SUPERVISED)
+    )
+    work.draft.write(named.select(SCORES.names()).cast(SCORES))
+
+
+@stage(ref=ScoresRef, version=1)
+def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
+    """Mean and standard deviation of every figure over the seeds."""
+    from models.evaluation.repeated import over_seeds
+
+    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores])).cast(SCORES)
+    work.draft.write(table)
+    show_table("seeds-table", table.to_dicts(), f"{len(scores)} seeds")
+
+
+def _highest(scored: ScoredSet) -> float:
+    declared = DATASETS[scored.dataset].score_range
+    return declared[1] if declared else 5.0

@@ -1,0 +1,1 @@
+"""What carries every stage: caching, records, what a person sees, the machine, stopping."""

@@ -1,0 +1,168 @@
+"""The one way to make a stage: a Prefect task whose cached result is an artifact of the store.
+
+Design choices
+- The cache key is the artifact key, and the artifact's manifest is the cached record: nothing is written beside the
+  artifact, so cache and store cannot disagree, and every machine that shares the store shares the cache.
+- A hit counts only if the artifact is whole (`Store.defect`). Otherwise it is made again, with a warning that says why.
+- The record that Prefect reads and keeps is the reference as JSON. Nothing is pickled.
+- Prefect's locks are not used: publishing is idempotent, and a killed run's lock would stop the next one for ever.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from prefect import Task
+from prefect.runtime import flow_run
+from prefect.serializers import JSONSerializer
+
+from storage.draft import Draft
+from storage.keys import artifact_key, canonical
+from storage.manifest import InputEntry, Provenance
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.site import Site
+from tasks.stage.records import ArtifactKey, ManifestRecords
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R", bound=ArtifactRef)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage is given besides its inputs.
+
+    Attributes:
+        site: where it runs.
+        store: the store to read inputs from.
+        draft: the artifact to fill.
+    """
+
+    site: Site
+    store: Store
+    draft: Draft
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The artifact that is being made."""
+        return self.draft.ref
+
+
+class Stage(Generic[P, R]):
+    """A cached Prefect task that publishes one artifact. Call it with a `Site` and the stage's own arguments.
+
+    Attributes:
+        kind: kind of the artifact.
+        version: stage version; tests/golden/test_stage_versions.py pins a fingerprint of the code beside it.
+        module: where the stage stands; what it imports decides the artifact's content.
+    """
+
+    def __init__(
+        self,
+        compute: Callable[Concatenate[Work, P], None],
+        *,
+        ref: type[R],
+        kind: str,
+        version: int,
+    ) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.ref_type = ref
+        self.kind = kind
+        self.version = version
+        self.module = compute.__module__
+        self._signature = signature(compute)
+        self.__doc__ = compute.__doc__
+
+    def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run through Prefect: the reference comes from the cache or from a new artifact."""
+        arguments = self._arguments(*args, **kwargs)
+        return cast("R", self._task(site, self._make_ref(arguments))(site=site, arguments=arguments))
+
+    def ref(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The reference that these arguments lead to, without making anything."""
+        return self._make_ref(self._arguments(*args, **kwargs))
+
+    def run(self, site: Site, arguments: Mapping[str, object]) -> R:
+        """Make and publish the artifact, cached or not."""
+        ref = self._make_ref(arguments)
+        store = site.open_store()
+        with store.draft(ref, self._provenance(store, arguments)) as draft:
+            cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
+        store.drop_scratch(ref)
+        logger.info("published %s", ref)
+        return ref
+
+    def _task(self, site: Site, ref: R) -> Task[..., Any]:
+        task: Task[..., Any] = Task(
+            self.run,
+            name=self.name,
+            description=self.__doc__,
+            task_run_name=f"{self.name}-{ref.key[:8]}",
+            cache_policy=ArtifactKey(key=ref.path.replace("/", "-")),
+            persist_result=True,
+            cache_result_in_memory=False,
+            result_serializer=JSONSerializer(),
+        )
+        # Task() takes only blocks that were saved to a server; this one is made from its arguments on every machine.
+        task.result_storage = ManifestRecords(site=site, ref=ref)
+        return task
+
+    def _arguments(self, *args: object, **kwargs: object) -> dict[str, object]:
+        bound = self._signature.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        return {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]}
+
+    def _make_ref(self, arguments: Mapping[str, object]) -> R:
+        return self.ref_type(kind=self.kind, key=artifact_key(self.kind, self.version, arguments))
+
+    def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
+        inputs = {name: _input(store, ref) for name, value in arguments.items() for name, ref in _refs(name, value)}
+        config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+        return Provenance(
+            stage_version=self.version,
+            config=cast("dict[str, JsonValue]", canonical(config)),
+            inputs=inputs,
+            run=str(flow_run.id or ""),
+        )
+
+
+def stage(
+    *, ref: type[R], version: int, kind: str | None = None
+) -> Callable[[Callable[Concatenate[Work, P], None]], Stage[P, R]]:
+    """Turn `compute(work, inputs…, config…)`, which fills `work.draft`, into a cached stage.
+
+    Args:
+        ref: class of the reference that the stage returns.
+        version: bump it in the commit that changes what the stage makes.
+        kind: kind of the artifact; that of `ref` unless given.
+    """
+
+    def wrap(compute: Callable[Concatenate[Work, P], None]) -> Stage[P, R]:
+        name = kind or cast("str", ref.model_fields["kind"].default)
+        return Stage(compute, ref=ref, kind=name, version=version)
+
+    return wrap
+
+
+def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
+    """The references in a stage argument: itself, or the members of a sequence or mapping as `name.0`, `name.x`."""
+    if isinstance(value, ArtifactRef):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for part, member in value.items():
+            yield from _refs(f"{name}.{part}", member)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for part, member in enumerate(value):
+            yield from _refs(f"{name}.{part}", member)
+
+
+def _input(store: Store, ref: ArtifactRef) -> InputEntry:
+    return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)

@@ -1,0 +1,194 @@
+"""Argument Facet Similarity: the official format, folds that leak and folds that do not, figures by topic."""
+
+import csv
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import pearsonr, spearmanr
+
+from models.encoder.config import EncoderConfig
+from models.errors import EvaluationError
+from models.evaluation.afs import afs_folds, afs_scores
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, FinetuneConfig
+from models.text.normalize import sentence_ids
+from storage.errors import SourceError
+from storage.manifest import Provenance
+from storage.refs import EmbeddingsRef
+from storage.weights import resolve_model
+from tasks.evaluation.afs import (
+    predict_afs,
+    read_afs_set,
+    resolve_afs_set,
+    score_afs,
+    score_afs_predictions,
+)
+from tasks.site import Site
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+HEADER = ["regular_data", "gold", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "sentence_1", "sentence_2"]
+TEXTS = ORIGINALS + BACK_DE + BACK_FR
+DRAWS = BootstrapConfig(resamples=100)
+
+
+def record(score: object, one: str, two: str) -> list[str]:
+    return [str(score), *"abcdefgh", one, two]
+
+
+def write_topic(folder, topic: str, records: list[list[str]]) -> None:
+    with (folder / f"ArgPairs_{topic}.csv").open("w", encoding="iso-8859-1", newline="") as file:
+        csv.writer(file).writerows([HEADER, *records])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Eight pairs a topic: a sentence with its own round trip (5, 4.5) or another's (0 to 1)."""
+    (tmp_path / "afs").mkdir()
+    for number, topic in enumerate(("GC", "GM", "DP")):
+        records = []
+        for row in range(8):
+            same = row % 2 == 0
+            two = (BACK_DE, BACK_FR)[number % 2][(row // 2 if same else row // 2 + 1) % 4]
+            records.append(record((5 - row / 8) if same else row / 8, f"{ORIGINALS[row // 2]} ({topic} {row})", two))
+        write_topic(tmp_path / "afs", topic, records)
+    return tmp_path / "afs"
+
+
+def test_the_official_format_is_read(tmp_path):
+    for topic in ("GC", "GM", "DP"):
+        write_topic(tmp_path, topic, [record(2.5, ' Guns, "he" said \n twice', "café ")])
+    pairs = read_afs_set(resolve_afs_set(str(tmp_path)))
+    assert pairs.row(0) == ("GC", 2.5, 'Guns, "he" said \n twice', "café")
+    assert pairs["topic"].to_list() == ["GC", "GM", "DP"]
+    assert resolve_afs_set(str(tmp_path)).sentences().len() == 6
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (record(5.5, "a", "b"), "GC.csv, line 3: score '5.5', expected a number from 0 to 5"),
+        (record("x", "a", "b"), "line 3: score 'x'"),
+        (record(1, "a", "b")[1:], "line 3: 10 columns, expected 11"),
+        (record(1, "a", " "), "line 3: a sentence is blank"),
+    ],
+)
+def test_a_record_that_is_not_official_is_named(folder, bad, words):
+    write_topic(folder, "GC", [record(1, "a", "b"), bad])
+    with pytest.raises(SourceError, match=words):
+        read_afs_set(resolve_afs_set(str(folder)))
+
+
+def test_a_missing_topic_is_named(folder):
+    (folder / "ArgPairs_GM.csv").unlink()
+    with pytest.raises(SourceError, match=r"ArgPairs_GM.csv: no such file"):
+        resolve_afs_set(str(folder))
+
+
+def many_pairs(count: int = 300, sentences: int = 400) -> pl.DataFrame:
+    random = np.random.default_rng(0)
+    one, two = random.integers(0, sentences, (2, count))
+    return pl.DataFrame(
+        {
+            "topic": [("GC", "GM", "DP")[row % 3] for row in range(count)],
+            "sentence1": [f"s{number}" for number in one],
+            "sentence2": [f"s{number}" for number in two],
+        }
+    )
+
+
+@pytest.mark.parametrize("protocol", ["10-fold", "10-fold-disjoint", "cross-topic"])
+def test_every_pair_is_tested_once_and_never_learnt_by_its_judge(protocol):
+    pairs = many_pairs()
+    folds = afs_folds(pairs, protocol, seed=0)
+    assert len(folds) == FOLDS_OF[protocol]
+    assert sorted(np.concatenate([test for _, test in folds]).tolist()) == list(range(pairs.height))
+    leaks = 0
+    for learnt, test in folds:
+        assert not set(learnt) & set(test)
+        seen, asked = (set(pairs[rows]["sentence1"]) | set(pairs[rows]["sentence2"]) for rows in (learnt, test))
+        leaks += len(seen & asked)
+        if protocol == "cross-topic":
+            assert len(set(pairs[test]["topic"])) == 1
+            assert not set(pairs[test]["topic"]) & set(pairs[learnt]["topic"])
+    assert (leaks == 0) == (protocol == "10-fold-disjoint")
+
+
+def test_folds_follow_the_seed():
+    first, again, other = (afs_folds(many_pairs(), "10-fold", seed)[0][1].tolist() for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_pairs_that_all_share_a_sentence_cannot_be_told_apart():
+    pairs = many_pairs(20).with_columns(sentence1=pl.lit("the same"))
+    with pytest.raises(EvaluationError, match="afs 10-fold-disjoint: fold 0 has 0 pairs to learn from"):
+        afs_folds(pairs, "10-fold-disjoint", seed=0)
+
+
+def test_figures_are_those_of_scipy_and_their_mean():
+    random = np.random.default_rng(1)
+    pairs = pl.DataFrame(
+        {
+            "topic": np.repeat(["GC", "GM", "DP"], 50),
+            "gold": random.integers(0, 6, 150).astype(float),
+            "cosine": random.normal(size=150),
+        }
+    )
+    table = afs_scores(pairs, "unsupervised", resamples=100)
+    assert table.height == 8
+    for metric, reference in (("pearson", pearsonr), ("spearman", spearmanr)):
+        rows = {row["subset"]: row for row in table.filter(metric=metric).to_dicts()}
+        expected = {
+            topic: reference(*(pairs.filter(topic=topic)[name] for name in ("gold", "cosine"))).statistic
+            for topic in ("GC", "GM", "DP")
+        }
+        for topic, value in expected.items():
+            assert rows[topic]["value"] == pytest.approx(value, abs=1e-12)
+        assert rows["mean"]["value"] == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
+        assert rows["mean"]["protocol"] == "unsupervised"
+        assert (rows["mean"]["n"], rows["GC"]["n"]) == (150, 50)
+
+
+def test_one_topic_has_no_mean_over_topics():
+    pairs = pl.DataFrame({"topic": ["GC"] * 3, "gold": [0.0, 1, 2], "cosine": [0.0, 2, 1]})
+    with pytest.raises(EvaluationError, match=r"topics \['GC'\], expected two or more"):
+        afs_scores(pairs, "unsupervised")
+
+
+def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
+    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    store = site.open_store()
+    arguments = resolve_afs_set(str(folder))
+    ref = EmbeddingsRef(key="0" * 64)
+    unique = arguments.sentences().unique().to_frame("text")
+    table = np.random.default_rng(0).normal(size=(unique.height, 4)).astype(np.float32)
+    with store.draft(ref, Provenance(stage_version=1, config={}, inputs={}, run="")) as draft:
+        draft.write(unique.select(sentence_ids(pl.col("text")).alias("sentence_id"), embedding=pl.Series(table)))
+    common = {"model": "m", "checkpoint": "", "config": DRAWS}
+    frozen = store.scan(score_afs.run(site, {"embeddings": ref, "arguments": arguments, **common})).collect()
+    assert frozen["subset"].unique(maintain_order=True).to_list() == ["GC", "GM", "DP", "mean"]
+
+    network = EncoderConfig(model="tiny", max_length=24)
+    predictions = tuple(
+        predict_afs.run(
+            site,
+            {
+                "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
+                "arguments": arguments,
+                "protocol": "cross-topic",
+                "fold": fold,
+                "seed": 0,
+                "network": network,
+                "config": FinetuneConfig(batch_size=8, epochs=60, lr=3e-3),
+            },
+        )
+        for fold in range(3)
+    )
+    tuned = store.scan(
+        score_afs_predictions.run(site, {"predictions": predictions, "protocol": "cross-topic", **common})
+    ).collect()
+    mean = tuned.filter(subset="mean", metric="spearman")
+    # Which pairs match is the same in each topic, so it can be learnt from two for the third.
+    assert mean["value"].item() > 0.5
+    assert mean["protocol"].item() == "cross-topic"
+    assert mean["n"].item() == 24
