@@ -5,36 +5,22 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from models.augmentation.config import AugmentConfig
-from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
-from models.pairs import PairConfig
-from models.training.config import TrainingConfig
-from tasks.ingest import IngestConfig
+from tasks.settings import RunSettings
 
 
-class PipelineConfig(BaseModel):
-    """Everything that decides the result of a run. A recipe is a function that returns one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class PipelineConfig(RunSettings):
+    """A run with its name. A recipe is a function that returns one."""
 
     title: str = Field(min_length=1)
     """First line of the report."""
-    ingest: IngestConfig
-    """Which sentences."""
-    augment: AugmentConfig
-    """Which views of each sentence."""
-    pairs: PairConfig
-    """Which two views make a training pair."""
-    encoder: EncoderConfig
-    """Where online and target network start."""
-    training: TrainingConfig
-    """The BSL objective, its optimizer and schedule."""
-    evaluation: EvaluationConfig
-    """Which sets the encoders are scored on."""
     published: tuple[str, ...] = ()
     """Systems whose published figures the report prints beside the run's."""
+
+    @property
+    def settings(self) -> RunSettings:
+        """What decides the result, without what the report is called and held against."""
+        return RunSettings.model_validate(self.model_dump(include=set(RunSettings.model_fields)))
 
     def models(self) -> list[tuple[str, str | None]]:
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""

@@ -20,7 +20,7 @@ from tasks.ingest import ingest, locate_sources
 from tasks.nli import label
 from tasks.pair import pair
 from tasks.pretrained import resolve_encoder
-from tasks.report import ConfigText, report
+from tasks.report import report
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.train import train
@@ -70,7 +70,17 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     ]
     gains = differences(site, [before, after], embeddings, sets, how.bootstrap)
     skipped = Missing(names=tuple(missing), reasons=missing)
-    text = ConfigText(text=config.model_dump_json(indent=1))
     return report(
-        site, config.title, tuple(scores), gains, skipped, checkpoint, pairs, views, corpus, config.published, text
+        site,
+        config.title,
+        tuple(scores),
+        gains,
+        skipped,
+        checkpoint,
+        pairs,
+        views,
+        corpus,
+        config.published,
+        config.settings,
+        config.ingest.sources,
     )

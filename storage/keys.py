@@ -48,7 +48,11 @@ def canonical(value: object) -> object:
     )
 
 
-def artifact_key(kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:
-    """sha256 of (kind, stage version, canonical arguments), as 64 hex digits."""
-    text = json.dumps([kind, stage_version, canonical(arguments)], sort_keys=True, ensure_ascii=False, allow_nan=False)
+def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:
+    """sha256 of (stage, kind, stage version, canonical arguments), as 64 hex digits.
+
+    Two stages of one kind, version and configuration make different artifacts: the stage's own name tells them apart.
+    """
+    parts = [stage, kind, stage_version, canonical(arguments)]
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -13,7 +13,7 @@ from storage.digest import file_sha256
 from storage.errors import CorruptArtifactError, NewerFormatError
 from storage.refs import ArtifactRef
 
-FORMAT = 1
+FORMAT = 2  # 2: the stage's name; manifests of format 1 are still read
 NAME = "manifest.json"
 _RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
 
@@ -49,6 +49,8 @@ class InputEntry(_Record):
 class Provenance(_Record):
     """What decided an artifact, known before it is made."""
 
+    stage: str = ""
+    """Name of the stage that made it; empty in manifests of format 1."""
     stage_version: int
     config: dict[str, JsonValue]
     inputs: dict[str, InputEntry] = {}

@@ -1,70 +1,69 @@
-"""What a model card says, gathered from a run's configuration and what its stages measured."""
+"""What a model card says, gathered from a run's settings and what its stages measured."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Final
 
 import polars as pl
 
-from models.augmentation.config import AugmentConfig
-from models.report.card import CardContent
+from models.report.card import CITATIONS, CardContent, Material
 from models.report.page import score_rows
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_manifest
 from storage.refs import CheckpointRef
+from tasks.settings import RunSettings
 
-CARD = "model-card.md"
-Config = Mapping[str, Any]
-UNDECLARED = "not declared here"
+CARD: Final = "model-card.md"
+UNDECLARED: Final = "not declared here"
 
 
-def card_content(config: Config, scores: pl.DataFrame, checkpoint: CheckpointRef, pairs: int) -> CardContent:
+def card_content(
+    title: str, settings: RunSettings, scores: pl.DataFrame, checkpoint: CheckpointRef, pairs: int
+) -> CardContent:
     """The card's content.
 
     Args:
-        config: a `PipelineConfig` as JSON values.
+        title: the run's title.
+        settings: what decided the run.
         scores: the scores of all systems.
         checkpoint: what the card is of.
         pairs: rows it was trained on.
     """
-    encoder, training = config["encoder"], config["training"]
-    objective = training["objective"]
-    optimizer = {name: value for name, value in training.items() if name not in {"objective", "collapse"}}
-    selected = training["select"] == "best" and config["evaluation"]["dev"]
+    training, dev = settings.training, settings.evaluation.dev
+    optimizer = training.model_dump(mode="json", exclude={"objective", "collapse"})
     return CardContent(
-        title=config["title"],
-        base=encoder["model"],
-        pooling=encoder["pooling"],
-        max_length=encoder["max_length"],
-        objective=objective["name"],
-        settings={**objective, **optimizer},
-        views=AugmentConfig.model_validate(config["augment"]).methods,
-        labels=config["augment"]["entail"] is not None,
+        title=title,
+        base=settings.encoder.model,
+        pooling=settings.encoder.pooling,
+        max_length=settings.encoder.max_length,
+        objective=training.objective.name,
+        settings={**training.objective.model_dump(mode="json"), **optimizer},
+        views=settings.augment.methods,
+        labels=settings.augment.entail is not None,
         pairs=pairs,
-        dev=config["evaluation"]["dev"] if selected else None,
+        dev=dev if training.select == "best" else None,
         scores=score_rows(scores),
-        materials=list(_materials(config)),
-        citations=sorted({work for source in config["ingest"]["sources"] if (work := _citation(source["dataset"]))}),
+        materials=tuple(_materials(settings)),
+        citations=(CITATIONS[training.objective.name], *_data_citations(settings)),
         checkpoint=checkpoint.key,
     )
 
 
-def _materials(config: Config) -> Iterator[dict[str, str]]:
-    yield _material("encoder at the start", config["encoder"]["model"])
-    for source in config["ingest"]["sources"]:
-        name = source["dataset"] or "files of your own"
-        yield {"what": "sentences", "name": name, "licence": _data_licence(source["dataset"])}
-    for model in sorted({hop["model"] for view in config["augment"]["views"] for hop in view["hops"]}):
-        yield _material("translation of views", model)
-    if config["augment"]["synonym"]:
-        yield {"what": "synonyms", "name": "WordNet 3.0", "licence": "WordNet License"}
-    if config["augment"]["mlm"]:
-        yield _material("refilled tokens", config["augment"]["mlm"]["model"])
+def _materials(settings: RunSettings) -> Iterator[Material]:
+    yield _model("encoder at the start", settings.encoder.model)
+    for source in settings.ingest.sources:
+        yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
+    translators = {hop.model for view in settings.augment.translations for hop in view.hops}
+    for model in sorted(translators):
+        yield _model("translation of views", model)
+    if settings.augment.synonym:
+        yield Material("synonyms", "WordNet 3.0", "WordNet License")
+    if settings.augment.mlm:
+        yield _model("refilled tokens", settings.augment.mlm.model)
 
 
-def _material(what: str, model: str) -> dict[str, str]:
+def _model(what: str, model: str) -> Material:
     known = model.startswith(EMBEDDED)
-    licence = embedded_manifest(model.removeprefix(EMBEDDED)).licence if known else UNDECLARED
-    return {"what": what, "name": model, "licence": licence}
+    return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence if known else UNDECLARED)
 
 
 def _data_licence(dataset: str | None) -> str:
@@ -73,5 +72,6 @@ def _data_licence(dataset: str | None) -> str:
     return DATASETS[dataset].licence if dataset in DATASETS else UNDECLARED
 
 
-def _citation(dataset: str | None) -> str:
-    return DATASETS[dataset].citation if dataset in DATASETS else ""
+def _data_citations(settings: RunSettings) -> list[str]:
+    names = {source.dataset for source in settings.ingest.sources}
+    return sorted({DATASETS[name].citation for name in names if name in DATASETS})

@@ -1,38 +1,27 @@
 """Everything a run made to one page for people: scores, views, curve, statistics, provenance."""
 
-import json
 from collections.abc import Mapping
-from typing import Annotated
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_tables
 from models.report.card import model_card
 from models.report.page import INTERVALS, ReportContent, page, score_rows
-from storage.keys import NotInKey
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
+from storage.sources import SourceSpec
 from tasks.card import CARD, card_content
 from tasks.evaluation.summary import Missing
+from tasks.settings import RunSettings
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_image, show_link, show_markdown, show_table
-
-
-class ConfigText(BaseModel):
-    """The run's configuration as text: shown, but what it decides is already in the references."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    text: Annotated[str, NotInKey]
-
 
 PAGE = "report.md"
 CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=4)
+@stage(ref=ReportRef, version=5)
 def report(
     work: Work,
     title: str,
@@ -44,7 +33,8 @@ def report(
     views: ViewsRef,
     corpus: CorpusRef,
     published: tuple[str, ...],
-    config: ConfigText,
+    settings: RunSettings,
+    sources: tuple[SourceSpec, ...],  # noqa: ARG001 - for the key: the card names them, and a corpus's key does not
 ) -> None:
     """Write the page, its picture, the model card and the score table, and show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
@@ -59,7 +49,7 @@ def report(
         published=published_tables(published, set(table["dataset"])),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
         statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
-        config=config.text,
+        config=settings.model_dump_json(indent=1),
         artifacts={str(ref): ref.key for ref in used},
         curve=CURVE,
     )
@@ -68,7 +58,7 @@ def report(
     curve = training_curve(log, title)
     (work.draft.folder / CURVE).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
-    card = card_content(json.loads(config.text), table, checkpoint, work.store.manifest(pairs).rows)
+    card = card_content(title, settings, table, checkpoint, work.store.manifest(pairs).rows)
     (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
     if content.comparison is not None:

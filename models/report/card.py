@@ -1,7 +1,7 @@
 """The model card of a trained encoder: what it is, how it was made and measured, whose material is in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from models.report.page import INTERVALS, markdown_table
 
@@ -37,6 +37,15 @@ _MEASURED = (
 
 
 @dataclass(frozen=True)
+class Material:
+    """Something that went into an encoder: what it was for, its name, its licence."""
+
+    what: str
+    name: str
+    licence: str
+
+
+@dataclass(frozen=True)
 class CardContent:
     """What a model card is made of.
 
@@ -52,8 +61,8 @@ class CardContent:
         pairs: training pairs.
         dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
         scores: rows of figures with intervals, systems side by side.
-        materials: rows `what`, `name`, `licence` of everything that went in.
-        citations: further works to cite, of the data.
+        materials: everything that went in.
+        citations: works to cite, the objective's first.
         checkpoint: key of the checkpoint artifact.
     """
 
@@ -68,7 +77,7 @@ class CardContent:
     pairs: int
     dev: str | None
     scores: Sequence[Mapping[str, str]]
-    materials: Sequence[Mapping[str, str]]
+    materials: Sequence[Material]
     citations: Sequence[str]
     checkpoint: str
 
@@ -87,8 +96,9 @@ def model_card(content: CardContent) -> str:
         "## Training\n\n"
         + markdown_table([{"setting": name, "value": value} for name, value in content.settings.items()]),
         "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
-        "without a licence here was not declared: ask its owner.\n\n" + markdown_table(content.materials),
-        "## Citation\n\n" + "\n".join(f"- {work}" for work in (CITATIONS[content.objective], *content.citations)),
+        "without a licence here was not declared: ask its owner.\n\n"
+        + markdown_table([asdict(material) for material in content.materials]),
+        "## Citation\n\n" + "\n".join(f"- {work}" for work in content.citations),
         f"Made by bsl-pipeline, checkpoint `{content.checkpoint}`.",
     ]
     return "\n\n".join(sections) + "\n"

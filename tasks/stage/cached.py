@@ -55,10 +55,14 @@ class Work:
         return self.draft.ref
 
 
+_makers: dict[str, str] = {}  # stage name → where its function stands
+
+
 class Stage(Generic[P, R]):
     """A cached Prefect task that publishes one artifact. Call it with a `Site` and the stage's own arguments.
 
     Attributes:
+        name: the function's; it is in the key, so no two functions may share it.
         kind: kind of the artifact.
         version: stage version; tests/golden/test_stage_versions.py pins a fingerprint of the code beside it.
         module: where the stage stands; what it imports decides the artifact's content.
@@ -72,6 +76,12 @@ class Stage(Generic[P, R]):
         kind: str,
         version: int,
     ) -> None:
+        maker = f"{compute.__module__}.{compute.__qualname__}"
+        if _makers.setdefault(compute.__name__, maker) != maker:
+            raise ValueError(
+                f"{maker}: stage {compute.__name__!r} stands in {_makers[compute.__name__]} already, and both would "
+                "make artifacts of one key; give one of them another name"
+            )
         self.compute = compute
         self.name = compute.__name__
         self.ref_type = ref
@@ -85,10 +95,6 @@ class Stage(Generic[P, R]):
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
         arguments = self._arguments(*args, **kwargs)
         return cast("R", self._task(site, self._make_ref(arguments))(site=site, arguments=arguments))
-
-    def ref(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The reference that these arguments lead to, without making anything."""
-        return self._make_ref(self._arguments(*args, **kwargs))
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
@@ -121,12 +127,13 @@ class Stage(Generic[P, R]):
         return {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]}
 
     def _make_ref(self, arguments: Mapping[str, object]) -> R:
-        return self.ref_type(kind=self.kind, key=artifact_key(self.kind, self.version, arguments))
+        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, arguments))
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
         inputs = {name: _input(store, ref) for name, value in arguments.items() for name, ref in _refs(name, value)}
         config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
         return Provenance(
+            stage=self.name,
             stage_version=self.version,
             config=cast("dict[str, JsonValue]", canonical(config)),
             inputs=inputs,

@@ -1,7 +1,8 @@
-"""Changing the code behind a stage forces a choice: bump its version, or state that the result is unchanged.
+"""Changing code behind a stage forces a choice: bump the stage's version, or state that its artifacts stay the same.
 
-`python tests/golden/test_stage_versions.py` pins the present code. Run it after deciding; a bumped version or, without
-one, the new fingerprint in the diff is that statement.
+Pinned are the version of each stage and a hash of each module behind one. A failure names the module that changed and
+the stages that stand on it. After judging it, `python tests/golden/test_stage_versions.py MODULE…` pins these modules,
+and no others, as they are; the line in the diff is the statement.
 """
 
 import ast
@@ -9,6 +10,8 @@ import hashlib
 import importlib
 import json
 import pkgutil
+import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -19,20 +22,23 @@ from tasks.stage.cached import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 PINS = Path(__file__).with_name("stage_versions.json")
-
-
-def stages() -> dict[str, Stage]:
-    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(tasks.__path__, "tasks.")]
-    return {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Stage)}
-
-
 ROOTS = ("models", "storage", "tasks")
 # What carries every stage and decides no content: a change here is judged by its own tests.
 CARRIERS = {
+    "models.progress",
     "tasks.site",
-    *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "logs", "machine")),
-    *(f"storage.{name}" for name in ("store", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub")),
+    *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "logs", "machine", "stopping")),
+    *(
+        f"storage.{name}"
+        for name in ("store", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files")
+    ),
 }
+
+
+@cache
+def stages() -> dict[str, Stage]:
+    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(tasks.__path__, "tasks.")]
+    return {value.name: value for module in modules for value in vars(module).values() if isinstance(value, Stage)}
 
 
 def file_of(module: str) -> Path | None:
@@ -42,87 +48,154 @@ def file_of(module: str) -> Path | None:
 
 
 @cache
-def imported(module: str) -> set[str]:
-    """Modules of ours that a module imports, inside functions too."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file_of(module).read_text())):
+def tree_of(module: str) -> ast.Module:
+    file = file_of(module)
+    assert file is not None
+    return ast.parse(file.read_text())
+
+
+def imports(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
+    """Name that an import binds → modules of ours that it stands for; imports inside functions too."""
+    bound: dict[str, set[str]] = {}
+    for node in (inner for outer in nodes for inner in ast.walk(outer)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            for alias in node.names:
+                bound.setdefault(alias.asname or alias.name, set()).update((node.module, f"{node.module}.{alias.name}"))
         elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return {name for name in names if name.split(".")[0] in ROOTS and file_of(name)} - CARRIERS
+            for alias in node.names:
+                bound.setdefault((alias.asname or alias.name).split(".")[0], set()).add(alias.name)
+    ours = {name: {each for each in named if each.split(".")[0] in ROOTS} for name, named in bound.items()}
+    return {name: {each for each in named if file_of(each)} - CARRIERS for name, named in ours.items()}
 
 
-def reach(module: str) -> list[str]:
-    """The modules behind a stage: its own and all that it imports, directly or not."""
+def behind(function: str, module: str) -> set[str]:
+    """Modules that one function of a module stands on: those whose names it uses, by way of the module's others too."""
+    body = tree_of(module).body
+    defined = {name: node for node in body for name in _names(node)}
+    at_top = imports(node for node in body if isinstance(node, ast.Import | ast.ImportFrom | ast.If))
     seen: set[str] = set()
-    ahead = {module}
+    ahead, modules = {function}, {module}
     while ahead:
         name = ahead.pop()
         seen.add(name)
-        ahead |= imported(name) - seen
-    return sorted(seen)
+        modules |= at_top.get(name, set())
+        if name in defined:
+            modules |= set().union(*imports([defined[name]]).values())
+            used = {inner.id for inner in ast.walk(defined[name]) if isinstance(inner, ast.Name)}
+            # Annotations of what is imported for types alone are quoted.
+            quoted = {inner.value for inner in ast.walk(defined[name]) if isinstance(inner, ast.Constant)}
+            ahead |= (used | (quoted & set(at_top))) - seen
+    return modules
 
 
-def fingerprint(stage: Stage) -> str:
-    trees = [code_of(module) for module in reach(stage.module)]
-    return hashlib.sha256("\n".join(trees).encode()).hexdigest()[:16]
-
-
-def test_fingerprint_reaches_what_a_stage_imports_late():
-    assert {"models.training.loop", "models.objectives.bsl", "models.objectives.vicreg", "storage.readers.sts"} <= set(
-        reach("tasks.train")
-    )
-    assert "models.translation.decode" in reach("tasks.translate")
+def _names(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [inner.id for target in targets for inner in ast.walk(target) if isinstance(inner, ast.Name)]
 
 
 @cache
-def code_of(module: str) -> str:
-    return _bare(file_of(module).read_text())
+def reach(stage: Stage) -> frozenset[str]:
+    """The modules behind a stage: its own, those that its function uses, and all that these import."""
+    seen = {stage.module}
+    ahead = behind(stage.compute.__name__, stage.module) - seen
+    while ahead:
+        name = ahead.pop()
+        seen.add(name)
+        ahead |= set().union(*imports([tree_of(name)]).values()) - seen
+    return frozenset(seen)
 
 
-def _bare(source: str) -> str:
+@cache
+def standing_on() -> dict[str, list[str]]:
+    """Module → the stages that stand on it."""
+    found: dict[str, list[str]] = {}
+    for name, stage in sorted(stages().items()):
+        for module in reach(stage):
+            found.setdefault(module, []).append(name)
+    return dict(sorted(found.items()))
+
+
+def hash_of(module: str) -> str:
+    return hashlib.sha256(bare(tree_of(module)).encode()).hexdigest()[:16]
+
+
+def bare(tree: ast.Module) -> str:
     """The syntax tree without comments, docstrings and positions."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    copied = ast.parse(ast.unparse(tree))
+    for node in ast.walk(copied):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body:
-            node.body = [
-                item
-                for item in body
-                if not (
-                    isinstance(item, ast.Expr)
-                    and isinstance(item.value, ast.Constant)
-                    and isinstance(item.value.value, str)
-                )
-            ]
-    return ast.dump(tree)
+            node.body = [item for item in body if not _is_text(item)]
+    return ast.dump(copied)
 
 
-def pin_of(stage: Stage) -> dict[str, object]:
-    return {"version": stage.version, "fingerprint": fingerprint(stage)}
+def _is_text(item: ast.AST) -> bool:
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)
+
+
+def pins() -> dict[str, dict[str, object]]:
+    return json.loads(PINS.read_text())
+
+
+@pytest.mark.parametrize("module", standing_on())
+def test_module_is_as_pinned(module):
+    behind_it = ", ".join(f"{name} (version {stages()[name].version})" for name in standing_on()[module])
+    assert pins()["modules"].get(module) == hash_of(module), (
+        f"{module} has changed, and on it stand: {behind_it}. Bump the versions of those whose artifacts change, "
+        f"then run `python tests/golden/test_stage_versions.py {module}`"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(stages()))
-def test_stage_is_as_pinned(name):
-    pinned = json.loads(PINS.read_text())
-    assert pinned.get(name) == pin_of(stages()[name]), (
-        f"the code behind stage {name!r} has changed: bump its version in tasks/ if its artifacts change, "
-        "then run `python tests/golden/test_stage_versions.py`"
+def test_version_is_as_pinned(name):
+    assert pins()["stages"].get(name) == stages()[name].version, (
+        f"stage {name!r} is at version {stages()[name].version}: run `python tests/golden/test_stage_versions.py`"
     )
 
 
-def test_no_pin_outlives_its_stage():
-    assert sorted(json.loads(PINS.read_text())) == sorted(stages())
+def test_no_pin_outlives_its_code():
+    assert sorted(pins()["modules"]) == sorted(standing_on())
+    assert sorted(pins()["stages"]) == sorted(stages())
+
+
+def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
+    training, embedding, pairing = (reach(stages()[name]) for name in ("train", "embed", "pair"))
+    assert {
+        "models.training.loop",
+        "models.objectives.bsl",
+        "models.objectives.vicreg",
+        "storage.readers.sts",
+    } <= training
+    assert "models.translation.decode" in reach(stages()["translate"])
+    assert "models.encoder.packed" in embedding
+    assert not any(module.startswith(("models.training", "models.objectives")) for module in embedding)
+    assert not any(module.startswith(("models.encoder", "models.translation")) for module in pairing)
 
 
 def test_docstrings_and_comments_do_not_count():
-    assert _bare('def f():\n    """One."""\n    return 1  # reason\n') == _bare(
-        'def f():\n    """Two."""\n    return 1\n'
+    one, two, other = (
+        bare(ast.parse(code))
+        for code in (
+            'def f():\n    """One."""\n    return 1  # reason\n',
+            'def f():\n    """Two."""\n    return 1\n',
+            "def f():\n    return 2\n",
+        )
     )
-    assert _bare("def f():\n    return 1\n") != _bare("def f():\n    return 2\n")
+    assert one == two != other
+
+
+def pin(modules: list[str]) -> None:
+    """Pin the named modules and all versions; drop what is no longer there."""
+    if unknown := [module for module in modules if module not in standing_on()]:
+        sys.exit(f"no stage stands on {', '.join(unknown)}")
+    before = pins()["modules"] if PINS.is_file() else {}
+    kept = {module: value for module, value in before.items() if module in standing_on()}
+    now = {**kept, **{module: hash_of(module) for module in modules}}
+    versions = {name: stage.version for name, stage in sorted(stages().items())}
+    PINS.write_text(json.dumps({"stages": versions, "modules": dict(sorted(now.items()))}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    pins = {name: pin_of(stage) for name, stage in sorted(stages().items())}
-    PINS.write_text(json.dumps(pins, indent=1) + "\n")
+    pin(sys.argv[1:])

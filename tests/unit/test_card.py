@@ -8,7 +8,10 @@ from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.report.card import CITATIONS, model_card
 from storage.refs import CheckpointRef
+from storage.sources import SourceSpec
 from tasks.card import card_content
+from tasks.evaluation.summary import Missing
+from tasks.report import report
 
 SCORES = pl.DataFrame(
     {
@@ -27,7 +30,7 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 
 def card(config):
-    return model_card(card_content(config.model_dump(mode="json"), SCORES, CHECKPOINT, 5_913))
+    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, 5_913))
 
 
 def test_tiny_names_its_materials_with_their_licences():
@@ -72,3 +75,17 @@ def test_words_and_models_that_rewrote_sentences_are_materials():
 
 def test_every_objective_is_cited():
     assert CITATIONS.keys() == OBJECTIVE_CONFIGS.keys()
+
+
+def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
+    """The corpus is the same artifact, but only the name brings a licence and a citation."""
+    by_name = recipe("nli")
+    path = SourceSpec(path="/data/snli/train.parquet", name="snli")
+    by_path = by_name.model_copy(update={"ingest": by_name.ingest.model_copy(update={"sources": (path,)})})
+    fixed = {"title": "t", "scores": (), "comparisons": (), "missing": Missing(), "checkpoint": CHECKPOINT}
+    keys = {
+        report._make_ref({**fixed, "settings": config.settings, "sources": config.ingest.sources}).key
+        for config in (by_name, by_path)
+    }
+    assert len(keys) == 2
+    assert "Bowman et al., 2015" not in card(by_path)

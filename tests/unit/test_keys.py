@@ -17,26 +17,36 @@ class Located(BaseModel):
 
 def test_location_is_not_in_the_key():
     here, there = Located(digest="d", location="/a"), Located(digest="d", location="/b")
-    assert artifact_key("corpus", 1, {"source": here}) == artifact_key("corpus", 1, {"source": there})
+    assert artifact_key("ingest", "corpus", 1, {"source": here}) == artifact_key(
+        "ingest", "corpus", 1, {"source": there}
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "version", "arguments"),
-    [("views", 1, {"seed": 1}), ("corpus", 2, {"seed": 1}), ("corpus", 1, {"seed": 2}), ("corpus", 1, {"seeds": 1})],
+    ("stage", "kind", "version", "arguments"),
+    [
+        ("label", "corpus", 1, {"seed": 1}),
+        ("ingest", "views", 1, {"seed": 1}),
+        ("ingest", "corpus", 2, {"seed": 1}),
+        ("ingest", "corpus", 1, {"seed": 2}),
+        ("ingest", "corpus", 1, {"seeds": 1}),
+    ],
 )
-def test_what_matters_is_in_the_key(kind, version, arguments):
-    assert artifact_key(kind, version, arguments) != artifact_key("corpus", 1, {"seed": 1})
+def test_what_matters_is_in_the_key(stage, kind, version, arguments):
+    assert artifact_key(stage, kind, version, arguments) != artifact_key("ingest", "corpus", 1, {"seed": 1})
 
 
 def test_order_of_arguments_does_not_matter():
-    assert artifact_key("corpus", 1, {"a": 1, "b": 2}) == artifact_key("corpus", 1, {"b": 2, "a": 1})
+    assert artifact_key("ingest", "corpus", 1, {"a": 1, "b": 2}) == artifact_key(
+        "ingest", "corpus", 1, {"b": 2, "a": 1}
+    )
 
 
 def test_key_is_pinned():
     """A change here would silently disown every artifact that users have."""
     ref = CorpusRef(key="0" * 64)
-    found = artifact_key("views", 1, {"corpus": ref, "config": {"pivots": ["de", "fr"], "beam": 1}})
-    assert found == "7808f04845092fb72fe3bdd5c5597bde7facd3beda16e357da136a324e47e596"
+    found = artifact_key("make_views", "views", 1, {"corpus": ref, "config": {"pivots": ["de", "fr"], "beam": 1}})
+    assert found == "dd4177549e75a17c4858ecae61d5d15daaa4243a372f0cf98ab189a2b622782d"
 
 
 def test_frames_are_refused():
@@ -46,4 +56,4 @@ def test_frames_are_refused():
 
 def test_nan_is_refused():
     with pytest.raises(ValueError, match="JSON"):
-        artifact_key("views", 1, {"lr": float("nan")})
+        artifact_key("make_views", "views", 1, {"lr": float("nan")})

@@ -103,7 +103,7 @@ def test_place_is_not_in_the_key_but_content_name_and_columns_are(tmp_path):
         path = tmp_path / folder / "corpus.txt"
         path.parent.mkdir(exist_ok=True)
         path.write_text(content)
-        return artifact_key("corpus", 1, {"sources": [resolve_source(SourceSpec(path=str(path), **wanted))]})
+        return artifact_key("ingest", "corpus", 1, {"sources": [resolve_source(SourceSpec(path=str(path), **wanted))]})
 
     base = key("here", "one\n")
     assert key("there", "one\n") == base

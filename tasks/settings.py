@@ -1,0 +1,29 @@
+"""What decides a run: the stages' own configurations, side by side."""
+
+from pydantic import BaseModel, ConfigDict
+
+from models.augmentation.config import AugmentConfig
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.pairs import PairConfig
+from models.training.config import TrainingConfig
+from tasks.ingest import IngestConfig
+
+
+class RunSettings(BaseModel):
+    """Everything that decides the result of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    ingest: IngestConfig
+    """Which sentences."""
+    augment: AugmentConfig
+    """Which views of each sentence."""
+    pairs: PairConfig
+    """Which two views make a training pair."""
+    encoder: EncoderConfig
+    """Where online and target network start."""
+    training: TrainingConfig
+    """The objective, its optimizer and schedule."""
+    evaluation: EvaluationConfig
+    """Which sets the encoders are scored on."""

@@ -1,0 +1,72 @@
+"""No two stages share a key: the stage's name is in it, and a name belongs to one function."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.keys import artifact_key
+from storage.refs import ViewsRef
+from tasks.site import Site
+from tasks.stage.cached import Stage, Work, stage
+
+NAMES = st.text(min_size=1, max_size=12)
+ARGUMENTS = st.dictionaries(NAMES, st.one_of(st.integers(), st.text(max_size=8), st.booleans(), st.none()), max_size=3)
+IDENTITIES = st.tuples(NAMES, NAMES, st.integers(1, 9), ARGUMENTS)
+
+
+def first() -> Stage:
+    @stage(ref=ViewsRef, version=1)
+    def same_views(work: Work, corpus: str) -> None:
+        """Views of one kind."""
+
+    return same_views
+
+
+def second() -> Stage:
+    @stage(ref=ViewsRef, version=1)
+    def same_views(work: Work, corpus: str) -> None:
+        """Views of another kind."""
+
+    return same_views
+
+
+@stage(ref=ViewsRef, version=1)
+def plain_views(work: Work, corpus: str) -> None:
+    """Views."""
+
+
+@stage(ref=ViewsRef, version=1)
+def fancy_views(work: Work, corpus: str) -> None:
+    """Views made otherwise, from arguments that look the same."""
+
+
+def test_two_functions_of_one_name_are_refused():
+    first()
+    first()  # the same function again, as a module that is imported anew
+    with pytest.raises(ValueError, match=r"stage 'same_views' stands in .*first.* already"):
+        second()
+
+
+def test_stages_alike_in_all_but_their_name_make_different_artifacts():
+    arguments = {"corpus": "c"}
+    keys = {made._make_ref(arguments).key for made in (plain_views, fancy_views)}
+    assert len(keys) == 2
+
+
+def test_the_manifest_names_the_stage(tmp_path):
+    site = Site(store=str(tmp_path / "store"))
+    manifest = site.open_store().manifest(plain_views.run(site, {"corpus": "c"}))
+    assert manifest.provenance.stage == "plain_views"
+    text = (tmp_path / "store" / manifest.ref.path / "manifest.json").read_text()
+    former = json.loads(text) | {"format": 1}
+    del former["provenance"]["stage"]
+    (tmp_path / "store" / manifest.ref.path / "manifest.json").write_text(json.dumps(former))
+    assert site.open_store().manifest(manifest.ref).provenance.stage == ""
+
+
+@given(IDENTITIES, IDENTITIES)
+def test_different_identities_have_different_keys(one, other):
+    same_arguments = json.dumps(one[3], sort_keys=True) == json.dumps(other[3], sort_keys=True)
+    assert (artifact_key(*one) == artifact_key(*other)) == (one[:3] == other[:3] and same_arguments)
