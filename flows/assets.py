@@ -9,7 +9,7 @@ from pathlib import Path
 from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.site import site_from_environment
+from flows.site import site_of
 from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from models.pretraining.config import LearningConfig
 from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
@@ -70,7 +70,7 @@ def assets(config: AssetsConfig, site: Site | None = None, root: Path | None = N
         root: Folder to pack into; the package's own unless given.
     """
     show_logs()
-    place = site_from_environment(**(site.model_dump(exclude_unset=True) if site else {}))
+    place = site_of(site)
     english = locate_collections(place, (*ENGLISH, *EVALUATION))
     several = locate_collections(place, (*MULTILINGUAL, *EVALUATION))
     held_out = tuple(

@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.scoring import EvaluationSettings, differences, frozen_scores, tuned_scores
-from flows.site import site_from_environment
+from flows.site import site_of
 from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
 from tasks.embed import embed
 from tasks.evaluation.candidates import find_candidates
@@ -35,7 +35,7 @@ def evaluation(
     """
     show_logs()
     how = config or EvaluationSettings()
-    place = site_from_environment(**(site.model_dump(exclude_unset=True) if site else {}))
+    place = site_of(site)
     sets, missing = available(place, names_of(suite))
     found = find_candidates(place, models, how.reading, how.precision)
 

@@ -6,7 +6,7 @@ from prefect.runtime import flow_run
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores
-from flows.site import site_from_environment
+from flows.site import site_of
 from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
@@ -42,7 +42,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     show_logs()
     return run(
         override(recipe(recipe_name), overrides or {}),
-        site_from_environment(**(site.model_dump(exclude_unset=True) if site else {})),
+        site_of(site),
     )
 
 

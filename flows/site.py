@@ -1,7 +1,8 @@
 """Where a run happens, as the environment of its process says; the only place that reads it."""
 
 import os
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from tasks.site import Site
 
@@ -14,14 +15,16 @@ _VARIABLES: Final = {
 }
 
 
-def site_from_environment(**given: Any) -> Site:  # noqa: ANN401 - the fields of Site, which checks them
-    """The site that `given` describes; the environment decides what is not given.
+def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
+    """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
 
     BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE and BSL_PROCESSES are read.
 
     Args:
-        given: fields of `Site`; those that are None or missing come from the environment.
+        given: a site, of which the fields that were set count; or options, of which those named as its fields count
+            where they are not None.
     """
-    found = {field: os.environ.get(variable) for field, variable in _VARIABLES.items()}
-    found |= {field: value for field, value in given.items() if value is not None}
-    return Site.model_validate({field: value for field, value in found.items() if value})
+    asked = given.model_dump(exclude_unset=True) if isinstance(given, Site) else given or {}
+    stated = {field: asked[field] for field in Site.model_fields if asked.get(field) is not None}
+    told = {field: os.environ[variable] for field, variable in _VARIABLES.items() if os.environ.get(variable)}
+    return Site.model_validate({**told, **stated})

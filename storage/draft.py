@@ -1,7 +1,6 @@
 """An artifact while it is being made: a staging folder that `Store.draft` publishes when its block ends."""
 
 import errno
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ import polars as pl
 from pydantic import JsonValue
 
 from storage.errors import StoreWriteError
+from storage.files import sync
 from storage.manifest import (
     NAME,
     Manifest,
@@ -92,15 +92,6 @@ class Draft:
             for path in (*self.folder.rglob("*"), self.folder):
                 sync(path)
         return manifest
-
-
-def sync(path: Path) -> None:
-    """Flush one file or folder to the disk, so that a rename never outruns its content."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _CAUSES = {

@@ -1,11 +1,11 @@
 """Copies of artifacts for people: a folder or a zip."""
 
 import shutil
-import tempfile
 import zipfile
 from pathlib import Path
 
 from storage.errors import StoreWriteError
+from storage.files import whole
 from storage.manifest import NAME
 from storage.refs import ArtifactRef
 from storage.store import Store
@@ -28,9 +28,7 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
         raise StoreWriteError(f"{target} exists already; name a new folder or archive")
     manifest = store.check(ref)
     source = store.fetch(ref)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as staging:
-        made = Path(staging) / target.name
+    with whole(target) as made:
         if target.suffix == ".zip":
             _zip(source, sorted(manifest.files), manifest.model_dump_json(indent=1), made, extra)
         else:
@@ -40,7 +38,6 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
             if extra is not None:
                 shutil.copytree(extra, made, dirs_exist_ok=True)
             (made / NAME).write_text(manifest.model_dump_json(indent=1))
-        made.rename(target)
     return target
 
 

@@ -7,9 +7,7 @@ against it and kept, so a broken run goes on.
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,6 +16,7 @@ import pyarrow.parquet as pq
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
+from storage.files import whole
 from storage.hub import HubTable, stream_table
 from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
 from storage.readers.parquet import BATCH_ROWS
@@ -75,7 +74,7 @@ class Mirror:
         if source.hub is None and source.format != "parquet" and pairs is None:
             yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed
             return
-        with _whole(self.folder / name) as path:
+        with whole(self.folder / name) as path:
             if source.hub is not None:
                 _write_hub(source.hub, path)
             elif source.format == "parquet" or pairs is None:
@@ -89,7 +88,7 @@ class Mirror:
         name = f"{dataset}/{Path(origin).name}"
         if self._kept(name):
             return name, "kept"
-        with _whole(self.folder / name) as path:
+        with whole(self.folder / name) as path:
             shutil.copyfile(origin, path)
         self._note(name, digest)
         return name, "written"
@@ -104,7 +103,7 @@ class Mirror:
             return name, "kept"
         found = resolve_model(hub_id, revision, self._source)
         origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
-        with _whole(self.folder / name) as path:
+        with whole(self.folder / name) as path:
             shutil.copytree(found.folder, path)
         for file in sorted((self.folder / name).rglob("*")):
             if file.is_file():
@@ -125,7 +124,7 @@ class Mirror:
     def _note(self, name: str, origin: str) -> None:
         self._record[name] = MirroredFile(origin=origin, sha256=file_sha256(self.folder / name))
         text = json.dumps({each: entry.model_dump() for each, entry in sorted(self._record.items())}, indent=1)
-        with _whole(self.folder / RECORD) as path:
+        with whole(self.folder / RECORD) as path:
             path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -138,12 +137,3 @@ def _write_hub(table: HubTable, path: Path) -> None:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Path]:
-    """A path beside the target that takes its place when the block ends well."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mirror-") as staging:
-        yield Path(staging) / target.name
-        (Path(staging) / target.name).rename(target)

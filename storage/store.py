@@ -26,8 +26,9 @@ import polars as pl
 from pydantic import ValidationError
 
 from storage.digest import version_sha256
-from storage.draft import Draft, full_disk_named, sync, writing
+from storage.draft import Draft, full_disk_named, writing
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreWriteError
+from storage.files import sync
 from storage.manifest import NAME, FileEntry, Manifest, Provenance, describe_files, parse_manifest
 from storage.refs import ArtifactRef
 from storage.schemas import check_schema

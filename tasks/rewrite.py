@@ -1,6 +1,5 @@
 """Views that need no translator, each method an artifact of its own: adding one does not make the others again."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from models.shuffle import scattered
 from models.text.normalize import normalize
 from storage.draft import writing
 from storage.errors import SourceError
+from storage.files import whole
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.weights import ResolvedModel
 from storage.wordnet import ResolvedWordNet, find_wordnet
@@ -123,9 +123,5 @@ def _kept(path: Path) -> pl.DataFrame | None:
 
 
 def _keep(views: pl.DataFrame, path: Path) -> None:
-    """Write a file that is there as a whole or not at all."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
+    with writing(path), whole(path) as unfinished:
         views.write_parquet(unfinished)
-        unfinished.replace(path)

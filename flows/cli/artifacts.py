@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from flows.site import site_from_environment
+from flows.site import site_of
 from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import NewerFormatError
 from storage.export import export
@@ -142,7 +142,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> Store:
-    return site_from_environment(store=arguments.store).open_store()
+    return site_of(vars(arguments)).open_store()
 
 
 def _print(manifests: list[Manifest], where: str) -> None:

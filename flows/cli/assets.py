@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cli.options import add_site_options
-from flows.server import use_server
-from flows.site import site_from_environment
+from flows.server import start_server, use_server
+from flows.site import site_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -55,10 +55,13 @@ def _verify(_: argparse.Namespace) -> int:
 
 def _build(arguments: argparse.Namespace) -> int:
     use_server()
+    embedded = start_server()
     from flows.assets import AssetsConfig, assets
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
-    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    site = site_of(vars(arguments))
+    if embedded is not None:
+        embedded.wait()
     for name, key in assets(config, site, arguments.root).items():
         print(f"{name}: asset/{key}")
     return 0

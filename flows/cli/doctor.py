@@ -9,7 +9,7 @@ from rich.table import Table
 from flows.cli.options import add_site_options
 from flows.cli.settings import configured
 from flows.server import use_server
-from flows.site import site_from_environment
+from flows.site import site_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -26,7 +26,7 @@ def add_doctor(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     server = use_server()
-    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    site = site_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
     from tasks.doctor import examine
 

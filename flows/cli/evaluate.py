@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flows.cli.options import add_site_options, print_table
 from flows.server import start_server, use_server
-from flows.site import site_from_environment
+from flows.site import site_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -41,7 +41,7 @@ def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 def _evaluate(arguments: argparse.Namespace) -> int:
     use_server()
     embedded = start_server()
-    site = site_from_environment(store=arguments.store, mirror=arguments.mirror, device=arguments.device)
+    site = site_of(vars(arguments))
     from tasks.evaluation.kinds import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a run starts

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.site import site_from_environment
+from flows.site import site_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
@@ -33,7 +33,7 @@ def add_mirror(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
 
 def _mirror(arguments: argparse.Namespace) -> int:
     """Everything that can be had; exit code 1 if something could not."""
-    mirror = Mirror(arguments.folder, site_from_environment(mirror=arguments.mirror).mirror)
+    mirror = Mirror(arguments.folder, site_of(vars(arguments)).mirror)
     lacking = 0
     own = [declared for declared in DATASETS.values() if declared.folder is None]
     for name in arguments.names or [f"{each.name}/{split}" for each in own for split in each.splits]:

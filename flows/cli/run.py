@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flows.cli.options import add_site_options, print_table
 from flows.cli.settings import changes_of, configured
 from flows.server import start_server, use_server
-from flows.site import site_from_environment
+from flows.site import site_of
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -49,9 +49,7 @@ def add_ui(verbs: "Verbs") -> None:
 def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     embedded = start_server()
-    site = site_from_environment(
-        store=arguments.store, mirror=arguments.mirror, device=arguments.device, processes=arguments.processes
-    )
+    site = site_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
     from flows.pipeline import pipeline
     from tasks.ingest import locate_sources

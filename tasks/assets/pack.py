@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, WIKITEXT
 from storage.embedded import AssetManifest, AssetSource
+from storage.files import whole
 from storage.manifest import NAME, describe_files
 from storage.refs import ArtifactRef
 from storage.store import Store
@@ -85,12 +86,12 @@ def pack(store: Store, ref: ArtifactRef, name: str, root: Path, seed: int) -> Pa
     """
     made = store.manifest(ref)
     training: dict[str, JsonValue] = {**made.provenance.config, "run": made.figures, "artifact": ref.key}
-    target, fresh = root / name, root / f".{name}"
-    shutil.rmtree(fresh, ignore_errors=True)  # what a killed run left
-    shutil.copytree(store.fetch(ref) / MODEL, fresh)
-    describe(name, fresh, seed, training)
-    shutil.rmtree(target, ignore_errors=True)
-    return fresh.rename(target)
+    target = root / name
+    with whole(target) as fresh:
+        shutil.copytree(store.fetch(ref) / MODEL, fresh)
+        describe(name, fresh, seed, training)
+        shutil.rmtree(target, ignore_errors=True)
+    return target
 
 
 def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue]) -> None:

@@ -1,0 +1,32 @@
+"""Files and folders that are there as a whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """Flush one file or folder to the disk, so that a rename never outruns its content."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A path beside `target` for a file or folder that takes its place, by one rename, when the block ends well.
+
+    A file that is there is replaced; a folder that holds something must have gone by the end of the block.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as staging:
+        made = Path(staging) / target.name
+        yield made
+        for path in (*made.rglob("*"), made):
+            sync(path)
+        made.rename(target)
+    sync(target.parent)
