@@ -50,7 +50,7 @@ def partial(model: type[BaseModel]) -> type[BaseModel]:
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
     if kind == AnyObjective:
         # Its name alone chooses an objective; fields alone change the recipe's own.
-        return Literal[tuple(OBJECTIVE_CONFIGS)] | Union[tuple(partial(each) for each in get_args(kind))]  # noqa: UP007
+        return Literal[tuple(OBJECTIVE_CONFIGS)] | Union[tuple(partial(objective) for objective in get_args(kind))]  # noqa: UP007
     return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
 
 

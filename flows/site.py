@@ -26,5 +26,5 @@ def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
     """
     asked = given.model_dump(exclude_unset=True) if isinstance(given, Site) else given or {}
     stated = {field: asked[field] for field in Site.model_fields if asked.get(field) is not None}
-    told = {field: os.environ[variable] for field, variable in _VARIABLES.items() if os.environ.get(variable)}
-    return Site.model_validate({**told, **stated})
+    environment = {field: os.environ[variable] for field, variable in _VARIABLES.items() if os.environ.get(variable)}
+    return Site.model_validate({**environment, **stated})

@@ -60,8 +60,8 @@ class Mirror:
             raise SourceError(f"{name!r} is not declared; expected {MODEL}<hub id> or one of {', '.join(DATASETS)}")
         if declared.folder is not None:
             raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
-        for each in [split] if split else declared.splits:
-            yield from self._split(dataset, each)
+        for name_of_split in [split] if split else declared.splits:
+            yield from self._split(dataset, name_of_split)
 
     def _split(self, dataset: str, split: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
         name = f"{dataset}/{split}.parquet"
@@ -97,7 +97,7 @@ class Mirror:
         name = f"models/{hub_id}"
         if (self.folder / name).is_dir():
             resolve_model(hub_id, revision, str(self.folder))  # refused if it is of another revision
-            for known in [each for each in self._record if each.startswith(f"{name}/")]:
+            for known in [file for file in self._record if file.startswith(f"{name}/")]:
                 if not self._kept(known):
                     raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
@@ -123,7 +123,7 @@ class Mirror:
 
     def _note(self, name: str, origin: str) -> None:
         self._record[name] = MirroredFile(origin=origin, sha256=file_sha256(self.folder / name))
-        text = json.dumps({each: entry.model_dump() for each, entry in sorted(self._record.items())}, indent=1)
+        text = json.dumps({file: entry.model_dump() for file, entry in sorted(self._record.items())}, indent=1)
         with whole(self.folder / RECORD) as path:
             path.write_text(text + "\n", encoding="utf-8")
 

@@ -133,9 +133,9 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     several = [paths for paths in found if len(paths) > 1]
     if several:
         raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are one file twice; keep one of them")
-    paths = tuple(path for each in found for path in each)
+    paths = tuple(path for matches in found for path in matches)
     if paths and len(paths) < len(patterns):
-        lacking = [pattern for pattern, each in zip(patterns, found, strict=True) if not each]
+        lacking = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
         raise SourceError(f"{declared.name}: {mirror} has a part of it but no {', '.join(lacking)}; copy all its files")
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 

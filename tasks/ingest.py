@@ -62,7 +62,9 @@ def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig
             work.draft.write,
             _kibibytes(progress_of("ingest, KiB read"), sources, reports),
         )
-    work.draft.note({"statistics": statistics.model_dump(mode="json"), "sources": [_counts(each) for each in reports]})
+    work.draft.note(
+        {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
+    )
     _show(statistics, reports)
 
 
@@ -116,10 +118,10 @@ def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
 
 
 def _lengths(statistics: CorpusStatistics) -> str:
-    most = max(each.sentences for each in statistics.histogram)
+    most = max(bar.sentences for bar in statistics.histogram)
     lines = [
-        f"| {each.low}–{each.high or '…'} | {each.sentences:,} | {'█' * round(20 * each.sentences / max(most, 1))} |"
-        for each in statistics.histogram
+        f"| {bar.low}–{bar.high or '…'} | {bar.sentences:,} | {'█' * round(20 * bar.sentences / max(most, 1))} |"
+        for bar in statistics.histogram
     ]
     head = f"{statistics.published:,} unique sentences, {statistics.mean_chars} characters on average\n\n"
     return head + "| characters | sentences | |\n|--:|--:|:--|\n" + "\n".join(lines)

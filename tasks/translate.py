@@ -190,14 +190,14 @@ def translate(work: Work, hop: Hop, shard: Shard) -> None:
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
     part = sentences.select(
         "sentence_id",
-        text=pl.Series([each.text for each in translations], dtype=pl.String),
+        text=pl.Series([translation.text for translation in translations], dtype=pl.String),
         lang=pl.lit(hop.config.target_lang),
         translator=pl.lit(hop.fingerprint),
-        n_tokens=pl.Series([each.n_tokens for each in translations], dtype=pl.UInt32),
-        score=pl.Series([each.score for each in translations], dtype=pl.Float32),
+        n_tokens=pl.Series([translation.n_tokens for translation in translations], dtype=pl.UInt32),
+        score=pl.Series([translation.score for translation in translations], dtype=pl.Float32),
     )
     work.draft.write(part, "translations")
-    tokens = sum(each.n_tokens for each in translations)
+    tokens = sum(translation.n_tokens for translation in translations)
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
 
 

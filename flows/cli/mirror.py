@@ -36,7 +36,7 @@ def _mirror(arguments: argparse.Namespace) -> int:
     mirror = Mirror(arguments.folder, site_of(vars(arguments)).mirror)
     lacking = 0
     own = [declared for declared in DATASETS.values() if declared.folder is None]
-    for name in arguments.names or [f"{each.name}/{split}" for each in own for split in each.splits]:
+    for name in arguments.names or [f"{declared.name}/{split}" for declared in own for split in declared.splits]:
         try:
             for file, outcome in mirror.add(_pinned(name)):
                 print(f"{outcome:<8} {file}")

@@ -30,7 +30,7 @@ def _mini(source: str, target: str, token: str | None = None) -> TranslatorConfi
 
 
 def _by_direction(*translators: TranslatorConfig) -> dict[str, TranslatorConfig]:
-    return {f"{each.source_lang}-{each.target_lang}": each for each in translators}
+    return {f"{translator.source_lang}-{translator.target_lang}": translator for translator in translators}
 
 
 OPUS_MT: Final = _by_direction(

@@ -99,7 +99,7 @@ class CTranslate2Engine:
         )
 
         def collect() -> Decoded:
-            results = [each.result() for each in pending]
+            results = [batch.result() for batch in pending]
             rows = [self._vocabulary.numbers(result.hypotheses[0]) for result in results]
             # The score is of the whole hypothesis; of one that is cut it would not be true.
             scores = [

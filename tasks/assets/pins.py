@@ -53,11 +53,11 @@ def record_pins(name: str, directions: list[TranslatorConfig], root: Path | None
     """
     from models.translation.smoke import PLAIN_SENTENCES
 
-    configs = [each.model_copy(update={"beam": beam}) for each in directions for beam in BEAMS]
+    configs = [direction.model_copy(update={"beam": beam}) for direction in directions for beam in BEAMS]
     outputs = []
     with TemporaryDirectory() as scratch:
         for change, environment in _ENGINES if configs else ():
-            asked = [each.model_copy(update=change) for each in configs]
+            asked = [config.model_copy(update=change) for config in configs]
             outputs.append(_in_a_process(environment, embedded_path(name, root), asked, Path(scratch) / "converted"))
     pins: dict[str, JsonValue] = {}
     for config, found in zip(configs, zip(*outputs, strict=True), strict=True):
@@ -85,7 +85,7 @@ def _translations(folder: Path, configs: list[TranslatorConfig], converted: Path
 
     translators = (load_translator(folder, config, "cpu", converted, cores=1) for config in configs)
     return [
-        [each.text for each in translator.translate(PLAIN_SENTENCES[config.source_lang])]
+        [translation.text for translation in translator.translate(PLAIN_SENTENCES[config.source_lang])]
         for config, translator in zip(configs, translators, strict=True)
     ]
 

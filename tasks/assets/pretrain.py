@@ -190,7 +190,7 @@ def back_translate(
             engine = load_translator(
                 folder, config, device_of(work.site), Path(scratch) / "converted", work.site.threads or cores()
             )
-        texts = [each.text for each in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
+        texts = [translation.text for translation in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
         frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
         frame.write_parquet(work.draft.folder / f"{code}.parquet")
 

@@ -72,10 +72,10 @@ def verify(sentences: int = 200) -> list[Check]:
     """
     for name in (*TEXTS, *MODELS):
         embedded_path(name)
-    found = {name: measure(name, sentences) for name in MODELS}
+    measured = {name: measure(name, sentences) for name in MODELS}
     return [
         Check(asset=name, figure=figure, recorded=_recorded(name).get(figure), found=value)
-        for name, figures in found.items()
+        for name, figures in measured.items()
         for figure, value in figures.items()
     ]
 
@@ -187,7 +187,7 @@ def _translated(config: TranslatorConfig, texts: list[str], root: Path | None) -
     with TemporaryDirectory() as scratch:
         translator = load_translator(folder, full, "cpu", Path(scratch) / "converted", cores())
     advance = progress_of(f"{config.source_lang}→{config.target_lang}")
-    return [each.text for each in translator.translate(texts, advance)]
+    return [translation.text for translation in translator.translate(texts, advance)]
 
 
 def _held_out(table: str) -> pl.DataFrame:
