@@ -25,8 +25,8 @@ class PipelineConfig(RunSettings):
     def models(self) -> list[tuple[str, str | None]]:
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
-        refiller = [(self.augment.mlm.model, self.augment.mlm.revision)] if self.augment.mlm else []
-        return [(self.encoder.model, self.encoder.revision), *translators, *refiller]
+        rewriters = [model for view in self.augment.rewritings for model in view.models]
+        return [(self.encoder.model, self.encoder.revision), *translators, *rewriters]
 
 
 def partial(model: type[BaseModel]) -> type[BaseModel]:

@@ -17,7 +17,7 @@ from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.sts import score_tfidf
 from tasks.evaluation.summary import Missing
 from tasks.ingest import ingest, locate_sources
-from tasks.nli import label
+from tasks.nli import nli
 from tasks.pair import pair
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
@@ -54,8 +54,8 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
-    nli = label(site, sources, corpus, config.ingest) if config.augment.entail else None
-    views = augment(site, corpus, config.augment, nli)
+    labelled = nli(site, sources, corpus, config.ingest) if config.augment.needs_labels else None
+    views = augment(site, corpus, config.augment, labelled)
     pairs = pair(site, views, config.pairs)
     checkpoint = train(site, pairs, start, dev, encoder, config.training)
 

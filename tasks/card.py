@@ -38,7 +38,7 @@ def card_content(
         objective=training.objective.name,
         settings={**training.objective.model_dump(mode="json"), **optimizer},
         views=settings.augment.methods,
-        labels=settings.augment.entail is not None,
+        labels=settings.augment.needs_labels,
         pairs=pairs,
         dev=dev if training.select == "best" else None,
         scores=score_rows(scores),
@@ -55,10 +55,10 @@ def _materials(settings: RunSettings) -> Iterator[Material]:
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}
     for model in sorted(translators):
         yield _model("translation of views", model)
-    if settings.augment.synonym:
-        yield Material("synonyms", "WordNet 3.0", "WordNet License")
-    if settings.augment.mlm:
-        yield _model("refilled tokens", settings.augment.mlm.model)
+    for view in settings.augment.rewritings:
+        yield from (_model(view.purpose, model) for model, _ in view.models)
+        if view.lexicon:
+            yield Material(*view.lexicon)
 
 
 def _model(what: str, model: str) -> Material:

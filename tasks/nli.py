@@ -1,4 +1,4 @@
-"""Label: the annotated pairs of the corpus's sources, as a table of sentence ids beside the corpus."""
+"""NLI: the annotated pairs of the corpus's sources, as a table of sentence ids beside the corpus."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 @stage(ref=NliRef, version=1)
-def label(work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
+def nli(work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of those sources that have labels; the sentences are the corpus's own."""
     annotated = [source for source in sources if is_nli(source)]
     if not annotated:
         raise SourceError(
             f"none of the sources {', '.join(source.name for source in sources)} has labelled pairs; expected columns "
             "premise, hypothesis, label (or sentence1, sentence2, gold_label) in at least one, as snli and multi_nli "
-            "have; add such a source to ingest.sources, or leave out the views that need labels (augment.entail)"
+            "have; add such a source to ingest.sources, or leave out the views that need labels (augment.rewritings)"
         )
     reports = [ReadReport(source.name) for source in annotated]
     pairs, statistics = build_nli(_frames(annotated, reports, config.max_bad_share), work.store.scan(corpus))

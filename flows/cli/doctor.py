@@ -37,7 +37,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         config.ingest.sources,
         config.evaluation.sets,
         config.evaluation.dev,
-        needs_wordnet=bool(config.augment.synonym),
+        needs_wordnet=any(view.lexicon for view in config.augment.rewritings),
     )
     table = Table(title=f"recipe {arguments.recipe}")
     for name in ("", "subject", "found"):

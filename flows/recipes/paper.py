@@ -52,7 +52,7 @@ def nli_roberta() -> PipelineConfig:
 
 def entail() -> PipelineConfig:
     """NLI_entail (Table 4): entailed pairs alone as the two views, BERT-base; labels of SNLI and MultiNLI."""
-    return _variant("entail: BSL on entailed pairs", AugmentConfig(entail=ENTAIL), ENTAIL.methods, "NLI_entail")
+    return _variant("entail: BSL on entailed pairs", AugmentConfig(rewritings=(ENTAIL,)), ENTAIL.methods, "NLI_entail")
 
 
 def nli_entail() -> PipelineConfig:
@@ -62,7 +62,7 @@ def nli_entail() -> PipelineConfig:
     return base.model_copy(
         update={
             "title": "nli-entail: BSL on round trips and entailed pairs",
-            "augment": base.augment.model_copy(update={"entail": ENTAIL}),
+            "augment": base.augment.model_copy(update={"rewritings": (ENTAIL,)}),
             "pairs": PairConfig(pairings=pairings),
             "published": ("BSL-BERT, Back-translation + NLI_entail", "BSL-BERT, NLI_entail", "BSL-BERT"),
         }
@@ -71,12 +71,14 @@ def nli_entail() -> PipelineConfig:
 
 def synonym() -> PipelineConfig:
     """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
-    return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(synonym=SynonymView()), ("synonym",), "Synonym")
+    return _variant(
+        "synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(SynonymView(),)), ("synonym",), "Synonym"
+    )
 
 
 def mlm() -> PipelineConfig:
     """MLM (Table 4): the sentence beside itself with 20 % of its tokens refilled by RoBERTa-base."""
-    return _variant("mlm: BSL on refilled tokens", AugmentConfig(mlm=MaskedView()), ("mlm",), "MLM")
+    return _variant("mlm: BSL on refilled tokens", AugmentConfig(rewritings=(MaskedView(),)), ("mlm",), "MLM")
 
 
 def books() -> PipelineConfig:
@@ -130,8 +132,8 @@ def sroberta() -> PipelineConfig:
 def multilingual() -> PipelineConfig:
     """BSL-uns (Table 3): each English sentence beside its Arabic, Spanish, Turkish, German and French, mBERT.
 
-    The authors' code adds English pairs where its file has them: set `augment.entail` and a pairing `original`,
-    `entail`, which needs labels.
+    The authors' code adds English pairs where its file has them: set `augment.rewritings` to `entail` and a pairing
+    `original`, `entail`, which needs labels.
     """
     return nli().model_copy(
         update={

@@ -48,7 +48,7 @@ def tiny_entail() -> PipelineConfig:
     return base.model_copy(
         update={
             "title": "tiny-entail: BSL on the entailed pairs of the embedded NLI sample",
-            "augment": AugmentConfig(entail=ENTAIL),
+            "augment": AugmentConfig(rewritings=(ENTAIL,)),
             "pairs": beside_original(*ENTAIL.methods).model_copy(update={"drop_identical": True}),
             "training": base.training.model_copy(update={"max_steps": 120}),
             "published": ("BSL-BERT, NLI_entail", "BERT avg."),

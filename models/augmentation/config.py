@@ -1,8 +1,8 @@
 """Which views of a sentence are made, and from which translations."""
 
-from typing import Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig
@@ -44,10 +44,37 @@ class TranslatedView(BaseModel):
         return self.hops[-1].target_lang
 
 
-class SynonymView(BaseModel):
-    """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
+class Rewriting(BaseModel):
+    """A view that needs no translator; `name` says which one a section is for, and is its method."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    needs_labels: ClassVar[bool] = False
+    """Whether it is made from the labelled pairs of the sources."""
+    purpose: ClassVar[str] = ""
+    """What its models are for, on a model card."""
+    lexicon: ClassVar[tuple[str, str, str] | None] = None
+    """What a lexicon that it uses is for, its name and its licence."""
+
+    name: str
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return (self.name,)
+
+    @property
+    def models(self) -> tuple[tuple[str, str | None], ...]:
+        """Pretrained models that it uses, each with its revision."""
+        return ()
+
+
+class SynonymView(Rewriting):
+    """The sentence with some of its words replaced by synonyms out of WordNet (BSL, section 4.4)."""
+
+    lexicon = ("synonyms", "WordNet 3.0", "WordNet License")
+
+    name: Literal["synonym"] = "synonym"
 
     share: float = Field(0.3, gt=0, le=1)
     """Share of the words replaced (paper: 30 %), at least one; only words that have a synonym count."""
@@ -59,10 +86,12 @@ class SynonymView(BaseModel):
     """With the sentence's id it decides which words go and what takes their places."""
 
 
-class MaskedView(BaseModel):
+class MaskedView(Rewriting):
     """The sentence with some of its tokens masked and written anew by a masked language model (BSL, section 4.4)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    purpose = "refilled tokens"
+
+    name: Literal["mlm"] = "mlm"
 
     model: str = Field("FacebookAI/roberta-base", min_length=1)
     """Where the model comes from: a local folder, `embedded:<name>` or a Hub id (paper: RoBERTa-base)."""
@@ -82,11 +111,18 @@ class MaskedView(BaseModel):
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """Language of the sentences that get the view, ISO 639-1."""
 
+    @property
+    def models(self) -> tuple[tuple[str, str | None], ...]:
+        """The masked language model."""
+        return ((self.model, self.revision),)
 
-class EntailView(BaseModel):
+
+class EntailView(Rewriting):
     """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    needs_labels = True
+
+    name: Literal["entail"] = "entail"
 
     hypotheses: int = Field(1, ge=1, le=8)
     """Most hypotheses of one premise that become views, called `entail`, `entail-2` and so on."""
@@ -100,6 +136,14 @@ class EntailView(BaseModel):
         return ("entail", *(f"entail-{number}" for number in range(2, self.hypotheses + 1)))
 
 
+def named(value: object) -> object:
+    """A bare name stands for that view's, or that objective's, defaults."""
+    return {"name": value} if isinstance(value, str) else value
+
+
+AnyRewriting = Annotated[SynonymView | MaskedView | EntailView, Field(discriminator="name"), BeforeValidator(named)]
+
+
 class AugmentConfig(BaseModel):
     """All views of one corpus."""
 
@@ -108,14 +152,8 @@ class AugmentConfig(BaseModel):
     translations: tuple[TranslatedView, ...] = ()
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
-    synonym: SynonymView | None = None
-    """View `synonym`: words replaced through WordNet."""
-
-    mlm: MaskedView | None = None
-    """View `mlm`: tokens refilled by a masked language model."""
-
-    entail: EntailView | None = None
-    """Views `entail`, `entail-2`, …: the hypotheses that the sentence entails."""
+    rewritings: tuple[AnyRewriting, ...] = ()
+    """Views by other means: `synonym`, `mlm`, `entail`; a bare name takes its defaults."""
 
     original: bool = True
     """Whether the sentence itself is a view too."""
@@ -129,18 +167,22 @@ class AugmentConfig(BaseModel):
         return (
             *((ORIGINAL,) if self.original else ()),
             *(view.method for view in self.translations),
-            *(("synonym",) if self.synonym else ()),
-            *(("mlm",) if self.mlm else ()),
-            *(self.entail.methods if self.entail else ()),
+            *(method for view in self.rewritings for method in view.methods),
         )
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether a view is made from labelled pairs."""
+        return any(view.needs_labels for view in self.rewritings)
 
     @model_validator(mode="after")
     def _methods_differ(self) -> Self:
-        methods = [view.method for view in self.translations]
-        if len(set(methods)) < len(methods):
-            raise ValueError(f"views {', '.join(methods)}: a method stands there twice; each view needs its own name")
-        if not (methods or self.synonym or self.mlm or self.entail or self.original):
-            raise ValueError("no views at all: set translations, synonym, mlm or entail, or original = true")
+        if len(set(self.methods)) < len(self.methods):
+            raise ValueError(
+                f"views {', '.join(self.methods)}: a method stands there twice; each view needs its own name"
+            )
+        if not self.methods:
+            raise ValueError("no views at all: set translations or rewritings, or original = true")
         return self
 
 

@@ -1,9 +1,10 @@
 """One way to read any file of records: its format by suffix, its columns checked, frames of bounded size."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import polars as pl
 
@@ -12,18 +13,6 @@ from storage.readers import afs, delimited, jsonl, lines, parquet, sts_files
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 
-Format = Literal["txt", "jsonl", "csv", "tsv", "parquet", "sts-task", "sts-benchmark", "afs"]
-
-SUFFIXES: Final[dict[str, Format]] = {
-    ".txt": "txt",
-    ".text": "txt",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 _COMPRESSIONS: Final = (".gz", ".zst")
 
 
@@ -31,26 +20,41 @@ class _Read(Protocol):
     def __call__(self, path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]: ...
 
 
-_COLUMNS: Final[dict[Format, Callable[[str, ReadReport], tuple[str, ...]]]] = {
-    "txt": lines.columns,
-    "jsonl": jsonl.columns,
-    "csv": partial(delimited.columns, dialect=delimited.CSV),
-    "tsv": partial(delimited.columns, dialect=delimited.TSV),
-    "parquet": parquet.columns,
-    "sts-task": sts_files.columns,
-    "sts-benchmark": sts_files.columns,
-    "afs": afs.columns,
+@dataclass(frozen=True)
+class FileFormat:
+    """How files of one format are read.
+
+    Attributes:
+        columns: names of a file's columns.
+        read: the wanted columns, in frames of bounded size.
+        suffixes: what such files are called; none where only a data set's declaration says so.
+    """
+
+    columns: Callable[[str, ReadReport], tuple[str, ...]]
+    read: _Read
+    suffixes: tuple[str, ...] = ()
+
+
+def _delimited(dialect: delimited.Dialect, *suffixes: str) -> FileFormat:
+    return FileFormat(partial(delimited.columns, dialect=dialect), partial(delimited.read, dialect=dialect), suffixes)
+
+
+FORMATS: Final[dict[str, FileFormat]] = {
+    "txt": FileFormat(lines.columns, lines.read, (".txt", ".text")),
+    "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
+    "csv": _delimited(delimited.CSV, ".csv"),
+    "tsv": _delimited(delimited.TSV, ".tsv"),
+    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq")),
+    "sts-task": FileFormat(sts_files.columns, sts_files.read_task),
+    "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
+    "afs": FileFormat(afs.columns, afs.read),
 }
-_READ: Final[dict[Format, _Read]] = {
-    "txt": lines.read,
-    "jsonl": jsonl.read,
-    "csv": partial(delimited.read, dialect=delimited.CSV),
-    "tsv": partial(delimited.read, dialect=delimited.TSV),
-    "parquet": parquet.read,
-    "sts-task": sts_files.read_task,
-    "sts-benchmark": sts_files.read_benchmark,
-    "afs": afs.read,
-}
+SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
+
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[tuple(FORMATS)]
 
 
 def is_readable(path: str) -> bool:
@@ -68,7 +72,7 @@ def format_of(path: str) -> Format:
         return SUFFIXES[_suffix(path)]
     raise SourceError(
         f"{path}: its suffix names no known format; known are {', '.join(SUFFIXES)}, each also with "
-        f"{' or '.join(_COMPRESSIONS)}; rename the file or set format to one of {', '.join(get_args(Format))}"
+        f"{' or '.join(_COMPRESSIONS)}; rename the file or set format to one of {', '.join(FORMATS)}"
     )
 
 
@@ -85,7 +89,7 @@ def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
     Raises:
         SourceError: the file is missing or not of that format.
     """
-    return _COLUMNS[kind](path, report)
+    return FORMATS[kind].columns(path, report)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -95,4 +99,4 @@ def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> 
         SourceError: the file or a column is missing, or the file is damaged.
     """
     require(path, columns_of(path, kind, report), wanted.names)
-    yield from _READ[kind](path, wanted, report)
+    yield from FORMATS[kind].read(path, wanted, report)

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from prefect import flow
 
-import tasks.rewrite
+import tasks.rewrites.slices
 from models.augmentation.config import AugmentConfig, EntailView, MaskedView, SynonymView
 from models.augmentation.views import view_samples
 from models.pairs import PairConfig, ViewPair
@@ -22,7 +22,7 @@ from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.augment import augment
 from tasks.ingest import IngestConfig, ingest, locate_sources
-from tasks.nli import label
+from tasks.nli import nli as label_pairs
 from tasks.pair import pair
 from tasks.site import Site
 from tasks.stage.cached import Work
@@ -39,7 +39,7 @@ ROWS = [
     {"premise": PREMISES[0], "hypothesis": "Nobody agreed on this.", "label": -1},
 ]
 ALL = AugmentConfig(
-    synonym=SynonymView(), mlm=MaskedView(model="embedded:bert-mini", revision=None), entail=EntailView(hypotheses=2)
+    rewritings=(SynonymView(), MaskedView(model="embedded:bert-mini", revision=None), EntailView(hypotheses=2))
 )
 PAIRS = PairConfig(pairings=tuple(ViewPair(view_1="original", view_2=view) for view in ("synonym", "mlm", "entail")))
 METHODS = ["original", "entail", "entail-2", "mlm", "synonym"]
@@ -52,7 +52,7 @@ def prepared(
     """Sources to pairs."""
     sources = locate_sources(site, config)
     corpus = ingest(site, sources, config)
-    nli = label(site, sources, corpus, config)
+    nli = label_pairs(site, sources, corpus, config)
     made = augment(site, corpus, views, nli)
     return corpus, nli, made, pair(site, made, pairing)
 
@@ -104,7 +104,7 @@ def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) ->
 
 
 def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: Site, rows: IngestConfig) -> None:
-    first = ALL.model_copy(update={"mlm": None})
+    first = ALL.model_copy(update={"rewritings": tuple(view for view in ALL.rewritings if view.name != "mlm")})
     short = PairConfig(pairings=PAIRS.pairings[:1])
     prepared(site, rows, first, short)
     before = {ref.key for ref in site.open_store().refs("views")}
@@ -128,7 +128,7 @@ def test_without_labels_view_entail_says_what_to_do(site: Site, tmp_path: Path) 
 
 
 def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.rewrite, "SLICE_ROWS", 4)
+    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
     corpus = CorpusRef(key="c" * 64)
     frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
@@ -148,7 +148,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
             work = Work(site, store, draft)
-            tasks.rewrite.rewrite_corpus(
+            tasks.rewrites.slices.rewrite_corpus(
                 work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
             )
         return store.scan(ref).collect()
@@ -164,7 +164,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
 
 
 def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.rewrite, "SLICE_ROWS", 4)
+    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), CorpusRef(key="c" * 64), ViewsRef(key="a" * 64)
     frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
@@ -177,5 +177,5 @@ def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeyp
         return [text.upper() for text in texts]
 
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        tasks.rewrite.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+        tasks.rewrites.slices.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10

@@ -17,9 +17,7 @@ EVERYWHERE = {name for table in TABLES for name in table.datasets}
 def methods(config: AugmentConfig) -> dict[str, str]:
     """View → its language."""
     translated = {view.method: view.lang for view in config.translations}
-    rewritten = {"synonym": config.synonym, "mlm": config.mlm, ORIGINAL: config.original}
-    entailed = config.entail.methods if config.entail else ()
-    return translated | {name: "en" for name, wanted in rewritten.items() if wanted} | dict.fromkeys(entailed, "en")
+    return dict.fromkeys(config.methods, "en") | translated
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -46,7 +44,7 @@ def test_published_rows_exist(name: str) -> None:
 
 
 def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
-    assert {name for name in RECIPES if recipe(name).augment.entail} == WITH_LABELS
+    assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
 
 
 def test_every_recipe_is_deployed_under_its_name() -> None:

@@ -1,0 +1,28 @@
+"""Views `entail`, `entail-2`, …: the hypotheses that a sentence entails."""
+
+from models.augmentation.config import EntailView
+from models.augmentation.entailment import entailed_views
+from models.augmentation.views import ordered_views
+from storage.errors import SourceError
+from storage.refs import CorpusRef, NliRef, ViewsRef
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+
+
+def make_entail(site: Site, corpus: CorpusRef, nli: NliRef | None, view: EntailView) -> ViewsRef:
+    """Make them, or find them made.
+
+    Raises:
+        SourceError: there are no labelled pairs.
+    """
+    if nli is None:
+        raise SourceError("view entail needs labelled pairs and got none; give `augment` those that `nli` made")
+    return entail(site, corpus, nli, view)
+
+
+@stage(ref=ViewsRef, version=1)
+def entail(work: Work, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
+    """The hypotheses that each sentence entails."""
+    views = ordered_views([entailed_views(work.store.scan(corpus), work.store.scan(nli), view)]).collect()
+    work.draft.write(views)
+    work.draft.note({"views": dict(views["method"].value_counts().sort("method").iter_rows())})
