@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from models.augmentation.config import AugmentConfig, EntailView, MaskedView, Rewriting, SynonymView
+from models.augmentation.config import AugmentConfig
+from models.augmentation.rewritings import EntailView, MaskedView, Rewriting, SynonymView
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.rewrites.entail import make_entail
 from tasks.rewrites.mlm import make_mlm

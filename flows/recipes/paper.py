@@ -4,7 +4,8 @@ from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
-from models.augmentation.config import AugmentConfig, MaskedView, SynonymView, translation
+from models.augmentation.config import AugmentConfig, translation
+from models.augmentation.rewritings import MaskedView, SynonymView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.published import TRACKS

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from models.augmentation.config import ORIGINAL, EntailView, TranslatedView, round_trip
+from models.augmentation.config import ORIGINAL, TranslatedView, round_trip
+from models.augmentation.rewritings import EntailView
 from models.pairs import PairConfig, ViewPair
 from models.translation.config import TranslatorConfig
 

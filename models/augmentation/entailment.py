@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from models.augmentation.config import EntailView
+from models.augmentation.rewritings import EntailView
 from models.shuffle import scattered
 from models.text.nli import ENTAILMENT
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from models.augmentation.config import MaskedView
+from models.augmentation.rewritings import MaskedView
 from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from models.augmentation.config import SynonymView
+from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import open_wordnet
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Views `entail`, `entail-2`, …: the hypotheses that a sentence entails."""
 
-from models.augmentation.config import EntailView
 from models.augmentation.entailment import entailed_views
+from models.augmentation.rewritings import EntailView
 from models.augmentation.views import ordered_views
 from storage.errors import SourceError
 from storage.refs import CorpusRef, NliRef, ViewsRef

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from models.augmentation.config import MaskedView
+from models.augmentation.rewritings import MaskedView
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.weights import ResolvedModel
 from tasks.pretrained import resolve_named_model

@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.metadata import version
 
-from models.augmentation.config import SynonymView
+from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import FILES
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.wordnet import ResolvedWordNet, find_wordnet

@@ -11,7 +11,8 @@ from polars.testing import assert_frame_equal
 from prefect import flow
 
 import tasks.rewrites.slices
-from models.augmentation.config import AugmentConfig, EntailView, MaskedView, SynonymView
+from models.augmentation.config import AugmentConfig
+from models.augmentation.rewritings import EntailView, MaskedView, SynonymView
 from models.augmentation.views import view_samples
 from models.pairs import PairConfig, ViewPair
 from models.text.normalize import sentence_ids

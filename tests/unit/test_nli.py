@@ -3,8 +3,8 @@
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from models.augmentation.config import EntailView
 from models.augmentation.entailment import entailed_views
+from models.augmentation.rewritings import EntailView
 from models.text.nli import build_nli
 from models.text.normalize import sentence_ids
 

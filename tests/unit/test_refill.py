@@ -8,8 +8,8 @@ import torch
 from tokenizers import ByteLevelBPETokenizer
 from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
 
-from models.augmentation.config import MaskedView
 from models.augmentation.masked_lm import MaskedLM, MaskedLMError, refill
+from models.augmentation.rewritings import MaskedView
 from storage.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 

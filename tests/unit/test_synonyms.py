@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.augmentation.config import SynonymView
+from models.augmentation.rewritings import SynonymView
 from models.augmentation.synonyms import FUNCTION_WORDS, replace_synonyms, wordnet_synonyms
 from models.augmentation.wordnet import FILES
 from storage.errors import SourceError
