@@ -58,11 +58,3 @@ MULTINLI = AssetSource(
     + " task203_mnli_sentence_generation",
     use="premises and hypotheses of training samples, labels unused",
 )
-STSB = AssetSource(
-    name="stsb",
-    licence="scores CC BY-SA 4.0 (STS benchmark: Cer et al. 2017); texts: MSRpar, MSRvid Microsoft Research licence, "
-    "headlines Europe Media Monitor, images CC BY-SA (PASCAL VOC, Flickr), forums Stack Exchange CC BY-SA 3.0, "
-    "deft DEFT project, track5 SNLI CC BY-SA 4.0",
-    origin="amao0o0/SynWMD @59042a92e862db58bd01e47914345d2f52d2a4a3 data/downstream/STS/STSBenchmark/stsbenchmark",
-    use="sentence1, sentence2, score, in the upstream order",
-)

@@ -14,12 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.translation.language import speaks_another
 
-REASONS = ("missing", "empty", "loop", "too_long", "too_short", "copy", "language")
-"""Why a translation is dropped, in the order in which the reasons are tried."""
-
-CLOSENESS_REASONS = ("too_far", "too_close")
-"""Why a finished view is dropped, beside the sentence that it is a view of."""
-
 
 class FilterConfig(BaseModel):
     """Limits beyond which a translation is dropped."""
@@ -51,7 +45,9 @@ class FilterConfig(BaseModel):
 
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
-    """Column `reason`: why each translation is dropped, one of `REASONS`, or null where it is good.
+    """Column `reason`: why each translation is dropped, or null where it is good.
+
+    One of `missing`, `empty`, `loop`, `too_long`, `too_short`, `copy` and `language`, tried in this order.
 
     Args:
         source: Texts that were translated.
@@ -81,7 +77,7 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
 
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
-    """Column `reason`: one of `CLOSENESS_REASONS`, or null where a view's words are within the limits."""
+    """Column `reason`: `too_far` or `too_close`, or null where a view's words are within the limits."""
     shared = overlap(source, view)
     return (
         pl.when(shared < config.min_overlap)
