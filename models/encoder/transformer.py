@@ -1,0 +1,111 @@
+"""A pretrained transformer and its tokenizer from a local folder.
+
+A weight that the folder does not hold is an error, because a newly initialised layer scores like noise. The pooler head
+that some architectures add is removed: mean and cls pooling do not use it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tokenizers import normalizers
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as hf_logging
+
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedConfig
+
+    from models.encoder.config import EncoderConfig
+
+# What transformers' architectures call the dropout inside their layers; heads' own are not here.
+DROPOUTS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "attention_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+    "dropout",
+)
+
+
+def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a transformer in fp32 and its tokenizer.
+
+    Raises:
+        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its architecture
+            cannot have the dropout that is asked for.
+    """
+    try:
+        backbone, info = _read_backbone(folder, config)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise EncoderError(
+            f"{folder}: transformers cannot load it ({error}); check that the copy is complete"
+        ) from error
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    if missing or info["mismatched_keys"]:
+        raise EncoderError(
+            f"{folder}: {len(missing)} weights are missing (first: {missing[:3]}) and "
+            f"{len(info['mismatched_keys'])} have another shape, expected a complete encoder; "
+            "newly initialised layers are refused: use a folder whose weights belong to its config.json"
+        )
+    _check_length(backbone, config, folder)
+    if config.lower_case:
+        _lower_case(tokenizer)
+    if getattr(backbone, "pooler", None) is not None:
+        setattr(backbone, "pooler", None)  # noqa: B010  a module slot that mypy knows as a module only
+    return backbone, tokenizer
+
+
+def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
+    verbosity = hf_logging.get_verbosity()
+    hf_logging.set_verbosity(
+        logging.ERROR
+    )  # it warns of heads that are left out; what is missing is checked by the caller
+    settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    settings.output_hidden_states = False  # asked for in each call, where pooling needs them
+    if config.dropout is not None:
+        _set_dropout(settings, config.dropout, folder)
+    try:
+        backbone, info = AutoModel.from_pretrained(
+            str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
+        )
+    finally:
+        hf_logging.set_verbosity(verbosity)
+    return backbone, info
+
+
+def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
+    known = [name for name in DROPOUTS if hasattr(settings, name)]
+    if not known:
+        raise EncoderError(
+            f"{folder}: a {settings.model_type} configuration has none of {', '.join(DROPOUTS)}; "
+            "set its dropout in config.json and leave encoder.dropout unset"
+        )
+    for name in known:
+        setattr(settings, name, rate)
+
+
+def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
+    positions = getattr(backbone.config, "max_position_embeddings", None)
+    # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
+    table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    unused = 0 if padding is None else padding + 1
+    if positions is not None and config.max_length > positions - unused:
+        raise EncoderError(
+            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.max_length}; lower "
+            "max_length"
+        )
+
+
+def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
+    core = tokenizer.backend_tokenizer
+    steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
+    core.normalizer = normalizers.Sequence(steps)
