@@ -77,7 +77,8 @@ def _place(sets: Sequence[EvaluationSet], text: str) -> str:
 def _encode(
     work: Work, encoder: CheckpointRef | ResolvedModel, texts: list[str], config: EncoderConfig, precision: Precision
 ) -> "NDArray[np.float32]":
-    from models.encoder.transformer import ENCODE_TOKENS, encode, load_encoder
+    from models.encoder.encode import ENCODE_TOKENS, encode
+    from models.encoder.loading import load_encoder
 
     settle_threads(work.site)
     folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder

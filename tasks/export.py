@@ -105,9 +105,9 @@ def _card(store: Store, ref: ArtifactRef) -> Path | None:
 
 
 def _write_graph(encoder: Path, path: Path) -> None:
+    from models.encoder.loading import load_encoder
     from models.encoder.onnx import export_onnx
     from models.encoder.saved import saved_config
-    from models.encoder.transformer import load_encoder
 
     config = saved_config(encoder, str(encoder))
     assert config is not None  # every checkpoint's encoder says how it pools

@@ -62,7 +62,7 @@ def run_job(
 ) -> "tuple[TrainingResult, PreTrainedTokenizerBase]":
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
-    from models.encoder.transformer import load_encoder
+    from models.encoder.loading import load_encoder
     from models.training.loop import train
 
     online, tokenizer = load_encoder(job.start.folder, job.encoder)

@@ -9,7 +9,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
 from models.encoder.config import EncoderConfig
-from models.encoder.transformer import Encoder, load_encoder
+from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
 
 if TYPE_CHECKING:
     from pathlib import Path

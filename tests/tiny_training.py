@@ -14,7 +14,7 @@ import polars as pl
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.transformer import load_encoder
+from models.encoder.loading import load_encoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.health import DevSet

@@ -1,64 +1,96 @@
 """Write an encoder as a folder that sentence-transformers opens.
 
-Only file formats are written here, in the form that sentence-transformers releases since 2.3 read; the library itself
-is not needed.
+Only file formats are written here, in the form that sentence-transformers releases since 2.3 read (a static table:
+since 3.2); the library itself is not needed.
 """
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import save_file
 
+from models.encoder.files import read_json, write_json, write_weights
+from models.encoder.modules import name_of, write_head
 from models.encoder.pooling import FIRST
+from models.encoder.static import StaticTable, save_static_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.heads import Head
+    from models.encoder.network import Encoder
+
+    Module = tuple[str, Callable[[Path], None]]  # its name in sentence-transformers, and what writes it into a folder
 
 
 def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write weights, tokenizer, pooling and length into `folder`, which is made if needed.
+    """Write weights, tokenizer, heads, pooling and length into `folder`, which is made if needed.
 
     `SentenceTransformer(folder)` then gives the embeddings of `encode`, and `load_encoder(folder, ...)` reads it too.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    encoder.backbone.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    kinds = ["Transformer", "Pooling"]
-    if encoder.config.pooling == "first-last":
-        kinds.insert(1, "WeightedLayerPooling")
-    if encoder.config.normalize:
-        kinds.append("Normalize")
-    places = {kind: f"{number}_{kind}" if number else "" for number, kind in enumerate(kinds)}
-    for place in filter(None, places.values()):
+    static = isinstance(encoder.backbone, StaticTable)
+    start = [_table(encoder, tokenizer)] if static else _to_pooling(encoder, tokenizer)
+    modules = [*start, *map(_head, encoder.sentence_heads)]
+    places = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
+    for (_, write), place in zip(modules, places, strict=True):
         (folder / place).mkdir(exist_ok=True)
-    _write(folder / "modules.json", [_module(number, *item) for number, item in enumerate(places.items())])
-    _write(
-        folder / "sentence_bert_config.json",
-        {"max_seq_length": encoder.config.max_length, "do_lower_case": encoder.config.lower_case},
-    )
-    _write(folder / places["Pooling"] / "config.json", _pooling(encoder))
-    if encoder.config.pooling == "first-last":
-        _write_layers(encoder, folder, folder / places["WeightedLayerPooling"])
-    _write(
+        write(folder / place)
+    listed = [
+        {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+        for number, ((kind, _), place) in enumerate(zip(modules, places, strict=True))
+    ]
+    write_json(folder / "modules.json", listed)
+    write_json(
         folder / "config_sentence_transformers.json",
         {"similarity_fn_name": "cosine", "prompts": {}, "default_prompt_name": None},
     )
 
 
-def _module(number: int, kind: str, place: str) -> dict[str, object]:
-    return {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
+    """The table, whose mean sentence-transformers takes in the same module."""
+
+    def write(folder: Path) -> None:
+        write_weights(folder, encoder.backbone.state_dict())
+        save_static_tokenizer(tokenizer, encoder.config.max_length, folder)
+
+    return "StaticEmbedding", write
+
+
+def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
+    """The transformer, what is done to its token vectors, and pooling."""
+    layers = encoder.config.pooling == "first-last"
+
+    def write(folder: Path) -> None:
+        encoder.backbone.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        write_json(
+            folder / "sentence_bert_config.json",
+            {"max_seq_length": encoder.config.max_length, "do_lower_case": encoder.config.lower_case},
+        )
+        if layers:  # the transformer must hand out all of them
+            settings = read_json(folder / "config.json")
+            write_json(folder / "config.json", settings | {"output_hidden_states": True})
+
+    return [
+        ("Transformer", write),
+        *([("WeightedLayerPooling", lambda folder: _write_layers(encoder, folder))] if layers else []),
+        *(_head(head) for head in encoder.token_heads),
+        ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
+    ]
+
+
+def _head(head: Head) -> Module:
+    return name_of(head), lambda folder: write_head(head, folder)
 
 
 def _pooling(encoder: Encoder) -> dict[str, object]:
     return {
-        "word_embedding_dimension": encoder.width,
+        "word_embedding_dimension": encoder.token_width,
         "pooling_mode_cls_token": encoder.config.pooling == "cls",
         "pooling_mode_mean_tokens": encoder.config.pooling != "cls",
         "pooling_mode_max_tokens": False,
@@ -66,17 +98,14 @@ def _pooling(encoder: Encoder) -> dict[str, object]:
     }
 
 
-def _write_layers(encoder: Encoder, folder: Path, place: Path) -> None:
-    """First-last pooling as layer weights 1, 0, …, 0, 1; the transformer must hand out all its layers for it."""
-    layers = int(encoder.backbone.config.num_hidden_layers)
-    settings = {"word_embedding_dimension": encoder.width, "layer_start": FIRST, "num_hidden_layers": layers}
-    _write(place / "config.json", settings)
+def _write_layers(encoder: Encoder, folder: Path) -> None:
+    """First-last pooling as layer weights 1, 0, …, 0, 1."""
+    config = encoder.backbone.config
+    layers, width = int(config.num_hidden_layers), int(config.hidden_size)
+    write_json(
+        folder / "config.json",
+        {"word_embedding_dimension": width, "layer_start": FIRST, "num_hidden_layers": layers},
+    )
     weights = torch.zeros(layers)
     weights[0] = weights[-1] = 1.0
-    save_file({"layer_weights": weights}, place / "model.safetensors")
-    transformer = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    _write(folder / "config.json", transformer | {"output_hidden_states": True})
-
-
-def _write(path: Path, content: object) -> None:
-    path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    write_weights(folder, {"layer_weights": weights})

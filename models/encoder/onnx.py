@@ -15,7 +15,7 @@ from models.errors import EncoderError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
 
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
 

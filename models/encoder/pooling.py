@@ -41,9 +41,13 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> t
         mask_BT: 1 for real tokens, special tokens included, 0 for padding; at least one real token a row.
         pooling: `cls` takes the first token; the others average the real tokens (paper section 3.2).
     """
-    # Sums over tokens lose digits in bf16; float64 (used by tests) is left as it is.
-    tokens_BTD = tokens_BTD.to(torch.promote_types(tokens_BTD.dtype, torch.float32))
+    tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if pooling == "cls":
         return tokens_BTD[:, 0]
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
     return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1)
+
+
+def precise(x: torch.Tensor) -> torch.Tensor:
+    """Of any shape, in fp32 at least: float64 (used by tests) is left as it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

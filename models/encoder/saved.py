@@ -1,25 +1,29 @@
 """What an encoder's folder says about itself: a plain transformers folder, or one of sentence-transformers.
 
-modules.json                    the modules in order: transformer, perhaps layer weights, pooling, perhaps unit length
+modules.json                    the modules in order: transformer or static table, heads and pooling (see ORDER)
 <transformer>/config.json       at the root, or in a folder of its own in old models
 <pooling>/config.json           pooling mode, in the spelling of sentence-transformers 2 to 5 or of 6
+<head>/…                        see modules.py
 sentence_bert_config.json       longest input and casing, beside the transformer
 
 Scores of an encoder are those of its vectors, so nothing is guessed: a part that is not computed here (another pooling,
-a dense layer, a prompt) is refused, not left out.
+another module, a prompt) is refused, not left out.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from safetensors.torch import load_file
 from transformers import AutoConfig, AutoTokenizer
 
-from models.encoder.config import EncoderConfig
+from models.encoder.config import LONGEST, EncoderConfig
+from models.encoder.files import read_json, read_weights
+from models.encoder.modules import HEADS, SavedModule
 from models.encoder.pooling import FIRST
+from models.encoder.static import static_length
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -35,14 +39,12 @@ MODES: dict[str, Pooling] = {
     "pooling_mode_mean_tokens": "mean",
     "pooling_mode_cls_token": "cls",
 }
-LONGEST = 8192  # what EncoderConfig allows; tokenizers without a limit say 10^30
 OTHERWISE = "evaluate it through Python with an object that has encode(list[str])"
-ORDERS = (
-    ("Transformer", "Pooling"),
-    ("Transformer", "Pooling", "Normalize"),
-    ("Transformer", "WeightedLayerPooling", "Pooling"),
-    ("Transformer", "WeightedLayerPooling", "Pooling", "Normalize"),
-)
+# A letter for each module: t for heads of tokens, s for heads of sentences.
+LETTERS = {"Transformer": "T", "WeightedLayerPooling": "W", "Pooling": "P", "StaticEmbedding": "S"} | {
+    kind: head.level[0] for kind, head in HEADS.items()
+}
+ORDER = re.compile("(TW?t*P|S)s*")
 
 
 @dataclass(frozen=True)
@@ -50,18 +52,22 @@ class SavedEncoder:
     """An encoder's folder.
 
     Attributes:
-        transformer: The folder that transformers loads.
+        backbone: The module that gives token vectors, in the folder that it is loaded from.
         pooling: How its token vectors are pooled; None if the folder does not say.
         normalize: Whether the vectors are scaled to length 1; None if the folder does not say.
         lower_case: Whether text is lower-cased before the tokenizer sees it; None if the folder does not say.
         max_length: Longest input in tokens; None if the folder does not say.
+        token_heads: What follows before pooling.
+        sentence_heads: What follows after pooling.
     """
 
-    transformer: Path
+    backbone: SavedModule
     pooling: Pooling | None = None
     normalize: bool | None = None
     lower_case: bool | None = None
     max_length: int | None = None
+    token_heads: tuple[SavedModule, ...] = ()
+    sentence_heads: tuple[SavedModule, ...] = ()
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -72,23 +78,22 @@ def read_saved(folder: Path) -> SavedEncoder:
             equivalent here.
     """
     if not (folder / "modules.json").is_file():
-        return SavedEncoder(_with_config(folder))
-    modules = _json(folder / "modules.json")
-    kinds = tuple(str(module["type"]).rpartition(".")[2] for module in modules)
-    if kinds not in ORDERS:
-        raise EncoderError(
-            f"{folder}: made of {' → '.join(kinds)}, expected Transformer → Pooling (→ Normalize); "
-            f"use the transformer's own folder and choose encoder.pooling, or {OTHERWISE}"
-        )
+        return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
+    modules = _modules(folder)
     _refuse_prompt(folder / "config_sentence_transformers.json")
-    places = {kind: folder / module["path"] for kind, module in zip(kinds, modules, strict=True)}
-    transformer = _with_config(places["Transformer"])
-    pooling = _pooling(places["Pooling"])
-    if "WeightedLayerPooling" in places:
-        pooling = _layers(places["WeightedLayerPooling"], pooling)
-    settings = _json(transformer / "sentence_bert_config.json", {})
+    backbone, *others = modules
+    of = {level: tuple(each for each in others if LETTERS[each.kind] == level) for level in "ts"}
+    normalize = modules[-1].kind == "Normalize"
+    if backbone.kind == "StaticEmbedding":
+        length = static_length(backbone.folder)
+        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=of["s"])
+    _with_config(backbone.folder)
+    pooling = _pooling(next(module.folder for module in others if module.kind == "Pooling"))
+    if others[0].kind == "WeightedLayerPooling":
+        pooling = _layers(others[0].folder, pooling)
+    settings = read_json(backbone.folder / "sentence_bert_config.json", {})
     lower_case = bool(settings.get("do_lower_case"))
-    return SavedEncoder(transformer, pooling, "Normalize" in places, lower_case, settings.get("max_seq_length"))
+    return SavedEncoder(backbone, pooling, normalize, lower_case, settings.get("max_seq_length"), of["t"], of["s"])
 
 
 def saved_config(folder: Path, model: str) -> EncoderConfig | None:
@@ -109,7 +114,7 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
         pooling=saved.pooling,
         normalize=bool(saved.normalize),
         lower_case=bool(saved.lower_case),
-        max_length=min(saved.max_length or _own_limit(saved.transformer), LONGEST),
+        max_length=min(saved.max_length or _own_limit(saved.backbone.folder), LONGEST),
     )
 
 
@@ -123,13 +128,30 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
         found, asked = getattr(saved, name), getattr(config, name)
         if found is not None and found != asked:
             raise EncoderError(
-                f"{saved.transformer}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
+                f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
 
 
+def _modules(folder: Path) -> list[SavedModule]:
+    listed = read_json(folder / "modules.json")
+    modules = [SavedModule(str(module["type"]).rpartition(".")[2], folder / module["path"]) for module in listed]
+    if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
+        levels = {
+            level: " | ".join(kind for kind, head in HEADS.items() if head.level == level)
+            for level in ("token", "sentence")
+        }
+        raise EncoderError(
+            f"{folder}: made of {' → '.join(module.kind for module in modules)}, expected Transformer "
+            f"(→ WeightedLayerPooling) (→ {levels['token']} …) → Pooling (→ {levels['sentence']} …), or "
+            f"StaticEmbedding (→ {levels['sentence']} …); use the transformer's own folder and choose "
+            f"encoder.pooling, or {OTHERWISE}"
+        )
+    return modules
+
+
 def _pooling(folder: Path) -> Pooling:
-    settings = _json(folder / "config.json")
+    settings = read_json(folder / "config.json")
     modes = settings.get("pooling_mode") or [name for name, on in settings.items() if on is True and "_mode_" in name]
     chosen = [modes] if isinstance(modes, str) else list(modes)
     if len(chosen) != 1 or chosen[0] not in MODES:
@@ -140,7 +162,7 @@ def _pooling(folder: Path) -> Pooling:
 
 
 def _layers(folder: Path, pooling: Pooling) -> Pooling:
-    settings, weights = _json(folder / "config.json"), load_file(folder / "model.safetensors")["layer_weights"]
+    settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
     if settings["layer_start"] != FIRST or pooling != "mean" or not _first_and_last(weights):
         raise EncoderError(
             f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
@@ -155,7 +177,7 @@ def _first_and_last(weights: torch.Tensor) -> bool:
 
 
 def _refuse_prompt(path: Path) -> None:
-    settings = _json(path, {})
+    settings = read_json(path, {})
     name = settings.get("default_prompt_name")
     if name and settings.get("prompts", {}).get(name):
         raise EncoderError(
@@ -177,12 +199,3 @@ def _with_config(folder: Path) -> Path:
             f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
         )
     return folder
-
-
-def _json(path: Path, absent: Any = None) -> Any:  # noqa: ANN401 - whatever the file holds
-    if absent is not None and not path.is_file():
-        return absent
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EncoderError(f"{path}: not readable as JSON ({error}); check that the copy is complete") from error

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from models.encoder.arithmetic import arithmetic
+from models.encoder.encode import ENCODE_TOKENS, encode_tokens
 from models.encoder.tokens import tokenise
-from models.encoder.transformer import ENCODE_TOKENS, encode_tokens
 from models.errors import EvaluationError, NonFiniteLossError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.training.batches import permutation
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.evaluation.config import FinetuneConfig
 
 

@@ -13,7 +13,7 @@ from models.objectives.precision import full_precision
 from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.objectives.config import BarlowConfig
 
 FLOOR = 1e-5  # added to variances before the division, as batch normalisation does

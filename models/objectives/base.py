@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from models.encoder.network import Encoder
     from models.encoder.tokens import Tokens
-    from models.encoder.transformer import Encoder
 
 
 class Objective(nn.Module, ABC):

@@ -13,7 +13,7 @@ from models.objectives.two_branch import TwoBranch
 if TYPE_CHECKING:
     import torch
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.objectives.config import BSLConfig
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.objectives.base import Objective
     from models.objectives.config import ObjectiveConfig
 

@@ -19,8 +19,8 @@ from models.objectives.precision import full_precision
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from models.encoder.network import Encoder
     from models.encoder.tokens import Tokens
-    from models.encoder.transformer import Encoder
     from models.objectives.config import SimCSEConfig
 
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from models.encoder.network import Encoder
     from models.encoder.tokens import Tokens
-    from models.encoder.transformer import Encoder
     from models.objectives.config import TwoBranchConfig
 
 

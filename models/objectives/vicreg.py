@@ -15,7 +15,7 @@ from models.objectives.two_branch import TwoBranch
 if TYPE_CHECKING:
     import torch
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.objectives.config import VICRegConfig
 
 FLOOR = 1e-4  # added to variances before the root, whose slope is infinite at 0 (published value)

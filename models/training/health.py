@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from models.encoder.transformer import Encoder, encode_tokens
+from models.encoder.encode import encode_tokens
 from models.errors import CollapseError, EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.geometry import geometry
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.network import Encoder
     from models.training.config import CollapseConfig
     from models.training.token_file import TokenFile
 

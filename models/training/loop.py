@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.transformer import Encoder
+    from models.encoder.network import Encoder
     from models.training.config import TrainingConfig
     from models.training.health import DevSet, Evaluation
 

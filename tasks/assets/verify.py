@@ -155,7 +155,8 @@ def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"]) -> 
     import numpy as np
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.transformer import encode, load_encoder
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
     from models.evaluation.correlation import spearman
 
     pairs = pl.read_parquet(embedded_path(asset) / "dev.parquet")

@@ -128,7 +128,7 @@ def predict_afs(
     config: FinetuneConfig,
 ) -> None:
     """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
-    from models.encoder.transformer import load_encoder
+    from models.encoder.loading import load_encoder
     from models.evaluation.afs import afs_folds
     from models.evaluation.finetune import finetune, graded_pairs, predict
 

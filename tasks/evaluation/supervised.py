@@ -56,7 +56,7 @@ def score_supervised(
     bootstrap: BootstrapConfig,
 ) -> None:
     """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
-    from models.encoder.transformer import load_encoder
+    from models.encoder.loading import load_encoder
     from models.evaluation.finetune import finetune, graded_pairs, predict
     from models.evaluation.sts import sts_scores
 

@@ -30,7 +30,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.transformer import Encoder, encode, load_encoder  # noqa: E402
+from models.encoder.encode import encode  # noqa: E402
+from models.encoder.loading import load_encoder  # noqa: E402
+from models.encoder.network import Encoder  # noqa: E402
 from models.errors import CollapseError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402

@@ -99,8 +99,9 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
-    from models.encoder.transformer import encode, load_encoder
     from models.evaluation.intervals import spearman_resamples
 
     torch.set_num_threads(arguments.threads)

@@ -31,7 +31,8 @@ sys.path.insert(0, str(ROOT))
 
 from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
-from models.encoder.transformer import Encoder, load_encoder  # noqa: E402
+from models.encoder.loading import load_encoder  # noqa: E402
+from models.encoder.network import Encoder  # noqa: E402
 from models.objectives.base import Objective  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402

@@ -8,7 +8,7 @@ import polars as pl
 import torch
 from transformers import AutoTokenizer
 
-from models.encoder.transformer import Encoder
+from models.encoder.network import Encoder
 from models.objectives.base import Objective
 from models.training.batches import BatchOrder, TokenPairs
 from models.training.token_file import TokenFile

@@ -37,8 +37,9 @@ def test_sts_benchmark_is_as_published(model, tmp_path):
 def test_vectors_are_those_of_sentence_transformers(model):
     from sentence_transformers import SentenceTransformer
 
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
-    from models.encoder.transformer import encode, load_encoder
 
     texts = pl.read_parquet(f"{MIRROR}/sts12/test.parquet")["sentence1"].to_list()[::40]
     config = saved_config(model, "all-MiniLM-L6-v2")

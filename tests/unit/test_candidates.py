@@ -4,7 +4,7 @@ import pytest
 
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
-from models.encoder.transformer import load_encoder
+from models.encoder.loading import load_encoder
 from storage.errors import ArtifactMissingError
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef

@@ -7,9 +7,10 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
 from models.encoder.saved import saved_config
-from models.encoder.transformer import encode, load_encoder
 from models.errors import EncoderError
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 

@@ -9,9 +9,10 @@ from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.loading import load_encoder
 from models.encoder.pooling import pool
 from models.encoder.tokens import budget_batches, tokenise
-from models.encoder.transformer import encode, load_encoder
 from models.errors import EncoderError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from models.encoder.transformer import encode, load_encoder
+from models.encoder.loading import load_encoder
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]

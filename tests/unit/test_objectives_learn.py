@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.transformer import load_encoder
+from models.encoder.loading import load_encoder
 from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
 from models.training.config import TrainingConfig
 from models.training.health import DevSet

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from models.encoder.encode import encode
 from models.encoder.onnx import export_onnx
-from models.encoder.transformer import encode
 from models.errors import EncoderError
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 

@@ -7,9 +7,9 @@ from transformers import AutoModel, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
 from models.encoder.packed import SHORT, first_position, lay_out, run_packed
 from models.encoder.tokens import Tokens
-from models.encoder.transformer import Encoder
 
 PAD = 1
 LENGTHS = [5, 9, 2, 9, 14, 5, 3]

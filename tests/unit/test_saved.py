@@ -7,9 +7,10 @@ import torch
 from safetensors.torch import save_file
 
 from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
 from models.encoder.saved import read_saved, saved_config
-from models.encoder.transformer import encode, load_encoder
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
 

@@ -1,0 +1,44 @@
+"""Load an encoder from a local folder; finding it (Hub, mirror, package) is storage's work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from models.encoder.heads import Normalize
+from models.encoder.modules import read_head
+from models.encoder.network import Encoder
+from models.encoder.saved import check_settings, read_saved
+from models.encoder.static import load_static
+from models.encoder.transformer import load_transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from models.encoder.config import EncoderConfig
+
+# What gives token vectors, by its name in sentence-transformers.
+BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreTrainedTokenizerBase]]] = {
+    "Transformer": load_transformer,
+    "StaticEmbedding": load_static,
+}
+
+
+def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    """Load an encoder and its tokenizer from a local folder, in fp32 and evaluation mode.
+
+    Raises:
+        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
+            sentence-transformers model that pools otherwise or has parts that are not computed here.
+    """
+    saved = read_saved(folder)
+    check_settings(saved, config)
+    backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
+    token_heads, sentence_heads = (
+        [read_head(head) for head in heads] for heads in (saved.token_heads, saved.sentence_heads)
+    )
+    if saved.normalize is None and config.normalize:
+        sentence_heads.append(Normalize())
+    return Encoder(backbone, config, token_heads, sentence_heads).eval(), tokenizer

@@ -1,0 +1,173 @@
+"""A sentence encoder: token vectors, heads on them, pooling, heads on sentence vectors.
+
+Rows are sorted by length and pass without padding where the architecture allows it (packed.py), else padded in small
+batches; the caller sees its own order.
+
+Shapes: B sentences, S of them this process's share, T tokens, N tokens of all sentences, D width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.pooling import pool, precise, token_vectors
+from models.encoder.sharing import gather_shares, own_share
+from models.encoder.tokens import Tokens, budget_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.heads import Head
+
+
+class Encoder(nn.Module):
+    """Token ids to sentence vectors.
+
+    Attributes:
+        backbone: A transformer, or a static table that is called like one.
+        config: How token vectors are pooled, and the longest input.
+        token_heads: Applied to token vectors, in order, before pooling.
+        sentence_heads: Applied to pooled vectors, in order; unit length is one of them.
+    """
+
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        config: EncoderConfig,
+        token_heads: Sequence[Head] = (),
+        sentence_heads: Sequence[Head] = (),
+    ) -> None:
+        """Put an encoder together.
+
+        Raises:
+            EncoderError: A head takes vectors of another width than it is given.
+        """
+        super().__init__()
+        self.backbone = backbone
+        self.config = config
+        self.token_heads: Sequence[Head] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
+        self.sentence_heads: Sequence[Head] = nn.ModuleList(sentence_heads)  # type: ignore[assignment]
+        self._packs: tuple[int | None] | None = None  # first_position, once known
+        _ = self.width  # every head is asked
+
+    @property
+    def token_width(self) -> int:
+        """D of the token vectors that are pooled."""
+        width = int(self.backbone.config.hidden_size)
+        for head in self.token_heads:
+            width = head.width_from(width)
+        return width
+
+    @property
+    def width(self) -> int:
+        """D of a sentence vector."""
+        width = self.token_width
+        for head in self.sentence_heads:
+            width = head.width_from(width)
+        return width
+
+    @property
+    def drops(self) -> bool:
+        """Whether a forward pass in training mode is random."""
+        return any(isinstance(module, nn.Dropout) and module.p > 0 for module in self.modules())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
+        return self._pooled(self._run(ids_BT, mask_BT), mask_BT)
+
+    def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+        """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
+
+        The rows pass the network end to end without padding where the architecture allows it, else in length-sorted
+        batches of `batch_tokens` padded tokens; up to rounding both equal one padded pass over all of them. Where
+        several processes train together, each embeds its share.
+        """
+        return gather_shares(self.embed(tokens, own_share(rows), batch_tokens))
+
+    def embed(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+        """As `embed_rows`, all rows by this process."""
+        parts, vectors = [], []
+        for part, x_BTD, mask_BT in self._passes(tokens, rows, batch_tokens):
+            parts.append(part)
+            vectors.append(self._pooled(x_BTD, mask_BT))
+        return _in_order(vectors, parts)
+
+    def token_vectors(
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Token vectors as pooling sees them: x (B, T, D), differentiable, and the mask (B, T), 1 for real tokens.
+
+        Rows and their order are those of `rows`, T is the longest of them; padding holds zeros. Passes and processes
+        are as in `embed_rows`.
+        """
+        lengths_B = torch.from_numpy(tokens.lengths_of(rows)).to(self.device)
+        longest = int(tokens.lengths_of(rows).max())
+        mask_BT = (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
+        parts, padded = [], []
+        for part, x_BTD, _ in self._passes(tokens, own_share(rows), batch_tokens):
+            parts.append(part)
+            padded.append(functional.pad(x_BTD, (0, 0, 0, longest - x_BTD.shape[1])))
+        x_BTD = gather_shares(_in_order(padded, parts))
+        return x_BTD * mask_BT[..., None], mask_BT
+
+    def _passes(
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
+    ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
+        """Which of `rows`, their token vectors (B, T, D) after the heads on them, and their mask (B, T)."""
+        first = self._first_position(tokens.pad_id)
+        if first is not None:
+            layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
+            x_BTD = layout.padding.pad(run_packed(self.backbone, layout, first))
+            mask_BT = layout.padding.real.long()
+            yield layout.order, self._headed(x_BTD, mask_BT), mask_BT
+            return
+        for part in budget_batches(tokens.lengths_of(rows), batch_tokens):
+            ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
+            yield part, self._run(ids_BT, mask_BT), mask_BT
+
+    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        pooling = self.config.pooling
+        output = self.backbone(
+            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling == "first-last", return_dict=True
+        )
+        return self._headed(token_vectors(output, pooling), mask_BT)
+
+    def _headed(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        for head in self.token_heads:
+            x_BTD = head(x_BTD * mask_BT[..., None])
+        return x_BTD
+
+    def _pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling)
+        for head in self.sentence_heads:
+            vectors_BD = precise(head(vectors_BD))
+        return vectors_BD
+
+    def _first_position(self, pad_id: int) -> int | None:
+        if self.config.pooling == "first-last":
+            return None  # a packed pass hands out the last layer alone
+        if self._packs is None:
+            self._packs = (first_position(self.backbone, pad_id, self.config.max_length),)
+        return self._packs[0]
+
+
+def _in_order(passed: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]) -> torch.Tensor:
+    """Join passes and undo their order: row i of the result is the one that `parts` say was row i."""
+    x_BX = torch.cat(list(passed)) if len(passed) > 1 else passed[0]
+    back = np.argsort(np.concatenate(parts), kind="stable")
+    return x_BX.index_select(0, torch.from_numpy(back).to(x_BX.device))
