@@ -29,6 +29,8 @@ class PipelineConfig(BaseModel):
     """Which two views make a training pair."""
     encoder: EncoderConfig
     """Where online and target network start."""
+    teacher: EncoderConfig | None = None
+    """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
     training: TrainingConfig
     """The BSL objective, its optimizer and schedule."""
     evaluation: EvaluationConfig
@@ -40,7 +42,8 @@ class PipelineConfig(BaseModel):
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         refiller = [(self.augment.mlm.model, self.augment.mlm.revision)] if self.augment.mlm else []
-        return [(self.encoder.model, self.encoder.revision), *translators, *refiller]
+        encoders = [(config.model, config.revision) for config in (self.encoder, self.teacher) if config]
+        return [*encoders, *translators, *refiller]
 
 
 def partial(model: type[BaseModel]) -> type[BaseModel]:
