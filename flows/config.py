@@ -26,7 +26,8 @@ class PipelineConfig(RunSettings):
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         rewriters = [model for view in self.augment.rewritings for model in view.models]
-        return [(self.encoder.model, self.encoder.revision), *translators, *rewriters]
+        encoders = [(config.model, config.revision) for config in (self.encoder, self.teacher) if config]
+        return [*encoders, *translators, *rewriters]
 
 
 def partial(model: type[BaseModel]) -> type[BaseModel]:

@@ -7,7 +7,6 @@ from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores
 from flows.site import site_of
-from models.objectives.config import TITLES
 from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed
@@ -57,9 +56,13 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     labelled = nli(site, sources, corpus, config.ingest) if config.augment.needs_labels else None
     views = augment(site, corpus, config.augment, labelled)
     pairs = pair(site, views, config.pairs)
-    checkpoint = train(site, pairs, start, dev, encoder, config.training)
+    teacher = None
+    if config.teacher:
+        teacher_model, teacher_config = resolve_encoder(site, config.teacher)
+        teacher = embed(site, teacher_model, corpus, teacher_config, config.evaluation.precision)
+    checkpoint = train(site, pairs, start, dev, encoder, config.training, teacher)
 
-    how, title = config.evaluation, TITLES[config.training.objective.name]
+    how, title = config.evaluation, config.training.objective.title
     before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
     after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
     embeddings = [embed(site, one.encoder, sets, encoder, how.precision) for one in (before, after)]

@@ -3,7 +3,8 @@
 from pydantic import Field
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import FOLDS_OF, FinetuneConfig, ScoringConfig, afs_config, stsb_config
+from models.evaluation.config import FOLDS_OF, ScoringConfig
+from models.training.config import TrainingConfig, afs_config, stsb_config
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from tasks.evaluation.afs import AfsFolds, AfsSet, predict_afs, score_afs, score_afs_predictions
 from tasks.evaluation.candidates import Candidate, Reading
@@ -20,9 +21,9 @@ class EvaluationSettings(ScoringConfig):
 
     reading: Reading = Reading()
     """Pooling and length of bare transformers."""
-    stsb: FinetuneConfig = Field(default_factory=stsb_config)
+    stsb: TrainingConfig = Field(default_factory=stsb_config)
     """How an encoder is fine-tuned on STS-B."""
-    afs: FinetuneConfig = Field(default_factory=afs_config)
+    afs: TrainingConfig = Field(default_factory=afs_config)
     """How an encoder is fine-tuned on AFS."""
     seeds: int = Field(10, ge=2)
     """Runs of supervised STS-B, whose mean and standard deviation are given."""

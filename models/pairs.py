@@ -1,4 +1,4 @@
-"""Training pairs from views: two ways of saying one sentence, side by side.
+"""Training pairs: two ways of saying one sentence side by side, or two sentences and how alike people call them.
 
 The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
 the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
@@ -70,7 +70,7 @@ def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
 
     Returns:
         pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
-        lang_2, source (`bt-de|bt-fr`).
+        lang_2, source (`bt-de|bt-fr`); label, score and group, which views do not have, are null.
     """
     pairs = pl.concat([_paired(views, pairing) for pairing in config.pairings])
     if config.drop_identical:
@@ -80,6 +80,25 @@ def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
     else:
         pairs = pairs.sort(scattered(pl.col("pair_id"), config.shuffle_seed))
     return pairs if config.subsample_words is None else _thinned(pairs, config.subsample_words)
+
+
+def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
+    """Scored sentence pairs as training pairs.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: The largest score that the set knows, which becomes 1.
+
+    Returns:
+        text_1, text_2, score; training refuses scores outside [0, 1].
+    """
+    return pairs.select(text_1="sentence1", text_2="sentence2", score=pl.col("score") / highest)
+
+
+def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
+    """All pairs (a, b), then all pairs (b, a): the cosine is the same, dropout and batches are not."""
+    swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
+    return pl.concat([pairs, swapped])
 
 
 def _thinned(pairs: pl.LazyFrame, threshold: float) -> pl.LazyFrame:
@@ -131,6 +150,9 @@ def _paired(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
         lang_1=pl.lit(pairing.lang_1),
         lang_2=pl.lit(pairing.lang_2),
         source=pl.lit(pairing.source),
+        label=pl.lit(None, pl.Int8),
+        score=pl.lit(None, pl.Float32),
+        group=pl.lit(None, pl.UInt64),
     )
 
 

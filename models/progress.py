@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""How long work tells what it has done."""
 
 from __future__ import annotations
 
@@ -6,3 +6,4 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 OnProgress: TypeAlias = Callable[[int, int, str], None]
+"""Called as (done, in all, detail)."""

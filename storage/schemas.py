@@ -26,6 +26,10 @@ PAIRS = pl.Schema(
         "lang_1": pl.String,
         "lang_2": pl.String,
         "source": pl.String,
+        # Null where nobody says so: the pair's class, how alike its views are (0 to 1), whose negatives it is not.
+        "label": pl.Int8,
+        "score": pl.Float32,
+        "group": pl.UInt64,
     }
 )
 TRAINING_LOG = pl.Schema(

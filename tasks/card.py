@@ -5,7 +5,7 @@ from typing import Final
 
 import polars as pl
 
-from models.report.card import CITATIONS, CardContent, Material
+from models.report.card import CardContent, Material
 from models.report.page import score_rows
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_manifest
@@ -43,7 +43,7 @@ def card_content(
         dev=dev if training.select == "best" else None,
         scores=score_rows(scores),
         materials=tuple(_materials(settings)),
-        citations=(CITATIONS[training.objective.name], *_data_citations(settings)),
+        citations=(training.objective.citation, *_data_citations(settings)),
         checkpoint=checkpoint.key,
     )
 

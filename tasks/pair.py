@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 20
 
 
-@stage(ref=PairsRef, version=1)
+@stage(ref=PairsRef, version=2)
 def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
     """Put two views of each sentence side by side, in the order in which training reads them."""
     frame = work.store.scan(views)

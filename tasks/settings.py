@@ -23,6 +23,8 @@ class RunSettings(BaseModel):
     """Which two views make a training pair."""
     encoder: EncoderConfig
     """Where online and target network start."""
+    teacher: EncoderConfig | None = None
+    """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
     training: TrainingConfig
     """The objective, its optimizer and schedule."""
     evaluation: EvaluationConfig

@@ -8,7 +8,7 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
 from storage.checkpoint import ENCODER, STATE
-from storage.refs import CheckpointRef, PairsRef
+from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import ScoredSet
 from tasks.stage.cached import Work, stage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from models.training.loop import TrainingResult
 
 
-@stage(ref=CheckpointRef, version=4)
+@stage(ref=CheckpointRef, version=5)
 def train(
     work: Work,
     pairs: PairsRef,
@@ -31,15 +31,25 @@ def train(
     dev: ScoredSet | None,
     encoder: EncoderConfig,
     config: TrainingConfig,
+    teacher: EmbeddingsRef | None = None,
 ) -> None:
     """Train the online network on pairs of views; keep the encoder, the full state and the log."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.export import export_sentence_transformers
-    from models.training.snapshots import write_state
+    from models.training.snapshots import write_snapshot
 
     settle_threads(work.site)
     scratch = work.store.scratch(work.ref)
-    job = TrainingJob(site=work.site, pairs=pairs, start=start, dev=dev, encoder=encoder, config=config, work=scratch)
+    job = TrainingJob(
+        site=work.site,
+        pairs=pairs,
+        start=start,
+        dev=dev,
+        encoder=encoder,
+        config=config,
+        teacher=teacher,
+        work=scratch,
+    )
     with stop_requested() as asked:
         if work.site.processes > 1:
             run_in_processes(job, asked)
@@ -48,7 +58,7 @@ def train(
         )
     speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
     export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
-    write_state(work.draft.folder / STATE, result.state)
+    write_snapshot(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")
     work.draft.note(_figures(result, speed))
     _show(work, result)

@@ -17,10 +17,12 @@ from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
+from models.progress import OnProgress
 from models.training.config import TrainingConfig
-from storage.refs import PairsRef
+from storage.refs import EmbeddingsRef, PairsRef
 from storage.weights import ResolvedModel
-from tasks.evaluation.sets import ScoredSet, read_scored_set
+from tasks.evaluation.dev import dev_set
+from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.stopping import stop_requested
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from transformers import PreTrainedTokenizerBase
 
-    from models.training.health import DevSet
     from models.training.loop import TrainingResult
+    from models.training.teacher import Teacher
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class TrainingJob(BaseModel):
     dev: ScoredSet | None
     encoder: EncoderConfig
     config: TrainingConfig
+    teacher: EmbeddingsRef | None = None
     work: Path
     """Folder for tokens and snapshots."""
 
@@ -58,7 +61,7 @@ def run_job(
     *,
     device: str,
     should_stop: Callable[[], bool],
-    on_progress: Callable[[int, int, str], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> "tuple[TrainingResult, PreTrainedTokenizerBase]":
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
@@ -71,7 +74,8 @@ def run_job(
         online,
         tokenizer,
         job.config,
-        dev=None if job.dev is None else _dev_set(job.dev),
+        dev=None if job.dev is None else dev_set(job.dev),
+        teacher=None if job.teacher is None else _teacher(job, job.teacher),
         work=job.work,
         device=device,
         save_every=job.site.save_every,
@@ -94,6 +98,11 @@ def run_in_processes(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
         raise TrainingError(
             f"a batch of {job.config.batch_size} pairs cannot be shared equally by {count} processes; set "
             "training.batch_size to a multiple of them, or another number of processes"
+        )
+    if not job.config.drop_last:
+        raise TrainingError(
+            f"{count} processes cannot share the smaller last batch of an epoch equally; set training.drop_last to "
+            "true, or train in one process"
         )
     job.work.mkdir(parents=True, exist_ok=True)
     for name in (ERROR, MEASURED):
@@ -132,11 +141,12 @@ def measured(result: "TrainingResult") -> "dict[str, JsonValue]":
     }
 
 
-def _dev_set(dev: ScoredSet) -> "DevSet":
-    from models.training.health import DevSet
+def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> "Teacher":
+    from models.training.processes import first_alone
+    from models.training.teacher import open_teacher
 
-    rows = read_scored_set(dev)
-    return DevSet(dev.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
+    with first_alone():
+        return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))
 
 
 def _work_as_one_of_several(path: Path) -> None:

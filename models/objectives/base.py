@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
-    from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
-    from models.encoder.tokens import Tokens
+    from models.objectives.batch import Batch, Need
 
 
 class Objective(nn.Module, ABC):
@@ -21,30 +19,32 @@ class Objective(nn.Module, ABC):
 
     Attributes:
         parts: Names of the modules that a snapshot saves and restores; all state stands in one of them.
+        needs: What a batch must hold besides the two views; pairs that lack it are refused before the first step.
     """
 
     parts: ClassVar[tuple[str, ...]] = ("online",)
+    needs: ClassVar[frozenset[Need]] = frozenset()
 
     def __init__(self, online: Encoder) -> None:
         super().__init__()
         self.online = online
 
     @abstractmethod
-    def forward(
-        self, tokens: Tokens, rows_1: NDArray[np.int64], rows_2: NDArray[np.int64], batch_tokens: int
-    ) -> torch.Tensor:
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of B pairs, a scalar.
 
         Args:
-            tokens: All sentences.
-            rows_1: (B,) sentence numbers of view 1.
-            rows_2: (B,) sentence numbers of view 2, pair by pair.
+            batch: The pairs, with what the objective `needs`.
             batch_tokens: Padded tokens a forward pass of an encoder; changes rounding only.
         """
 
     def learning_parameters(self) -> list[nn.Parameter]:
         """What the optimizer may change."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
+    def momentum(self, step: int, total: int) -> float | None:  # noqa: ARG002 - for objectives with a target
+        """δ after optimizer step `step` (1-based) of `total`; None for an objective without a target."""
+        return None
 
     def update_target(self, momentum: float) -> None:
         """Move the target, if there is one, after an optimizer step (equation 4)."""

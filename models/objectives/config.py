@@ -1,8 +1,11 @@
-"""Settings of every objective; `name` says which one a section is for."""
+"""Settings of every objective; `name` says which one a section is for.
+
+Each class carries what reports say of its objective: `title` is what they call it, `citation` the work it is from.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -42,6 +45,11 @@ class TwoBranchConfig(BaseModel):
 class BSLConfig(TwoBranchConfig):
     """BSL as published (paper section 3, Table 8); the defaults are the paper's."""
 
+    title: ClassVar[str] = "BSL"
+    citation: ClassVar[str] = (
+        "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL."
+    )
+
     name: Literal["bsl"] = "bsl"
     loss_scale: Literal["paper", "released"] = "paper"
     """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Matters through clipping only."""
@@ -57,6 +65,12 @@ class ContrastiveConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    title: ClassVar[str] = "contrastive training"
+    citation: ClassVar[str] = (
+        "Chen, Kornblith, Norouzi and Hinton, 2020. A Simple Framework for Contrastive Learning of Visual "
+        "Representations. ICML."
+    )
+
     name: Literal["contrastive"] = "contrastive"
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
@@ -70,6 +84,11 @@ class SimCSEConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    title: ClassVar[str] = "SimCSE"
+    citation: ClassVar[str] = (
+        "Gao, Yao and Chen, 2021. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP."
+    )
+
     name: Literal["simcse"] = "simcse"
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines (published: 0.05)."""
@@ -79,6 +98,12 @@ class SimCSEConfig(BaseModel):
 
 class VICRegConfig(TwoBranchConfig):
     """VICReg (Bardes et al., 2022) against a momentum target, as in UNSEE (Çağatan, 2024)."""
+
+    title: ClassVar[str] = "VICReg"
+    citation: ClassVar[str] = (
+        "Bardes, Ponce and LeCun, 2022. VICReg: Variance-Invariance-Covariance Regularization for "
+        "Self-Supervised Learning. ICLR."
+    )
 
     name: Literal["vicreg"] = "vicreg"
     invariance: float = Field(default=25.0, ge=0)
@@ -92,9 +117,28 @@ class VICRegConfig(TwoBranchConfig):
 class BarlowConfig(TwoBranchConfig):
     """Barlow Twins (Zbontar et al., 2021) against a momentum target, as in UNSEE (Çağatan, 2024)."""
 
+    title: ClassVar[str] = "Barlow Twins"
+    citation: ClassVar[str] = (
+        "Zbontar, Jing, Misra, LeCun and Deny, 2021. Barlow Twins: Self-Supervised Learning via Redundancy "
+        "Reduction. ICML."
+    )
+
     name: Literal["barlow"] = "barlow"
     redundancy: float = Field(default=0.0051, ge=0)
     """λ: weight of the squared correlations between different dimensions (published: 0.0051)."""
+
+
+class RegressionConfig(BaseModel):
+    """Mean squared error of the cosine against the pair's score (SBERT section 3); needs pairs with scores."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    title: ClassVar[str] = "cosine regression"
+    citation: ClassVar[str] = (
+        "Reimers and Gurevych, 2019. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP."
+    )
+
+    name: Literal["regression"] = "regression"
 
 
 def _named(value: object) -> object:
@@ -102,22 +146,10 @@ def _named(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
-AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig
+AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(_named)]
 
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {
-    "bsl": BSLConfig,
-    "contrastive": ContrastiveConfig,
-    "simcse": SimCSEConfig,
-    "vicreg": VICRegConfig,
-    "barlow": BarlowConfig,
+    config.model_fields["name"].default: config for config in get_args(AnyObjective)
 }
-
-TITLES: Mapping[str, str] = {
-    "bsl": "BSL",
-    "contrastive": "contrastive training",
-    "simcse": "SimCSE",
-    "vicreg": "VICReg",
-    "barlow": "Barlow Twins",
-}
-"""What reports call them."""
+"""Every objective's settings by its name."""

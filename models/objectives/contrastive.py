@@ -15,10 +15,8 @@ from models.objectives.base import Objective
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from models.encoder.network import Encoder
-    from models.encoder.tokens import Tokens
+    from models.objectives.batch import Batch
     from models.objectives.config import ContrastiveConfig
 
 
@@ -30,11 +28,10 @@ class Contrastive(Objective):
         self.temperature = config.temperature
         self.train()
 
-    def forward(
-        self, tokens: Tokens, rows_1: NDArray[np.int64], rows_2: NDArray[np.int64], batch_tokens: int
-    ) -> torch.Tensor:
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar."""
-        h1_BD, h2_BD = self.online.embed_rows(tokens, np.concatenate([rows_1, rows_2]), batch_tokens).chunk(2)
+        rows = np.concatenate([batch.view_1, batch.view_2])
+        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
         return nt_xent(h1_BD, h2_BD, self.temperature)
 
 

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from models.objectives.config import TwoBranchConfig
-
 if TYPE_CHECKING:
     from torch import nn
 
-    from models.objectives.config import AnyObjective
+    from models.objectives.config import TwoBranchConfig
 
 
 @torch.no_grad()
@@ -33,13 +31,8 @@ def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
         mine.copy_(theirs)  # position tables and counters: an average of them means nothing
 
 
-def momentum_at(step: int, total: int, config: AnyObjective) -> float | None:
-    """δ after optimizer step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2).
-
-    None for an objective without a target.
-    """
-    if not isinstance(config, TwoBranchConfig):
-        return None
+def momentum_at(step: int, total: int, config: TwoBranchConfig) -> float:
+    """δ after optimizer step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2)."""
     if config.momentum_schedule == "constant":
         return config.momentum
     return 1.0 - (1.0 - config.momentum) * (math.cos(math.pi * step / total) + 1.0) / 2.0

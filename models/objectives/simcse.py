@@ -17,10 +17,8 @@ from models.objectives.base import Objective
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from models.encoder.network import Encoder
-    from models.encoder.tokens import Tokens
+    from models.objectives.batch import Batch
     from models.objectives.config import SimCSEConfig
 
 
@@ -46,15 +44,9 @@ class SimCSE(Objective):
         )
         self.train()
 
-    def forward(
-        self,
-        tokens: Tokens,
-        rows_1: NDArray[np.int64],
-        rows_2: NDArray[np.int64],  # noqa: ARG002 - the objective's two views are of one text
-        batch_tokens: int,
-    ) -> torch.Tensor:
-        """The loss of a batch, a scalar; `rows_2` is not used."""
-        twice_2BD = self.online.embed_rows(tokens, np.concatenate([rows_1, rows_1]), batch_tokens)
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """The loss of a batch, a scalar; its second views are not used."""
+        twice_2BD = self.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_1]), batch_tokens)
         z1_BD, z2_BD = self.head(twice_2BD).chunk(2)
         return dropout_contrast(z1_BD, z2_BD, self.temperature)
 

@@ -17,17 +17,15 @@ import numpy as np
 import torch
 
 from models.objectives.base import Objective
-from models.objectives.ema import ema_update
+from models.objectives.ema import ema_update, momentum_at
 from models.objectives.predictor import Predictor
 from models.objectives.target_norm import TargetNorm
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from numpy.typing import NDArray
-
     from models.encoder.network import Encoder
-    from models.encoder.tokens import Tokens
+    from models.objectives.batch import Batch
     from models.objectives.config import TwoBranchConfig
 
 
@@ -42,7 +40,7 @@ class TwoBranch(Objective):
 
     def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
         super().__init__(online)
-        self.target_dropout = config.target_dropout
+        self._branches = config
         self.target = copy.deepcopy(online).requires_grad_(False)
         self.predictor = Predictor(online.width, config)
         self.target_norm = TargetNorm(online.width, config)
@@ -51,17 +49,15 @@ class TwoBranch(Objective):
     def train(self, mode: bool = True) -> Self:
         """As usual, but the target is in training mode only with `target_dropout`."""
         super().train(mode)
-        self.target.train(mode and self.target_dropout)
+        self.target.train(mode and self._branches.target_dropout)
         return self
 
-    def forward(
-        self, tokens: Tokens, rows_1: NDArray[np.int64], rows_2: NDArray[np.int64], batch_tokens: int
-    ) -> torch.Tensor:
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar."""
-        rows = np.concatenate([rows_1, rows_2])
-        h1_BD, h2_BD = self.online.embed_rows(tokens, rows, batch_tokens).chunk(2)
+        rows = np.concatenate([batch.view_1, batch.view_2])
+        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
         with torch.no_grad():
-            t1_BD, t2_BD = self.target_norm(self.target.embed_rows(tokens, rows, batch_tokens)).chunk(2)
+            t1_BD, t2_BD = self.target_norm(self.target.embed_rows(batch.tokens, rows, batch_tokens)).chunk(2)
         return self.loss(h1_BD, h2_BD, t1_BD, t2_BD)
 
     @abstractmethod
@@ -70,6 +66,10 @@ class TwoBranch(Objective):
 
         The predictor is to be called once per view: batch normalisation keeps its statistics per view, as published.
         """
+
+    def momentum(self, step: int, total: int) -> float:
+        """δ after optimizer step `step` (1-based) of `total`."""
+        return momentum_at(step, total, self._branches)
 
     def update_target(self, momentum: float) -> None:
         """Move the target towards the online encoder (equation 4)."""

@@ -1,5 +1,6 @@
 """The pre-training loop: batches in, a trained network out; resumable, interruptible, budgeted."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -11,15 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from models.encoder.arithmetic import arithmetic
+from models.errors import TrainingError
 from models.pretraining.config import LearningConfig
-from models.pretraining.optimizer import build_optimizers, learning_rate, set_learning_rate
-from models.pretraining.state import RunState, load_state, save_state
+from models.pretraining.optimizer import build_optimizers, learning_rate
+from models.pretraining.state import RunState, restore, take_snapshot
+from models.progress import OnProgress
+from models.training.fingerprint import fingerprint
+from models.training.optimizer import clip_gradients, set_learning_rate
+from models.training.snapshots import Saving, newest_snapshot
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[int, int, str], None]
 LOG_EVERY_STEPS = 50
-SAVE_EVERY_S = 180.0
+SAVE_MINUTES, KEPT = 3.0, 2
 
 
 class Examples(Protocol):
@@ -36,7 +41,7 @@ def pretrain(
     model: nn.Module,
     examples: Examples,
     config: LearningConfig,
-    on_progress: Progress,
+    on_progress: OnProgress,
     folder: Path | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> RunState:
@@ -47,16 +52,22 @@ def pretrain(
         examples: Batches and loss.
         config: Optimizer, schedule, budget, seed.
         on_progress: Told (done, total, detail) every 50 steps; seconds where the budget is wall clock.
-        folder: Where the state is kept every three minutes and at the end; a run found there goes on.
+        folder: Of this run alone: snapshots every three minutes and at the end; a run found there goes on.
         should_stop: Asked after each step; true ends the run with its state saved.
 
     Returns:
         The final counters and loss curve.
+
+    Raises:
+        TrainingError: The gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
     """
     optimizers = build_optimizers(model, config)
-    state = load_state(folder, model, optimizers) if folder else RunState()
+    identity = _identity(model, examples, config)
+    snapshot = newest_snapshot(folder, identity) if folder else None
+    state = restore(snapshot, model, optimizers) if snapshot else RunState()
+    saving = Saving(folder, None, SAVE_MINUTES, KEPT) if folder else None
     model.train()
-    started, saved = time.monotonic() - state.elapsed_s, time.monotonic()
+    started = time.monotonic() - state.elapsed_s
     window: list[Tensor] = []
     while spent(config, state) < 1.0 and not should_stop():
         batches = examples.plan(state.epoch)
@@ -69,13 +80,12 @@ def pretrain(
             state.elapsed_s = time.monotonic() - started
             if state.step % LOG_EVERY_STEPS == 0:
                 _report(state, config, window, on_progress)
-            if folder and time.monotonic() - saved > SAVE_EVERY_S:
-                save_state(folder, model, optimizers, state)
-                saved = time.monotonic()
+            if saving and saving.is_due(state.step):
+                saving.save(take_snapshot(identity, model, optimizers, state))
         if state.position >= len(batches):
             state.epoch, state.position = state.epoch + 1, 0
-    if folder:
-        save_state(folder, model, optimizers, state)
+    if saving:
+        saving.save(take_snapshot(identity, model, optimizers, state))
     return state
 
 
@@ -84,6 +94,14 @@ def spent(config: LearningConfig, state: RunState) -> float:
     if config.minutes is not None:
         return state.elapsed_s / (60.0 * config.minutes)
     return state.step / config.steps
+
+
+def _identity(model: nn.Module, examples: Examples, config: LearningConfig) -> str:
+    """Which run this is: its settings, first weights and the batches of its first epoch."""
+    digest = hashlib.sha256()
+    for batch in examples.plan(0):
+        digest.update(batch.tobytes())
+    return fingerprint(model, config.model_dump_json(), digest.hexdigest())
 
 
 def _step(
@@ -98,14 +116,20 @@ def _step(
     with arithmetic(device, bf16=config.bf16):
         loss, tokens = examples.loss(model, batch, generator)
     loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+    try:
+        clip_gradients(list(model.parameters()), config.clip_norm)
+    except FloatingPointError as error:
+        quantity, value = error.args
+        raise TrainingError(
+            f"{quantity} is {value} in pre-training, expected a finite number; lower peak_lr, or set bf16 to false"
+        ) from error
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     return loss.detach(), tokens
 
 
-def _report(state: RunState, config: LearningConfig, window: list[Tensor], on_progress: Progress) -> None:
+def _report(state: RunState, config: LearningConfig, window: list[Tensor], on_progress: OnProgress) -> None:
     mean = float(torch.stack(window).mean())
     window.clear()
     state.losses.append((state.step, round(mean, 4)))

@@ -1,9 +1,7 @@
-"""The optimizers of one run and their common learning rate."""
-
-from collections.abc import Sequence
+"""Which optimizers a pre-training run has, and the learning rate that they share."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from models.pretraining.config import LearningConfig
 
@@ -46,31 +44,3 @@ def learning_rate(config: LearningConfig, step: int, fraction: float) -> float:
     """
     warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
     return config.peak_lr * warmup * max(0.0, 1.0 - fraction)
-
-
-def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> None:
-    """Give every group of every optimizer the same rate."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-
-
-def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """All optimizer state as named tensors: `<optimizer>.<parameter>.<quantity>`."""
-    tensors: dict[str, Tensor] = {}
-    for number, optimizer in enumerate(optimizers):
-        for index, state in optimizer.state_dict()["state"].items():
-            for name, value in state.items():
-                tensors[f"{number}.{index}.{name}"] = torch.as_tensor(value).contiguous()
-    return tensors
-
-
-def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> None:
-    """Put back what `optimizer_tensors` gave; groups and rates stay those of the present config."""
-    for number, optimizer in enumerate(optimizers):
-        state: dict[int, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            owner, index, name = key.split(".", 2)
-            if int(owner) == number:
-                state.setdefault(int(index), {})[name] = value
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

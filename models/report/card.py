@@ -5,17 +5,6 @@ from dataclasses import asdict, dataclass
 
 from models.report.page import INTERVALS, markdown_table
 
-CITATIONS: Mapping[str, str] = {
-    "bsl": "Zhang, He, Liu, Bing and Li, 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL.",
-    "contrastive": "Chen, Kornblith, Norouzi and Hinton, 2020. A Simple Framework for Contrastive Learning of Visual "
-    "Representations. ICML.",
-    "simcse": "Gao, Yao and Chen, 2021. SimCSE: Simple Contrastive Learning of Sentence Embeddings. EMNLP.",
-    "vicreg": "Bardes, Ponce and LeCun, 2022. VICReg: Variance-Invariance-Covariance Regularization for "
-    "Self-Supervised Learning. ICLR.",
-    "barlow": "Zbontar, Jing, Misra, LeCun and Deny, 2021. Barlow Twins: Self-Supervised Learning via Redundancy "
-    "Reduction. ICML.",
-}
-
 _USAGE = """## Use
 
 ``python

@@ -1,18 +1,19 @@
-"""Pairs as tokens, and which of them form the batch of a step.
+"""Pairs as tokens, what is asked of them, and which of them form the batch of a step.
 
 The order is a function of seed, epoch and step alone, so a resumed run needs no iterator state.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from models.encoder.tokens import Tokens, tokenise
+from models.encoder.tokens import tokenise
 from models.errors import TrainingError
+from models.objectives.batch import COLUMN_OF, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,32 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
+    from models.objectives.batch import Need
     from models.training.config import TrainingConfig
 
 VIEWS = ("text_1", "text_2")
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
 
-@dataclass(frozen=True)
-class TokenPairs:
-    """Training pairs over a table of unique sentences.
-
-    Attributes:
-        tokens: Every different sentence once.
-        view_1: (n,) sentence number of each pair's first view.
-        view_2: (n,) sentence number of each pair's second view.
-    """
-
-    tokens: Tokens
-    view_1: NDArray[np.int64]
-    view_2: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.view_1)
-
-
-def tokenise_pairs(tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_length: int) -> TokenPairs:
-    """Tokenise every different text of the pairs once.
+def tokenise_pairs(tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_length: int) -> Batch:
+    """The texts of some pairs as one batch, every different text tokenised once.
 
     Args:
         tokenizer: The encoder's own.
@@ -60,76 +44,109 @@ def tokenise_pairs(tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_
     unique = both.unique(maintain_order=True).with_row_index("number")
     numbers = both.join(unique, on="text", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
     tokens = tokenise(tokenizer, unique["text"].to_list(), max_length)
-    return TokenPairs(tokens, numbers[: len(pairs)], numbers[len(pairs) :])
+    return Batch(tokens, numbers[: len(pairs)], numbers[len(pairs) :])
 
 
-def check_pairs(pairs: pl.DataFrame, first_row: int = 0) -> None:
-    """Refuse pairs without both texts.
+def check_pairs(pairs: pl.DataFrame, first_row: int = 0, needs: frozenset[Need] = frozenset()) -> None:
+    """Refuse pairs without both texts, or without what the objective needs of them.
 
     Args:
         pairs: Some rows.
         first_row: Number of the first of them, for the message.
+        needs: What the objective needs besides the texts.
 
     Raises:
-        TrainingError: A column is missing or holds nulls.
+        TrainingError: A column is missing or holds nulls, or a score is not in [0, 1].
     """
     missing = [name for name in VIEWS if name not in pairs.columns]
     if missing:
         raise TrainingError(f"the pairs lack {missing}, expected columns {list(VIEWS)}; pair the views first")
     for name in VIEWS:
-        if pairs[name].null_count():
-            row = first_row + (pairs[name].is_null().arg_max() or 0)
-            raise TrainingError(f"{name} of pair {row} is null, expected a text; drop incomplete pairs before training")
+        if (row := _first(pairs[name].is_null())) is not None:
+            raise TrainingError(
+                f"{name} of pair {first_row + row} is null, expected a text; drop incomplete pairs before training"
+            )
+    for need in sorted(needs):
+        _check_column(pairs, need, first_row)
 
 
-def count_steps(pairs: int, config: TrainingConfig) -> int:
-    """Optimizer steps of the run: full batches of every epoch, at most `max_steps`.
+def _check_column(pairs: pl.DataFrame, need: Need, first_row: int) -> None:
+    name = COLUMN_OF[need]
+    absent = pairs[name].is_null() if name in pairs.columns else pl.Series([True])
+    if (row := _first(absent)) is not None:
+        state = "null" if name in pairs.columns else "not there"
+        raise TrainingError(
+            f"{name} of pair {first_row + row} is {state}, and the objective needs {need}; give every pair its {name}, "
+            "or choose an objective that does without"
+        )
+    if need == "scores" and (row := _first(~pairs[name].is_between(0, 1))) is not None:
+        raise TrainingError(
+            f"score of pair {first_row + row} is {pairs[name][row]}, expected 0 to 1; divide by the largest score that "
+            "the set knows"
+        )
+
+
+def _first(bad: pl.Series) -> int | None:
+    return bad.arg_max() if bad.any() else None
+
+
+def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
+    """Batches of one pass over the pairs: the full ones, and the smaller last one unless it is dropped.
 
     Raises:
-        TrainingError: Not even one full batch.
+        TrainingError: Not even one.
     """
-    per_epoch = pairs // config.batch_size
-    if per_epoch == 0:
+    steps = pairs // config.batch_size if config.drop_last else math.ceil(pairs / config.batch_size)
+    if steps == 0:
         raise TrainingError(
             f"{pairs} pairs are less than one batch of {config.batch_size}; give more pairs or a smaller batch"
         )
-    steps = per_epoch * config.epochs
+    return steps
+
+
+def count_steps(pairs: int, config: TrainingConfig) -> int:
+    """Optimizer steps of the run: the batches of every epoch, at most `max_steps`.
+
+    Raises:
+        TrainingError: Not even one batch.
+    """
+    steps = steps_per_epoch(pairs, config) * config.epochs
     return steps if config.max_steps is None else min(steps, config.max_steps)
 
 
 class BatchOrder:
-    """Rows of each step: a new seeded permutation every epoch, incomplete last batches dropped.
+    """Rows of each step: a new seeded permutation every epoch, cut into batches.
 
     With `length_buckets` the pairs of so many batches in a row are shared out by length, and the batches shuffled.
     """
 
     def __init__(self, pairs: int, config: TrainingConfig, lengths_of: LengthsOf) -> None:
         self._size, self._seed, self._lengths_of = config.batch_size, config.seed, lengths_of
-        self._pairs, self._per_epoch = pairs, pairs // config.batch_size
+        self._pairs, self._per_epoch = pairs, steps_per_epoch(pairs, config)
         self._bucket_size = config.length_buckets or 1
         self._epoch, self._bucket = -1, -1
         self._permutation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._batches: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self._batches: list[NDArray[np.int64]] = []
 
     def rows(self, step: int) -> NDArray[np.int64]:
-        """Rows (batch_size,) of optimizer step `step`, counted from 1."""
+        """Rows (batch_size,) of optimizer step `step`, counted from 1; fewer in a smaller last batch."""
         epoch, place = divmod(step - 1, self._per_epoch)
         bucket, within = divmod(place, self._bucket_size)
         if epoch != self._epoch:
             self._permutation = permutation(self._pairs, self._seed, epoch)
         if (epoch, bucket) != (self._epoch, self._bucket):
             self._epoch, self._bucket, self._batches = epoch, bucket, self._make_bucket(epoch, bucket)
-        rows: NDArray[np.int64] = self._batches[within]
-        return rows
+        return self._batches[within]
 
-    def _make_bucket(self, epoch: int, bucket: int) -> NDArray[np.int64]:
+    def _make_bucket(self, epoch: int, bucket: int) -> list[NDArray[np.int64]]:
         first = bucket * self._bucket_size
         count = min(self._bucket_size, self._per_epoch - first)
         rows = self._permutation[first * self._size : (first + count) * self._size]
         if count == 1:
-            return rows.reshape(1, -1)
-        batches = rows[np.argsort(self._lengths_of(rows), kind="stable")].reshape(count, self._size)
-        return np.take(batches, permutation(count, self._seed, epoch, bucket), axis=0)
+            return [rows]
+        by_length = rows[np.argsort(self._lengths_of(rows), kind="stable")]
+        batches = np.split(by_length, range(self._size, len(rows), self._size))
+        return [batches[number] for number in permutation(count, self._seed, epoch, bucket)]
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:

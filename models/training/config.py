@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.objectives.config import BSLConfig, ObjectiveConfig
+from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
 
 
 class CollapseConfig(BaseModel):
@@ -30,8 +30,7 @@ class TrainingConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     objective: ObjectiveConfig = BSLConfig()
-    """What is minimised, and its networks; a bare name (`bsl`, `contrastive`, `simcse`, `vicreg`, `barlow`) takes its
-    defaults."""
+    """What is minimised, and its networks; a bare name takes its defaults."""
     optimizer: Literal["adam", "adamw"] = "adamw"
     """`adamw`: Adam with decoupled weight decay, what BERT is fine-tuned with and the released code uses.
 
@@ -45,7 +44,9 @@ class TrainingConfig(BaseModel):
     eps: float = Field(default=1e-6, gt=0, le=1e-2)
     """Adam's ε (Table 8)."""
     batch_size: int = Field(default=64, ge=2, le=65536)
-    """Pairs a step; the last incomplete batch of an epoch is dropped (Table 8: 64)."""
+    """Pairs a step (Table 8: 64)."""
+    drop_last: bool = True
+    """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones."""
     epochs: int = Field(default=1, ge=1, le=1000)
     """Passes over the pairs, each in its own order (Table 8: 1)."""
     max_steps: int | None = Field(default=None, ge=1)
@@ -63,8 +64,9 @@ class TrainingConfig(BaseModel):
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
     sentences of a batch are alike in length; None leaves batches random, as published."""
-    eval_every: int | None = Field(default=None, ge=1)
-    """Steps between evaluations; None for a tenth of the run, as released. The start and the end always count."""
+    eval_every: Annotated[int, Field(ge=1)] | Literal["epoch"] | None = None
+    """Steps between evaluations, or `epoch` for one after each; None for a tenth of the run, as released. The start and
+    the end always count."""
     select: Literal["best", "last"] = "best"
     """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step."""
     collapse: CollapseConfig | None = CollapseConfig()
@@ -86,3 +88,24 @@ def released_config() -> TrainingConfig:
     """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
     objective = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")
     return TrainingConfig(objective=objective, optimizer="adamw", lr=1e-4, weight_decay=0.0)
+
+
+def stsb_config() -> TrainingConfig:
+    """SBERT fine-tuned on STS-B (its sections 3 and 4.2): batch 16, 4 epochs, lr 2e-5; the best dev epoch is kept."""
+    return TrainingConfig(
+        objective=RegressionConfig(),
+        lr=2e-5,
+        batch_size=16,
+        epochs=4,
+        drop_last=False,
+        eval_every="epoch",
+        collapse=None,
+    )
+
+
+def afs_config() -> TrainingConfig:
+    """UKP's settings for AFS: batch 32, 3 epochs; no dev set, so the last epoch is kept.
+
+    Each pair is learnt in both orders; sentences are cut at 64 tokens by the encoder.
+    """
+    return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})

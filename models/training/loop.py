@@ -21,14 +21,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.errors import InterruptedRunError, NonFiniteLossError
-from models.objectives.registry import build_objective
-from models.training.batches import BatchOrder, count_steps
-from models.training.health import Evaluator, check_collapse
+from models.objectives.registry import build_objective, needs_of
+from models.randomness import seeded
+from models.training.batches import BatchOrder, count_steps, steps_per_epoch
+from models.training.collapse import check_collapse
+from models.training.evaluator import Evaluator
+from models.training.fingerprint import run_fingerprint
+from models.training.optimizer import make_optimizer
 from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
-from models.training.randomness import seeded
-from models.training.snapshots import Saving, newest_snapshot
-from models.training.state import LiveRun, LogRow, TrainingState, run_fingerprint
-from models.training.step import make_optimizer, take_step
+from models.training.run import LOG_SCHEMA, LiveRun, log_row
+from models.training.snapshots import Saving, Snapshot, newest_snapshot
+from models.training.step import take_step
 from models.training.throughput import Throughput
 from models.training.token_file import TokenFile, open_token_file
 
@@ -41,25 +44,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
+    from models.progress import OnProgress
     from models.training.config import TrainingConfig
-    from models.training.health import DevSet, Evaluation
+    from models.training.evaluator import DevSet, Evaluation
+    from models.training.teacher import Teacher
 
 logger = logging.getLogger(__name__)
 
-LOG_SCHEMA = pl.Schema(
-    {
-        "step": pl.UInt32(),
-        "loss": pl.Float64(),
-        "lr": pl.Float64(),
-        "momentum": pl.Float64(),
-        "grad_norm": pl.Float64(),
-        "alignment": pl.Float64(),
-        "uniformity": pl.Float64(),
-        "std": pl.Float64(),
-        "effective_rank": pl.Float64(),
-        "dev_spearman": pl.Float64(),
-    }
-)
 REPORT_S = 1.0  # seconds between two progress reports
 
 
@@ -89,7 +80,7 @@ class TrainingResult:
     pairs_per_s: float
     tokens_per_s: float
     mfu: float | None
-    state: TrainingState
+    state: Snapshot
 
 
 def train(
@@ -99,24 +90,26 @@ def train(
     config: TrainingConfig,
     *,
     dev: DevSet | None = None,
+    teacher: Teacher | None = None,
     work: Path | None = None,
     device: str | torch.device = "cpu",
     save_every: int = 200,
     save_minutes: float | None = None,
     keep: int = 2,
     should_stop: Callable[[], bool] | None = None,
-    on_progress: Callable[[int, int, str], None] | None = None,
+    on_progress: OnProgress | None = None,
     on_eval: Callable[[Evaluation], None] | None = None,
 ) -> TrainingResult:
     """Train an encoder on pairs of views by an objective; the default is BSL (paper section 3).
 
     Args:
-        pairs: Columns `text_1` and `text_2`, the two views; at least one batch. A lazy frame is read in chunks, so
-            there may be more pairs than fit into memory.
+        pairs: Columns `text_1` and `text_2`, the two views, and what else the objective needs; at least one batch. A
+            lazy frame is read in chunks, so there may be more pairs than fit into memory.
         encoder: Where online and target network start; left as it is.
         tokenizer: The encoder's own.
         config: All that decides the result.
         dev: Scored pairs for selection and for seeing a collapse.
+        teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
         work: Folder for tokens and snapshots of this run alone; a call on a folder with snapshots goes on from the
             newest that is intact.
         device: Where to compute.
@@ -136,7 +129,8 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_alone():
-            data = open_token_file(folder, pairs.lazy(), tokenizer, encoder.config.max_length)
+            needs, length = needs_of(config.objective), encoder.config.max_length
+            data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seeded before the predictor is made, which draws its first weights.
@@ -146,7 +140,7 @@ def train(
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
-        evaluator = Evaluator(data, dev, tokenizer, encoder.config.max_length, config.seed)
+        evaluator = Evaluator(data, dev, tokenizer, length, config.seed)
         loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
@@ -165,13 +159,13 @@ class _Loop:
         data: TokenFile,
         evaluator: Evaluator,
         config: TrainingConfig,
-        on_progress: Callable[[int, int, str], None] | None,
+        on_progress: OnProgress | None,
         on_eval: Callable[[Evaluation], None] | None,
     ) -> None:
         self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
         self.order = BatchOrder(len(data), config, data.lengths_of)
-        self.eval_every = config.eval_every or max(1, math.ceil(run.total / 10))
+        self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
 
     @property
@@ -183,7 +177,7 @@ class _Loop:
         """Run the steps that are left."""
         run = self.run
         if not run.log:
-            run.log.append(_row(0))
+            run.log.append(log_row(0))
             self._evaluate()
         while run.step < run.total:
             self._step()
@@ -221,17 +215,17 @@ class _Loop:
         batch = self.data.take(self.rows)
         figures = take_step(run, batch, self.config)
         self.throughput.add(batch, time.perf_counter() - began)
-        run.log.append(_row(run.step, **figures))
+        run.log.append(log_row(run.step, **figures))
         self._report()
 
     def _evaluate(self) -> None:
         run, bf16 = self.run, self.config.precision == "bf16"
-        seen = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
-        run.log[-1].update(asdict(seen))
+        evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
+        run.log[-1].update(asdict(evaluation))
         if run.step > 0:
-            run.keep_best(seen)
+            run.keep_best(evaluation)
         if self.on_eval is not None:
-            self.on_eval(seen)
+            self.on_eval(evaluation)
         if self.config.collapse is not None:
             check_collapse(run.history(), self.config.collapse, final=run.step == run.total)
 
@@ -260,6 +254,12 @@ def _start(
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 
 
+def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:
+    if config.eval_every == "epoch":
+        return steps_per_epoch(pairs, config)
+    return config.eval_every or max(1, math.ceil(total / 10))
+
+
 def _non_finite(
     error: FloatingPointError, step: int, rows: NDArray[np.int64], pairs: pl.LazyFrame, work: Path | None
 ) -> NonFiniteLossError:
@@ -270,7 +270,3 @@ def _non_finite(
         batch.write_parquet(path)
     quantity, value = error.args
     return NonFiniteLossError(step, quantity, value, rows.tolist(), None if path is None else str(path))
-
-
-def _row(step: int, **values: float | None) -> LogRow:
-    return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values

@@ -10,7 +10,7 @@ from models.encoder.sharing import processes
 
 if TYPE_CHECKING:
     from models.objectives.base import Objective
-    from models.training.batches import TokenPairs
+    from models.objectives.batch import Batch
 
 # Dense bf16 FLOP/s that the makers' data sheets declare, by a part of the device's name; the first that fits counts.
 PEAK_FLOPS = {
@@ -34,7 +34,7 @@ class Throughput:
         self._peak = peak_flops(objective.online.device)
         self.pairs, self.tokens, self.seconds = 0, 0, 0.0
 
-    def add(self, batch: TokenPairs, seconds: float) -> None:
+    def add(self, batch: Batch, seconds: float) -> None:
         """Count one step."""
         self.seconds += seconds
         self.pairs += len(batch)

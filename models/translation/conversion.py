@@ -6,9 +6,9 @@ CTranslate2 brings the weights to the precision asked for when it loads them, so
 import json
 import logging
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from models.files import written_whole
 from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ logger = logging.getLogger(__name__)
 def convert_once(folder: Path, converted: Path) -> None:
     """Make `converted` from the model in `folder`, unless it is there.
 
-    Several processes may do so at once: each converts beside the target, the first one to rename wins, the others
-    take what is there.
+    Several processes may do so at once: each converts beside the target, and the first one's stays.
 
     Raises:
         TranslatorLoadError: `folder` holds no model, unsafe weights, or a model that CTranslate2 would run otherwise.
@@ -29,15 +28,8 @@ def convert_once(folder: Path, converted: Path) -> None:
     if converted.is_dir():
         return
     logger.info("converting %s for ctranslate2 into %s", folder, converted)
-    converted.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=converted.parent, prefix=".converting-") as scratch:
-        made = Path(scratch) / converted.name
-        _convert(folder, made)
-        try:
-            made.rename(converted)
-        except OSError:  # another process was first: a folder that holds files cannot be replaced
-            if not converted.is_dir():
-                raise
+    with written_whole(converted) as unfinished:
+        _convert(folder, unfinished)
 
 
 def positions_of(folder: Path) -> int:

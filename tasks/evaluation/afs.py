@@ -7,20 +7,21 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import AfsProtocol, FinetuneConfig, Supervision
-from storage.checkpoint import ENCODER
+from models.evaluation.config import AfsProtocol, Supervision
+from models.pairs import both_orders, graded_pairs
+from models.training.config import TrainingConfig
 from storage.errors import SourceError
 from storage.readers.afs import HIGH, TOPICS, read_afs, topic_file
 from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
 from storage.schemas import PREDICTIONS, SCORES
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import ResolvedModel
+from tasks.evaluation.finetune import finetune
 from tasks.evaluation.sets import EvaluationSet, place_in_pairs
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.machine import device_of, settle_threads
-from tasks.stage.show import progress_of, show_table
+from tasks.stage.show import show_table
 
 AFS: Final = "afs"
 AFS_PROTOCOLS: Final[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
@@ -116,7 +117,7 @@ def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
     return pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
 
 
-@stage(ref=PredictionsRef, version=2)
+@stage(ref=PredictionsRef, version=3)
 def predict_afs(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -125,31 +126,19 @@ def predict_afs(
     fold: int,
     seed: int,
     network: EncoderConfig,
-    config: FinetuneConfig,
+    config: TrainingConfig,
 ) -> None:
     """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
-    from models.encoder.loading import load_encoder
     from models.evaluation.afs import afs_folds
-    from models.evaluation.finetune import finetune, graded_pairs, predict
 
-    settle_threads(work.site)
     pairs = read_afs_set(arguments)
     learnt, test = afs_folds(pairs, protocol, seed)[fold]
-    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
-    start, tokenizer = load_encoder(folder, network)
-    tuned = finetune(
-        start,
-        tokenizer,
-        graded_pairs("afs", pairs[learnt], HIGH),
-        config,
-        seed,
-        device=device_of(work.site),
-        on_progress=progress_of(f"fine-tuning on AFS ({protocol}, fold {fold})"),
-    )
-    cosine = predict(tuned, tokenizer, graded_pairs("afs", pairs[test], HIGH))
-    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosine))
-    found = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
-    work.draft.write(found.sort("row").cast(PREDICTIONS))
+    seeded = config.model_copy(update={"seed": seed})
+    task = f"fine-tuning on AFS ({protocol}, fold {fold})"
+    cosines = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosines(pairs[test])))
+    predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
+    work.draft.write(predictions.sort("row").cast(PREDICTIONS))
 
 
 @stage(ref=ScoresRef, version=2)

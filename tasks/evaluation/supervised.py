@@ -7,17 +7,18 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import FinetuneConfig
-from storage.checkpoint import ENCODER
+from models.pairs import graded_pairs
+from models.training.config import TrainingConfig
 from storage.declarations import DATASETS
 from storage.refs import CheckpointRef, ScoresRef
 from storage.schemas import SCORES
 from storage.weights import ResolvedModel
+from tasks.evaluation.dev import dev_set
+from tasks.evaluation.finetune import finetune
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.machine import device_of, settle_threads
-from tasks.stage.show import progress_of, show_table
+from tasks.stage.show import show_table
 
 SUPERVISED = "supervised"
 NAME: Final = "stsb-supervised"
@@ -43,7 +44,7 @@ def find_supervised_pairs(site: Site, name: str) -> SupervisedPairs:
     return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score_supervised(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -52,23 +53,21 @@ def score_supervised(
     sets: tuple[ScoredSet, ScoredSet, ScoredSet],
     seed: int,
     network: EncoderConfig,
-    config: FinetuneConfig,
+    config: TrainingConfig,
     bootstrap: BootstrapConfig,
 ) -> None:
     """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
-    from models.encoder.loading import load_encoder
-    from models.evaluation.finetune import finetune, graded_pairs, predict
     from models.evaluation.sts import sts_scores
 
-    settle_threads(work.site)
-    train, dev, test = (graded_pairs(one.name, read_scored_set(one), _highest(one)) for one in sets)
-    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
-    start, tokenizer = load_encoder(folder, network)
-    progress = progress_of(f"fine-tuning on {train.name}, seed {seed}")
-    tuned = finetune(start, tokenizer, train, config, seed, dev=dev, device=device_of(work.site), on_progress=progress)
-    rows = pl.DataFrame({"subset": "", "gold": test.gold, "cosine": predict(tuned, tokenizer, test)})
+    train, dev, test = sets
+    pairs = graded_pairs(read_scored_set(train), _highest(train))
+    seeded = config.model_copy(update={"seed": seed})
+    task = f"fine-tuning on {train.name}, seed {seed}"
+    cosines = finetune(work, encoder, network, pairs, seeded, task, dev_set(dev))
+    scored = read_scored_set(test)
+    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(cosines(scored)))
     figures = sts_scores(
-        rows, dataset=sets[2].dataset, split=sets[2].split, resamples=bootstrap.resamples, seed=bootstrap.seed
+        rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
     named = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(
         model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint), protocol=pl.lit(SUPERVISED)

@@ -6,7 +6,7 @@ import pytest
 from flows.cli.settings import configured
 from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
-from models.report.card import CITATIONS, model_card
+from models.report.card import model_card
 from storage.refs import CheckpointRef
 from storage.sources import SourceSpec
 from tasks.card import card_content
@@ -74,7 +74,7 @@ def test_words_and_models_that_rewrote_sentences_are_materials():
 
 
 def test_every_objective_is_cited():
-    assert CITATIONS.keys() == OBJECTIVE_CONFIGS.keys()
+    assert all(config.title and config.citation for config in OBJECTIVE_CONFIGS.values())
 
 
 def test_the_same_bytes_by_path_and_by_name_have_a_card_each():

@@ -12,7 +12,7 @@ import torch
 
 from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from models.objectives.config import OBJECTIVE_CONFIGS
-from models.training.randomness import capture_rng, restore_rng, seeded
+from models.randomness import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_state, save_snapshot, write_state
 from tests.fake_processes import as_process
 from tests.tiny_encoder import write_tiny

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from models.errors import EvaluationError
-from models.training.randomness import seeded
+from models.randomness import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Is the encoder learning or collapsing? The loss cannot say; geometry and a dev set can."""
+"""What the loss cannot say of an encoder in training: its geometry, and how it orders a dev set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from models.encoder.encode import encode_tokens
-from models.errors import CollapseError, EvaluationError
+from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.geometry import geometry
-from models.training.batches import TokenPairs, permutation, tokenise_pairs
+from models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +21,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.training.config import CollapseConfig
+    from models.objectives.batch import Batch
     from models.training.token_file import TokenFile
 
 SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
-REMEDY = (
-    "set training.objective.target_norm to 'standardize' or 'center' (of objectives with a target), or lower the "
-    "learning rate; training.collapse=null trains on regardless"
-)
 
 
 @dataclass(frozen=True)
@@ -77,8 +73,8 @@ class Evaluator:
 
     def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
         """Evaluate without dropout."""
-        seen = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
-        return Evaluation(step=step, **asdict(seen), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
+        figures = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
+        return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
 
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None or self._gold is None:
@@ -89,46 +85,7 @@ class Evaluator:
         return spearman(cosines, self._gold) if np.ptp(cosines) > 0 else float("nan")
 
 
-def check_collapse(history: Sequence[Evaluation], config: CollapseConfig, *, final: bool) -> None:
-    """Stop a run whose latest evaluations look collapsed beside the first one.
-
-    Args:
-        history: All evaluations so far, the one before the first step included.
-        config: Thresholds.
-        final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
-
-    Raises:
-        CollapseError: With the quantities at the start and now.
-    """
-    start, later = history[0], history[1:]
-    needed = 1 if final else config.patience
-    if len(later) < needed:
-        return
-    reasons = [_suspicion(start, seen, config) for seen in later[-needed:]]
-    if all(reasons):
-        raise CollapseError(later[-1].step, str(reasons[-1]), _evidence(start, later[-1]), REMEDY)
-
-
-def _suspicion(start: Evaluation, now: Evaluation, config: CollapseConfig) -> str | None:
-    if start.dev_spearman is not None and now.dev_spearman is not None:
-        drop = start.dev_spearman - now.dev_spearman
-        if not drop <= config.max_dev_drop:  # written so that NaN counts as a drop
-            return f"dev Spearman fell by {drop:.3f}, more than {config.max_dev_drop}"
-    # An encoder may start below a bound; it has collapsed only if training took it there.
-    if now.effective_rank < min(config.min_effective_rank, start.effective_rank):
-        return f"effective rank is below {config.min_effective_rank}"
-    if now.std < min(config.min_std, start.std):
-        return f"the spread of the unit vectors is below {config.min_std}"
-    return None
-
-
-def _evidence(start: Evaluation, now: Evaluation) -> dict[str, tuple[float, float]]:
-    names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
-    pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
-    return {name: values for name, values in pairs.items() if None not in values}
-
-
-def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: int) -> TokenPairs:
+def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Batch:
     if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
         raise EvaluationError(
             f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second, {len(dev.scores)} scores, "
@@ -140,7 +97,7 @@ def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: 
     return tokenise_pairs(tokenizer, frame, max_length)
 
 
-def _embed_pairs(encoder: Encoder, pairs: TokenPairs, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The vectors of both views, each different sentence embedded once."""
     rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
     vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)

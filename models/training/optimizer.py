@@ -1,0 +1,83 @@
+"""Optimizers of a run: made, stepped within bounds, and their state as named tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.objectives.base import Objective
+    from models.training.config import TrainingConfig
+
+Tensors = dict[str, torch.Tensor]
+
+
+def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Adam or AdamW, fused; weight decay on matrices only.
+
+    The released code leaves out biases and LayerNorm by name, which would decay the predictor's BatchNorm weights; its
+    decay is 0, so nothing follows from that.
+    """
+    learning = objective.learning_parameters()
+    groups = [
+        {"params": [p for p in learning if p.ndim >= 2], "weight_decay": config.weight_decay},
+        {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, lr=config.lr, eps=config.eps, fused=True)
+
+
+def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> None:
+    """Give every group of every optimizer the same rate."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+
+
+def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> float:
+    """The norm of all gradients together, which are scaled down where it exceeds the bound.
+
+    Raises:
+        FloatingPointError: The norm is not finite; as `finite`.
+    """
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    value = finite(norm, "gradient norm")
+    if value > bound:  # below it torch's own function would multiply every gradient by one
+        torch.nn.utils.clip_grads_with_norm_(parameters, bound, norm)
+    return value
+
+
+def finite(value: torch.Tensor, quantity: str) -> float:
+    """A scalar as a number.
+
+    Raises:
+        FloatingPointError: It is NaN or infinite; the arguments are the quantity's name and value.
+    """
+    number = float(value.detach())
+    if not math.isfinite(number):
+        raise FloatingPointError(quantity, number)
+    return number
+
+
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
+    """All state of some optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
+    return {
+        f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
+        for number, optimizer in enumerate(optimizers)
+        for parameter, state in optimizer.state_dict()["state"].items()
+        for quantity, value in state.items()
+    }
+
+
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Tensors) -> None:
+    """Put back what `optimizer_tensors` gave; groups and rates stay those of the present configuration."""
+    states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
+    for key, tensor in tensors.items():
+        number, parameter, quantity = key.split(".", 2)
+        states[int(number)].setdefault(int(parameter), {})[quantity] = tensor.clone()
+    for optimizer, state in zip(optimizers, states, strict=True):
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

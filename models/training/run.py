@@ -1,0 +1,84 @@
+"""A training run between two steps: the live objects, and their snapshot as tensors and JSON.
+
+A snapshot holds everything that decides the rest of the run: online, target, predictor, target statistics, optimizer,
+the generators of numpy and torch, the step (the data order and both schedules follow from it), the best
+encoder so far and the log. On a CPU, restoring it and going on with as many threads gives bit for bit what the
+uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no fixed order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.randomness import capture_rng, restore_rng
+from models.training.evaluator import Evaluation
+from models.training.optimizer import optimizer_tensors, restore_optimizers
+from models.training.snapshots import Snapshot, copied
+
+if TYPE_CHECKING:
+    import torch
+
+    from models.objectives.base import Objective
+
+LogRow = dict[str, float | int | None]
+
+EVALUATED = ("alignment", "uniformity", "std", "effective_rank", "dev_spearman")
+LOG_SCHEMA = pl.Schema(
+    {"step": pl.UInt32()} | dict.fromkeys(("loss", "lr", "momentum", "grad_norm", *EVALUATED), pl.Float64())
+)
+
+
+def log_row(step: int, **values: float | None) -> LogRow:
+    """A row of the log; what is not given is None."""
+    return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
+
+
+@dataclass
+class LiveRun:
+    """The objects that change during training."""
+
+    fingerprint: str
+    total: int
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    step: int = 0
+    log: list[LogRow] = field(default_factory=list)
+    best_dev: float | None = None
+    best_step: int = 0
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def snapshot(self) -> Snapshot:
+        """Copy everything out."""
+        tensors = {name: copied(getattr(self.objective, name).state_dict()) for name in self.objective.parts}
+        tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
+        tensors["rng"] = copied(capture_rng())
+        tensors["best"] = dict(self.best)
+        counters = {"total": self.total, "best_dev": self.best_dev, "best_step": self.best_step}
+        return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Copy everything back in."""
+        for name in self.objective.parts:
+            getattr(self.objective, name).load_state_dict(snapshot.tensors[name])
+        restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
+        restore_rng(snapshot.tensors["rng"])
+        counters = snapshot.counters
+        self.step, self.log = snapshot.step, [dict(row) for row in counters["log"]]
+        self.best_dev, self.best_step = counters["best_dev"], counters["best_step"]
+        self.best = dict(snapshot.tensors["best"])
+
+    def keep_best(self, evaluation: Evaluation) -> None:
+        """Remember the online encoder if this evaluation is the best so far."""
+        score = evaluation.dev_spearman
+        if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
+            return
+        self.best_dev, self.best_step = score, evaluation.step
+        self.best = copied(self.objective.online.state_dict())
+
+    def history(self) -> list[Evaluation]:
+        """All evaluations in the log."""
+        rows = [row for row in self.log if row["alignment"] is not None]
+        return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]

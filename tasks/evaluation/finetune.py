@@ -1,0 +1,82 @@
+"""An encoder fine-tuned inside a stage: as every training run it keeps snapshots, stops at SIGTERM and goes on."""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.training.config import TrainingConfig
+from storage.checkpoint import ENCODER
+from storage.refs import CheckpointRef
+from storage.weights import ResolvedModel
+from tasks.stage.cached import Work
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of
+from tasks.stage.stopping import stop_requested
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from models.training.evaluator import DevSet
+
+
+def finetune(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    network: EncoderConfig,
+    pairs: pl.DataFrame,
+    config: TrainingConfig,
+    task: str,
+    dev: "DevSet | None" = None,
+) -> "Callable[[pl.DataFrame], NDArray[np.float64]]":
+    """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
+
+    Args:
+        work: The stage's.
+        encoder: Where it starts.
+        network: Its pooling, length and dropout.
+        pairs: What it learns: `text_1`, `text_2`, `score` in [0, 1].
+        config: How.
+        task: What the progress is called.
+        dev: Selects the evaluation that is kept.
+
+    Returns:
+        From pairs with `sentence1` and `sentence2` to the cosine of each under the tuned encoder, (n,) in [-1, 1].
+
+    Raises:
+        TrainingError: As `models.training.loop.train`.
+    """
+    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.evaluation.correlation import cosine_scores
+    from models.training.loop import train
+
+    settle_threads(work.site)
+    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+    start, tokenizer = load_encoder(folder, network)
+    device = device_of(work.site)
+    with stop_requested() as asked:
+        result = train(
+            pairs,
+            start,
+            tokenizer,
+            config,
+            dev=dev,
+            work=work.store.scratch(work.ref),
+            device=device,
+            save_every=work.site.save_every,
+            save_minutes=work.site.save_minutes,
+            keep=work.site.keep_snapshots,
+            should_stop=asked,
+            on_progress=progress_of(task),
+        )
+
+    def cosines(scored: pl.DataFrame) -> "NDArray[np.float64]":
+        vectors = encode(result.encoder, tokenizer, [*scored["sentence1"], *scored["sentence2"]], device=device)
+        return cosine_scores(vectors[: scored.height], vectors[scored.height :])
+
+    return cosines
