@@ -17,7 +17,7 @@ from tasks.evaluation.sts import score_tfidf
 from tasks.evaluation.summary import Missing
 from tasks.ingest import ingest, locate_sources
 from tasks.nli import nli
-from tasks.pair import pair
+from tasks.pair import pair, pair_labelled
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
 from tasks.site import Site
@@ -53,9 +53,12 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
-    labelled = nli(site, sources, corpus, config.ingest) if config.augment.needs_labels else None
+    labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     views = augment(site, corpus, config.augment, labelled)
-    pairs = pair(site, views, config.pairs)
+    if labelled and config.pairs.labelled:
+        pairs = pair_labelled(site, corpus, labelled, config.pairs)
+    else:
+        pairs = pair(site, views, config.pairs)
     teacher = None
     if config.teacher:
         teacher_model, teacher_config = resolve_encoder(site, config.teacher)

@@ -1,4 +1,4 @@
-"""Training pairs: two ways of saying one sentence side by side, or two sentences and how alike people call them.
+"""Training pairs from views: two ways of saying one sentence, side by side.
 
 The paper pairs the round trip through German with the round trip through French (BSL, section 3.2); its ablation pairs
 the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
@@ -50,6 +50,9 @@ class PairConfig(BaseModel):
     pairings: tuple[ViewPair, ...] = Field((ViewPair(view_1="bt-de", view_2="bt-fr"),), min_length=1)
     """The pairings; a sentence gives one pair for each that it has both views of."""
 
+    labelled: bool = False
+    """Take annotated pairs of the sources with their labels, not `pairings`: for objectives that learn them."""
+
     shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
     """Decides the order of the pairs; None keeps them in the order of sentence_id, pairing after pairing."""
 
@@ -80,25 +83,6 @@ def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
     else:
         pairs = pairs.sort(scattered(pl.col("pair_id"), config.shuffle_seed))
     return pairs if config.subsample_words is None else _thinned(pairs, config.subsample_words)
-
-
-def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
-    """Scored sentence pairs as training pairs.
-
-    Args:
-        pairs: sentence1, sentence2, score.
-        highest: The largest score that the set knows, which becomes 1.
-
-    Returns:
-        text_1, text_2, score; training refuses scores outside [0, 1].
-    """
-    return pairs.select(text_1="sentence1", text_2="sentence2", score=pl.col("score") / highest)
-
-
-def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
-    """All pairs (a, b), then all pairs (b, a): the cosine is the same, dropout and batches are not."""
-    swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
-    return pl.concat([pairs, swapped])
 
 
 def _thinned(pairs: pl.LazyFrame, threshold: float) -> pl.LazyFrame:

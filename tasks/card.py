@@ -38,7 +38,7 @@ def card_content(
         objective=training.objective.name,
         settings={**training.objective.model_dump(mode="json"), **optimizer},
         views=settings.augment.methods,
-        labels=settings.augment.needs_labels,
+        labels=settings.needs_labels,
         pairs=pairs,
         dev=dev if training.select == "best" else None,
         scores=score_rows(scores),

@@ -1,9 +1,13 @@
-"""Views to training pairs."""
+"""Views, or annotated sentences, to training pairs."""
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from models.annotated import labelled_pairs
+from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
-from storage.refs import PairsRef, ViewsRef
+from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -24,5 +28,27 @@ def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
     work.draft.note({"pairings": pairings})
     show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    first = pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id")
+    _show_first(pairs)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+    """Put premises beside their hypotheses, with the labels that annotators gave them.
+
+    Raises:
+        TrainingError: there are none.
+    """
+    pairs = labelled_pairs(work.store.scan(corpus), work.store.scan(nli), config.shuffle_seed).collect()
+    if pairs.is_empty():
+        raise TrainingError(
+            f"{nli} holds no pair whose sentences are both in {corpus}, expected some; raise ingest.corpus.limit or "
+            "give sources with more labelled pairs"
+        )
+    work.draft.write(pairs)
+    work.draft.note({"labels": {str(label): n for label, n in pairs["label"].value_counts().sort("label").iter_rows()}})
+    _show_first(pairs)
+
+
+def _show_first(pairs: pl.DataFrame) -> None:
+    first = pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group")
     show_table("pair-samples", first.to_dicts(), "The first pairs in training order")

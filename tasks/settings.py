@@ -29,3 +29,8 @@ class RunSettings(BaseModel):
     """The objective, its optimizer and schedule."""
     evaluation: EvaluationConfig
     """Which sets the encoders are scored on."""
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether views or pairs are made from labelled pairs."""
+        return self.augment.needs_labels or self.pairs.labelled

@@ -5,10 +5,10 @@ from typing import Final, get_args
 import numpy as np
 import polars as pl
 
+from models.annotated import both_orders, graded_pairs
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import AfsProtocol, Supervision
-from models.pairs import both_orders, graded_pairs
 from models.training.config import TrainingConfig
 from storage.errors import SourceError
 from storage.readers.afs import HIGH, TOPICS, read_afs, topic_file

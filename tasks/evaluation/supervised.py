@@ -5,9 +5,9 @@ from typing import Final
 
 import polars as pl
 
+from models.annotated import graded_pairs
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.pairs import graded_pairs
 from models.training.config import TrainingConfig
 from storage.declarations import DATASETS
 from storage.refs import CheckpointRef, ScoresRef

@@ -1,0 +1,59 @@
+"""Training pairs that people annotated: with a class, or with a score of how alike they are."""
+
+import polars as pl
+
+from models.shuffle import scattered
+
+
+def labelled_pairs(corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None) -> pl.LazyFrame:
+    """The annotated pairs of a corpus's sources as training pairs, in training order.
+
+    Args:
+        corpus: sentence_id, text, lang.
+        nli: premise_id, hypothesis_id, label.
+        shuffle_seed: Decides the order; None keeps the pairs of a premise together.
+
+    Returns:
+        As `models.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2, the source `nli`.
+    """
+    premises, hypotheses = _side(corpus, "premise_id", 1), _side(corpus, "hypothesis_id", 2)
+    joined = nli.join(premises, on="premise_id").join(hypotheses, on="hypothesis_id")
+    pair_id = scattered(pl.col("premise_id") ^ scattered(pl.col("hypothesis_id"), 0), 0)
+    pairs = joined.select(
+        # A pair that annotators labelled differently stands there under each label.
+        pair_id=pair_id ^ pl.col("label").cast(pl.UInt64),
+        sentence_id="premise_id",
+        text_1="text_1",
+        text_2="text_2",
+        lang_1="lang_1",
+        lang_2="lang_2",
+        source=pl.lit("nli"),
+        label="label",
+        score=pl.lit(None, pl.Float32),
+        group="premise_id",
+    )
+    order = ["group", "pair_id"] if shuffle_seed is None else [scattered(pl.col("pair_id"), shuffle_seed)]
+    return pairs.sort(order)
+
+
+def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:
+    """Scored sentence pairs as training pairs.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: The largest score that the set knows, which becomes 1.
+
+    Returns:
+        text_1, text_2, score; training refuses scores outside [0, 1].
+    """
+    return pairs.select(text_1="sentence1", text_2="sentence2", score=pl.col("score") / highest)
+
+
+def both_orders(pairs: pl.DataFrame) -> pl.DataFrame:
+    """All pairs (a, b), then all pairs (b, a): the cosine is the same, dropout and batches are not."""
+    swapped = pairs.with_columns(text_1="text_2", text_2="text_1")
+    return pl.concat([pairs, swapped])
+
+
+def _side(corpus: pl.LazyFrame, name: str, number: int) -> pl.LazyFrame:
+    return corpus.select(pl.col("sentence_id").alias(name), **{f"text_{number}": "text", f"lang_{number}": "lang"})

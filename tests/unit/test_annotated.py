@@ -1,0 +1,48 @@
+"""Annotated sentences as training pairs: their classes, their groups, their order."""
+
+import polars as pl
+
+from models.annotated import labelled_pairs
+from storage.schemas import PAIRS
+
+CORPUS = pl.LazyFrame(
+    [
+        (1, "Two dogs run.", "t", "en"),
+        (2, "Animals move.", "t", "en"),
+        (3, "Cats sleep.", "t", "en"),
+        (4, "A man sings.", "t", "en"),
+    ],
+    schema={"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String},
+    orient="row",
+)
+NLI = pl.LazyFrame(
+    [(1, 2, 0), (1, 3, 2), (4, 2, 1), (4, 2, 2), (9, 1, 0)],
+    schema={"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8},
+    orient="row",
+)
+
+
+def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
+    pairs = labelled_pairs(CORPUS, NLI, None).collect()
+    rows = pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows()
+    assert rows == [
+        (1, "Two dogs run.", "Animals move.", 0),
+        (1, "Two dogs run.", "Cats sleep.", 2),
+        (4, "A man sings.", "Animals move.", 1),
+        (4, "A man sings.", "Animals move.", 2),
+    ]
+    assert pairs["group"].is_sorted()  # the pairs of a premise stay together
+
+
+def test_they_are_rows_of_the_pairs_artifact_each_with_an_id_of_its_own():
+    pairs = labelled_pairs(CORPUS, NLI, 0).collect()
+    assert pairs.schema == PAIRS
+    assert pairs["pair_id"].n_unique() == 4
+    assert pairs["score"].null_count() == 4
+
+
+def test_the_seed_decides_the_order_and_nothing_else():
+    orders = [labelled_pairs(CORPUS, NLI, seed).collect() for seed in (0, 0, 1)]
+    assert orders[0].equals(orders[1])
+    assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
+    assert not orders[0].equals(orders[2])
