@@ -2,13 +2,14 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from models.progress import OnProgress
 from models.text.corpus import CORPUS_VERSION, CorpusConfig, TextChunk, build_corpus
 from models.text.statistics import CorpusStatistics
 from storage.keys import NotInKey
@@ -77,9 +78,7 @@ def _chunks(
         logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
 
 
-def _kibibytes(
-    tell: Callable[[int, int, str], None], sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]
-) -> Callable[[int, int, str], None]:
+def _kibibytes(tell: OnProgress, sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]) -> OnProgress:
     total = sum(map(source_bytes, sources))
 
     def advance(_done: int, _total: int, detail: str) -> None:

@@ -16,7 +16,6 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from models.progress import OnProgress
 from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
 from models.translation.errors import TranslationStoppedError
@@ -230,7 +230,7 @@ def _conversions(site: Site) -> Path:
     return (Path(site.cache) if site.cache else Path.home() / ".cache" / "bsl") / "ctranslate2"
 
 
-def _logged(what: str) -> Callable[[int, int, str], None]:
+def _logged(what: str) -> OnProgress:
     """Progress inside a shard, as log lines at a modest rate; the hop keeps the progress artifact."""
     last = time.monotonic()
 

@@ -15,6 +15,7 @@ from typing import Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.progress import OnProgress
 from models.text.dedup import deduplicate
 from models.text.errors import EmptyCorpusError
 from models.text.normalize import NormalizeConfig, normalize, sentence_ids
@@ -57,7 +58,7 @@ def build_corpus(
     config: CorpusConfig,
     scratch: Path,
     write_part: Callable[[pl.DataFrame], None],
-    on_progress: Callable[[int, int, str], None],
+    on_progress: OnProgress,
     memory_bytes: int = MEMORY_BYTES,
 ) -> CorpusStatistics:
     """Write the corpus part by part and say what it is like.

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from sacremoses import MosesPunctNormalizer
 
+from models.progress import OnProgress
 from models.translation.batches import longest_first, run_in_batches
 from models.translation.config import TranslatorConfig
-from models.translation.translator import Decoded, OnProgress, Translation, is_translatable
+from models.translation.translator import Decoded, Translation, is_translatable
 from models.translation.vocabulary import Vocabulary
 
 

@@ -1,11 +1,10 @@
 """What a translator is, whichever engine runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-OnProgress = Callable[[int, int, str], None]
-"""Called with sentences done, sentences in all and one line of detail."""
+from models.progress import OnProgress
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Outside a run (a stage called from a test or a notebook) there is no page to sho
 import base64
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,10 +20,11 @@ from prefect.artifacts import (
 )
 from prefect.context import FlowRunContext, TaskRunContext
 
+from models.progress import OnProgress
+
 logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
-OnProgress = Callable[[int, int, str], None]
 
 _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server; a person reads no faster
 

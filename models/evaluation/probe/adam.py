@@ -29,12 +29,13 @@ from models.errors import EvaluationError
 from models.randomness import seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from models.evaluation.probe.config import ProbeConfig
     from models.evaluation.probe.problem import Fit
+    from models.progress import OnProgress
 
 LR, BETA_1, BETA_2, EPS = 1e-3, 0.9, 0.999, 1e-8  # torch.optim.Adam's own, which SentEval leaves as they are
 HELD_OUT: Final = 0.05  # share of the last fit's rows
@@ -48,7 +49,7 @@ def fit_adam(
     classes: int,
     fits: Sequence[Fit],
     config: ProbeConfig,
-    on_progress: Callable[[int, int, str], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> torch.Tensor:
     """Train every fit to its early stop: (F, R, P, C), the weights of each fit's best look.
 

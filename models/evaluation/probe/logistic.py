@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from models.progress import OnProgress
+
 HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
 MAX_ITERATIONS: Final = 1000
 SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
@@ -46,7 +48,7 @@ def fit_logistic(
     penalties: Sequence[Sequence[float]],
     *,
     tolerance: float = 1e-4,
-    on_progress: Callable[[int, int, str], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> torch.Tensor:
     """Solve every fold under every one of its penalties: (F, R, P, C), C = `classes`.
 

@@ -19,14 +19,14 @@ from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Fit, Inner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
     from models.evaluation.probe.problem import Layout, Problem
+    from models.progress import OnProgress
 
-    OnProgress = Callable[[int, int, str], None]
 
 # Weight decays of the torch classifier, and C of the scikit-learn one (senteval/tools/validation.py).
 DECAYS: Final = (1e-5, 1e-4, 1e-3, 1e-2)
