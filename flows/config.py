@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from models.augmentation.config import AugmentConfig
+from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
@@ -33,6 +34,8 @@ class PipelineConfig(BaseModel):
     """The BSL objective, its optimizer and schedule."""
     evaluation: EvaluationConfig
     """Which sets the encoders are scored on."""
+    transform: TransformConfig | None = None
+    """A post-hoc transform, fitted on the corpus; what it makes of the encoders' vectors is scored beside them."""
     published: tuple[str, ...] = ()
     """Systems whose published figures the report prints beside the run's."""
 

@@ -49,6 +49,7 @@ class InputEntry(_Record):
 class Provenance(_Record):
     """What decided an artifact, known before it is made."""
 
+    stage: str = ""
     stage_version: int
     config: dict[str, JsonValue]
     inputs: dict[str, InputEntry] = {}

@@ -127,6 +127,7 @@ class Stage(Generic[P, R]):
         inputs = {name: _input(store, ref) for name, value in arguments.items() for name, ref in _refs(name, value)}
         config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
         return Provenance(
+            stage=self.name,
             stage_version=self.version,
             config=cast("dict[str, JsonValue]", canonical(config)),
             inputs=inputs,
