@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.scoring import EvaluationSettings, differences, frozen_scores, tuned_scores
+from flows.scoring import differences, encoder_system, frozen_scores, tuned_scores
 from flows.site import site_of
-from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
-from tasks.embed import embed
+from storage.refs import EvaluationRef
 from tasks.evaluation.candidates import find_candidates
-from tasks.evaluation.kinds import available, names_of
+from tasks.evaluation.kinds import available, names_of, tables
+from tasks.evaluation.settings import EvaluationSettings
 from tasks.evaluation.summary import Missing, summarise
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -34,19 +34,17 @@ def evaluation(
         site: Store, mirror and device; by the worker's environment if absent.
     """
     show_logs()
-    how = config or EvaluationSettings()
+    settings = config or EvaluationSettings()
     place = site_of(site)
-    sets, missing = available(place, names_of(suite))
-    found = find_candidates(place, models, how.reading, how.precision)
+    found = available(place, names_of(suite))
+    candidates = find_candidates(place, models, settings.reading, settings.precision)
 
-    frozen = tuple(one for one in sets if len(one.sentences()) > 0)
-    scores: list[ScoresRef] = []
-    compared: tuple[ComparisonRef, ...] = ()
-    if frozen:
-        embedded = [embed(place, one.encoder, frozen, one.config, how.precision) for one in found]
-        for one, vectors in zip(found, embedded, strict=True):
-            scores += frozen_scores(place, vectors, one, frozen, how)
-        compared = differences(place, found, embedded, frozen, how.bootstrap)
-    for one in found:
-        scores += tuned_scores(place, one, sets, how)
-    return summarise(place, tuple(scores), compared, Missing(names=tuple(missing), reasons=missing))
+    embedded = candidates if found.embedded() else []
+    systems = [encoder_system(place, candidate, found, settings.precision) for candidate in embedded]
+    scores = [
+        *frozen_scores(place, systems, found, settings),
+        *tuned_scores(place, candidates, found, settings),
+    ]
+    compared = differences(place, systems[0], systems[1:], found, settings) if systems else ()
+    missing = Missing(names=tuple(found.missing), reasons=dict(found.missing))
+    return summarise(place, tuple(scores), compared, missing, tables())

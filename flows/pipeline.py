@@ -5,16 +5,15 @@ from prefect.runtime import flow_run
 
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
-from flows.scoring import differences, frozen_scores
+from flows.scoring import differences, encoder_system, frozen_scores, tfidf_system, transformed_system
 from flows.site import site_of
 from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed
-from tasks.evaluation.candidates import Candidate
-from tasks.evaluation.kinds import available_frozen, scored_of
+from tasks.evaluation.kinds import available_frozen
 from tasks.evaluation.sets import resolve_scored_set
-from tasks.evaluation.sts import score_tfidf
 from tasks.evaluation.summary import Missing
+from tasks.evaluation.systems import Candidate
 from tasks.ingest import ingest, locate_sources
 from tasks.nli import nli
 from tasks.pair import pair, pair_labelled
@@ -48,7 +47,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
 def run(config: PipelineConfig, site: Site) -> ReportRef:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
-    sets, missing = available_frozen(site, config.evaluation.sets)
+    found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
 
     sources = locate_sources(site, config.ingest)
@@ -65,17 +64,18 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
         teacher = embed(site, teacher_model, corpus, teacher_config, config.evaluation.precision)
     checkpoint = train(site, pairs, start, dev, encoder, config.training, teacher)
 
-    how, title = config.evaluation, config.training.objective.title
+    settings, title = config.evaluation, config.training.objective.title
     before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
     after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
-    embeddings = [embed(site, one.encoder, sets, encoder, how.precision) for one in (before, after)]
-    scores = [
-        *([score_tfidf(site, corpus, scored, how.bootstrap)] if (scored := scored_of(sets)) else []),
-        *frozen_scores(site, embeddings[0], before, sets, how),
-        *frozen_scores(site, embeddings[1], after, sets, how),
-    ]
-    gains = differences(site, [before, after], embeddings, sets, how.bootstrap)
-    skipped = Missing(names=tuple(missing), reasons=missing)
+    systems = [encoder_system(site, candidate, found, settings.precision) for candidate in (before, after)]
+    if config.transform is not None:
+        systems += [
+            transformed_system(site, candidate, system, corpus, config.transform, settings.precision)
+            for candidate, system in zip((before, after), systems, strict=True)
+        ]
+    scores = frozen_scores(site, [tfidf_system(site, corpus, found), *systems], found, settings)
+    gains = differences(site, systems[0], systems[1:], found, settings)
+    skipped = Missing(names=tuple(found.missing), reasons=dict(found.missing))
     return report(
         site,
         config.title,

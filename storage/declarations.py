@@ -1,5 +1,6 @@
-"""The data sets that are known by name: where they are, what is in them, whose they are."""
+"""The data sets that are known by name: where they are, what is in them, whose they are, which suites they make up."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from storage.declared.afs import AFS_SETS
@@ -9,3 +10,18 @@ from storage.declared.sts import STS
 from storage.declared.transfer import TRANSFER
 
 DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS)}
+
+
+def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:
+    """Suite → those of the data sets that belong to it, in their order."""
+    members: dict[str, tuple[Dataset, ...]] = {}
+    for dataset in datasets:
+        for suite in dataset.suites:
+            members[suite] = (*members.get(suite, ()), dataset)
+    return members
+
+
+def headings_of(suite: str) -> dict[str, str]:
+    """Data set → heading, of a suite's sets that have a column in the papers' tables, in the papers' order."""
+    members = suites_of(DATASETS.values()).get(suite, ())
+    return {dataset.name: dataset.heading for dataset in members if dataset.heading}

@@ -53,9 +53,15 @@ class CheckpointRef(ArtifactRef):
 
 
 class EmbeddingsRef(ArtifactRef):
-    """Embeddings of unique sentences under one encoder."""
+    """Vectors of unique sentences under one system: the table `embeddings`, or `sparse_embeddings`."""
 
     kind: Literal["embeddings"] = "embeddings"
+
+
+class TransformRef(ArtifactRef):
+    """What was fitted on a corpus's vectors to change others."""
+
+    kind: Literal["transform"] = "transform"
 
 
 class PredictionsRef(ArtifactRef):

@@ -47,6 +47,9 @@ TRAINING_LOG = pl.Schema(
     }
 )
 EMBEDDINGS = pl.Schema([("sentence_id", pl.UInt64()), ("embedding", pl.Array(pl.Float32, 0))])
+SPARSE_EMBEDDINGS = pl.Schema(
+    [("sentence_id", pl.UInt64()), ("columns", pl.List(pl.UInt32)), ("values", pl.List(pl.Float64))]
+)
 PREDICTIONS = pl.Schema({"row": pl.UInt32, "topic": pl.String, "gold": pl.Float64, "cosine": pl.Float64})
 SCORES = pl.Schema(
     {
@@ -90,6 +93,7 @@ TABLES: dict[str, pl.Schema] = {
     "pairs": PAIRS,
     "training_log": TRAINING_LOG,
     "embeddings": EMBEDDINGS,
+    "sparse_embeddings": SPARSE_EMBEDDINGS,
     "predictions": PREDICTIONS,
     "scores": SCORES,
     "comparison": COMPARISON,

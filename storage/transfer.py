@@ -10,6 +10,7 @@ from typing import Final
 import fsspec
 import polars as pl
 
+from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
@@ -30,16 +31,16 @@ class TransferFiles:
         files: split to the original files, each with the label of all its lines ("" where a line names its own).
         parse: texts and label of a line of them, given the file's label.
         header: whether their first line names columns.
-        texts: columns of a table that hold sentences.
         label: column of a table that holds the label.
+        f1: whether papers report F1 of class 1 beside the accuracy.
     """
 
     classes: tuple[str, ...]
     files: dict[str, tuple[tuple[str, str], ...]]
     parse: Callable[[str, str], Record]
     header: bool = False
-    texts: tuple[str, ...] = ("text",)
     label: str = "label"
+    f1: bool = False
 
 
 def _whole(line: str, label: str) -> Record:
@@ -93,42 +94,40 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
         {split: ((f"MRPC/msr_paraphrase_{split}.txt", ""),) for split in ("train", "test")},
         _paraphrase,
         header=True,
-        texts=("sentence1", "sentence2"),
+        f1=True,
     ),
 }
 
 
-def read_transfer_table(source: ResolvedSource, declared: TransferFiles, report: ReadReport) -> pl.DataFrame:
+def read_transfer_table(name: str, source: ResolvedSource, report: ReadReport) -> pl.DataFrame:
     """A split as a table: its texts, and `class` (Int64) by the set's order of classes.
 
     Raises:
         SourceError: a column is missing, or a label is none of the set's.
     """
-    frames = list(read_columns(source, Columns(declared.texts, (declared.label,)), report))
-    table = pl.concat(frames).with_columns(pl.col(declared.label).cast(pl.String))
-    return _numbered(table.rename({declared.label: CLASS}), declared, report)
+    label = TRANSFER_SETS[name].label
+    frames = list(read_columns(source, Columns(DATASETS[name].texts, (label,)), report))
+    table = pl.concat(frames).with_columns(pl.col(label).cast(pl.String))
+    return _numbered(name, table.rename({label: CLASS}), report)
 
 
-def read_senteval_files(
-    sources: Sequence[tuple[ResolvedSource, str]], declared: TransferFiles, report: ReadReport
-) -> pl.DataFrame:
+def read_senteval_files(name: str, sources: Sequence[tuple[ResolvedSource, str]], report: ReadReport) -> pl.DataFrame:
     """A split from SentEval's files, as `read_transfer_table`; blank lines are dropped.
 
     Args:
+        name: the set.
         sources: the split's files with the label of all their lines, as declared.
-        declared: how lines are spelled.
         report: counts what is read.
 
     Raises:
         SourceError: a line has another form, or a label is none of the set's.
     """
-    rows = [row for source, label in sources for row in _lines(source.files[0], label, declared)]
+    rows = [row for source, label in sources for row in _lines(source.files[0], label, TRANSFER_SETS[name])]
     report.records += len(rows)
     report.check(max_bad_share=0.0)
-    table = pl.DataFrame(
-        [(*texts, label) for texts, label in rows], schema=[*declared.texts, CLASS], orient="row", strict=True
-    )
-    return _numbered(table, declared, report)
+    schema = [*DATASETS[name].texts, CLASS]
+    table = pl.DataFrame([(*texts, label) for texts, label in rows], schema=schema, orient="row", strict=True)
+    return _numbered(name, table, report)
 
 
 def _lines(path: str, label: str, declared: TransferFiles) -> list[tuple[tuple[str, ...], str]]:
@@ -156,16 +155,15 @@ def _decoded(content: bytes) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def _numbered(table: pl.DataFrame, declared: TransferFiles, report: ReadReport) -> pl.DataFrame:
-    number = pl.col(CLASS).replace_strict(
-        list(declared.classes), list(range(len(declared.classes))), default=None, return_dtype=pl.Int64
-    )
-    found = table.select(*declared.texts, number)
-    unknown = found[CLASS].is_null().arg_true()
+def _numbered(name: str, table: pl.DataFrame, report: ReadReport) -> pl.DataFrame:
+    classes = TRANSFER_SETS[name].classes
+    number = pl.col(CLASS).replace_strict(list(classes), list(range(len(classes))), default=None, return_dtype=pl.Int64)
+    numbered = table.select(*DATASETS[name].texts, number)
+    unknown = numbered[CLASS].is_null().arg_true()
     if len(unknown):
         row = int(unknown[0])
         raise SourceError(
             f"{report.name}: row {row + 1} has the label {table[CLASS][row]!r}, expected one of "
-            f"{', '.join(declared.classes)}; correct it, or name the right column"
+            f"{', '.join(classes)}; correct it, or name the right column"
         )
-    return found
+    return numbered

@@ -130,11 +130,11 @@ def _look_at_source(site: Site, spec: SourceSpec) -> Callable[[], str]:
 def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:
     """By the rule of a run, in the order of the names."""
     try:
-        found, missing = available_frozen(site, suite)
+        found = available_frozen(site, suite)
     except (SourceError, UnknownSuiteError) as error:
         return [Check("sets", "NO", str(error))]
-    sizes = iter(f"{len(one.sentences()):,} sentences" for one in found)
+    sizes = {name: f"{len(wanted.sentences()):,} sentences" for name, wanted in found.sets.items()}
     return [
-        Check(f"set {name}", "note", missing[name]) if name in missing else Check(f"set {name}", "ok", next(sizes))
+        Check(f"set {name}", "ok", sizes[name]) if name in sizes else Check(f"set {name}", "note", found.missing[name])
         for name in names_of(suite)
     ]

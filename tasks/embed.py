@@ -1,4 +1,4 @@
-"""An encoder and evaluation sets to embeddings: each unique sentence once, and once for all runs."""
+"""An encoder and evaluation sets or a corpus to embeddings: each unique sentence once, and once for all runs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,14 +8,13 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.evaluation.config import Precision
-from models.text.normalize import sentence_ids
 from storage.checkpoint import ENCODER
 from storage.errors import StorageError
 from storage.manifest import Provenance
-from storage.refs import CheckpointRef, EmbeddingsRef
+from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.store import Store
 from storage.weights import ResolvedModel
-from tasks.evaluation.sets import EvaluationSet
+from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
@@ -32,28 +31,28 @@ GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the en
 def embed(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
-    sets: tuple[EvaluationSet, ...],
+    texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
     precision: Precision,
 ) -> None:
-    """Embed the unique sentences of all sets in one pass, sorted by length; what an earlier run embedded is taken over.
+    """Embed all unique sentences in one pass, sorted by length; what an earlier run embedded is taken over.
 
     Vectors that two runs share are equal to the bit; the same sentence embedded in another batch differs by rounding.
 
     Raises:
         EncoderError: a sentence has no embedding; the message names its data set, row and text.
     """
-    sentences = unique_sentences(sets)
+    sentences = _sentences(work.store, texts)
     known = _known(work.store, work.draft.provenance, sentences.select("sentence_id"))
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
     if missing.height:
-        texts = missing["text"].to_list()
+        unknown = missing["text"].to_list()
         try:
-            vectors = _encode(work, encoder, texts, config, precision)
+            vectors = _encode(work, encoder, unknown, config, precision)
         except NoEmbeddingError as error:
-            text = texts[error.number]
-            raise EncoderError(f"{_place(sets, text)}: {text[:60]!r} {error.reason}") from error
+            text = unknown[error.number]
+            raise EncoderError(f"{_place(texts, text)}: {text[:60]!r} {error.reason}") from error
         parts.append(missing.select("sentence_id", embedding=pl.Series(vectors)))
     table = pl.concat(parts).sort("sentence_id")
     work.draft.write(table)
@@ -61,17 +60,19 @@ def embed(
     work.draft.note({"sentences": table.height, "embedded": missing.height, "dimensions": width})
 
 
-def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
-    """The sentences of evaluation sets as they are scored (not normalised), each once, by id."""
-    texts = pl.concat([one.sentences() for one in sets])
-    frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
-    return frame.select("sentence_id", "text").sort("sentence_id")
+def _sentences(store: Store, texts: Sequence[EvaluationSet] | CorpusRef) -> pl.DataFrame:
+    """`sentence_id` and `text` of each unique sentence."""
+    if isinstance(texts, CorpusRef):
+        return store.scan(texts).select("sentence_id", "text").collect()
+    return unique_sentences(texts)
 
 
-def _place(sets: Sequence[EvaluationSet], text: str) -> str:
+def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
     """Where a sentence first stands."""
-    found = ((one, (one.sentences() == text).arg_true()) for one in sets)
-    return next(one.place(numbers[0]) for one, numbers in found if len(numbers))
+    if isinstance(texts, CorpusRef):
+        return str(texts)
+    rows = ((wanted, (wanted.sentences() == text).arg_true()) for wanted in texts)
+    return next(wanted.place(numbers[0]) for wanted, numbers in rows if len(numbers))
 
 
 def _encode(
@@ -96,7 +97,7 @@ def _encode(
 
 
 def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame:
-    """What other embeddings of the same encoder in the same precision hold of the wanted sentences."""
+    """What this stage made with the same encoder in the same precision before, of the wanted sentences."""
     found: list[pl.DataFrame] = []
     for ref in store.refs(EmbeddingsRef.model_fields["kind"].default):
         try:
@@ -113,6 +114,7 @@ def _space(made: Provenance) -> object:
     config = made.config.get("config")
     shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
     return (
+        made.stage,
         made.stage_version,
         made.inputs.get("encoder"),
         made.config.get("encoder"),

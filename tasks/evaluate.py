@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from models.evaluation.afs import afs_scores
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.objects import TextEncoder, embed_texts, evaluate_pairs
-from models.evaluation.probe.config import ProbeConfig
+from models.evaluation.config import ScoringConfig
+from models.evaluation.objects import TextEncoder, embed_texts
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
-from tasks.evaluation.afs import AfsSet, afs_cosines
-from tasks.evaluation.kinds import TUNED, available, names_of, scored_of
-from tasks.evaluation.sets import EvaluationSet, read_scored_set
-from tasks.evaluation.transfer import TransferSet, transfer_figures
-from tasks.evaluation.vectors import Vectors
+from tasks.evaluation.kinds import available, kind_of, names_of
+from tasks.evaluation.sets import EvaluationSet
+from tasks.evaluation.vectors import DenseVectors, Vectors
 from tasks.site import Site
 from tasks.stage.machine import device_of
 
@@ -54,28 +51,23 @@ def evaluate(
         SourceError: none of its sets can be had.
         EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
     """
-    how, place = bootstrap or BootstrapConfig(), site or Site()
+    config, place = ScoringConfig(bootstrap=bootstrap or BootstrapConfig()), site or Site()
     names = names_of(suite)
-    frozen = [name for name in names if name not in TUNED]
-    if not frozen:
+    tuned = [name for name in names if kind_of(name).fine_tunes]
+    if len(tuned) == len(names):
         raise SourceError(f"only protocols that fine-tune were asked for; {_NOT_TUNED}")
-    sets, missing = available(place, frozen)
-    missing |= {name: _NOT_TUNED for name in names if name in TUNED}
-    tables = []
-    if pairs := {(one.dataset, one.split): read_scored_set(one) for one in scored_of(sets)}:
-        tables.append(evaluate_pairs(encoder, pairs, resamples=how.resamples, seed=how.seed))
-    labelled = [one for one in sets if isinstance(one, TransferSet)]
-    if labelled:
-        tables.append(transfer_figures(labelled, _embedded(encoder, labelled), ProbeConfig(), how, device_of(place)))
-    for one in sets:
-        if isinstance(one, AfsSet):
-            cosines = afs_cosines(one, _embedded(encoder, [one]))
-            tables.append(afs_scores(cosines, "unsupervised", resamples=how.resamples, seed=how.seed))
+    found = available(place, [name for name in names if name not in tuned])
+    tables = [kind.figures(sets, _embedded(encoder, sets), config, device_of(place)) for kind, sets in found.frozen()]
+    missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 
 def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet]) -> Vectors:
-    places = {text: one.dataset for one in sets for text in one.sentences()}
+    places: dict[str, str] = {}
+    for wanted in sets:
+        for number, text in enumerate(wanted.sentences()):
+            if text not in places:
+                places[text] = wanted.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    return Vectors("the object's vectors", rows, embed_texts(encoder, list(places), list(places.values())))
+    return DenseVectors("the object's vectors", rows, embed_texts(encoder, list(places), list(places.values())))

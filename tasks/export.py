@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from models.report.mteb import task_results
+from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
 from models.report.tables import as_latex, paper_tables
 from storage.checkpoint import ENCODER
@@ -20,6 +20,7 @@ from storage.errors import ArtifactMissingError, StoreWriteError
 from storage.refs import ArtifactRef
 from storage.store import Store
 from tasks.card import CARD
+from tasks.evaluation.kinds import tables
 
 GRAPH = "sentence-embedding.onnx"
 
@@ -47,21 +48,25 @@ def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> P
 
 def _mteb(scores: pl.DataFrame, target: Path) -> None:
     """`<system>/<task>.json`, as in a folder of MTEB results."""
-    revisions = {name: declared.revision or "" for name, declared in DATASETS.items()}
+    tasks = {
+        name: Task(declared.mteb.name, declared.mteb.subset, declared.revision or "")
+        for name, declared in DATASETS.items()
+        if declared.mteb
+    }
     for (model,), figures in scores.group_by("model", maintain_order=True):
         folder = target / str(model).replace("/", "__")
         folder.mkdir(parents=True)
-        for task, result in task_results(figures, revisions).items():
+        for task, result in task_results(figures, tasks).items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def _markdown(scores: pl.DataFrame, target: Path) -> None:
-    parts = [f"## {title}\n\n{markdown_table(rows)}\n" for title, rows in paper_tables(scores)]
+    parts = [f"## {title}\n\n{markdown_table(rows)}\n" for title, rows in paper_tables(scores, tables())]
     target.write_text("\n".join(parts), encoding="utf-8")
 
 
 def _latex(scores: pl.DataFrame, target: Path) -> None:
-    parts = [as_latex(title, rows) for title, rows in paper_tables(scores)]
+    parts = [as_latex(title, rows) for title, rows in paper_tables(scores, tables())]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

@@ -3,6 +3,7 @@
 from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.config import AugmentConfig
+from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig
@@ -29,6 +30,8 @@ class RunSettings(BaseModel):
     """The objective, its optimizer and schedule."""
     evaluation: EvaluationConfig
     """Which sets the encoders are scored on."""
+    transform: TransformConfig | None = None
+    """A post-hoc transform, fitted on the corpus; what it makes of the encoders' vectors is scored beside them."""
 
     @property
     def needs_labels(self) -> bool:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """The verb."""
     parser = verbs.add_parser(
-        "evaluate", help="score any encoder on the papers' sets; compare several on the same pairs"
+        "evaluate", help="score any encoder on the papers' sets; compare several on the same pairs", add_help=False
     )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this, with the suites and their sets")
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
     )
@@ -27,8 +28,7 @@ def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
         "--suite",
         nargs="+",
         default=["sts"],
-        help="sts, sts-tok, sts17, senteval, afs, all; a set such as stsb/dev or trec; stsb-supervised, afs-10-fold, "
-        "afs-10-fold-disjoint, afs-cross-topic (sts)",
+        help="suites, sets such as stsb/dev or trec, protocols that fine-tune (sts)",
     )
     parser.add_argument("--pooling", choices=["mean", "cls"], help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
@@ -36,6 +36,20 @@ def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
+
+
+class _Help(argparse.Action):
+    """Help that lists the kinds of evaluation, which are imported for it alone."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from tasks.evaluation.kinds import ALL, suites, tuned_names
+
+        parser.epilog = (
+            f"suites: {', '.join(suites())}, {ALL}; protocols that fine-tune, for hours on a CPU: "
+            f"{', '.join(tuned_names())}"
+        )
+        parser.print_help()
+        parser.exit()
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
@@ -46,8 +60,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
     from flows.evaluation import evaluation
-    from flows.scoring import EvaluationSettings
-    from tasks.evaluation.candidates import Reading
+    from tasks.evaluation.settings import EvaluationSettings, Reading
 
     reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
@@ -64,10 +77,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def _conclude(store: "Store", ref: "EvaluationRef") -> None:
     from models.report.page import INTERVALS, difference_rows, score_rows
     from models.report.tables import paper_tables
+    from tasks.evaluation.kinds import tables
     from tasks.evaluation.summary import PAGE
 
     scores = store.scan(ref, "scores").collect()
-    for title, rows in paper_tables(scores):
+    for title, rows in paper_tables(scores, tables()):
         print_table(title, rows)
     print_table(INTERVALS, score_rows(scores))
     if "comparison" in store.manifest(ref).tables:

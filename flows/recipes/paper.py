@@ -8,7 +8,6 @@ from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.evaluation.published import TRACKS
 from models.objectives.config import BSLConfig
 from models.pairs import PairConfig
 from models.text.corpus import CorpusConfig
@@ -143,7 +142,7 @@ def multilingual() -> PipelineConfig:
             "pairs": PairConfig(pairings=ACROSS),
             "encoder": EncoderConfig(model="google-bert/bert-base-multilingual-cased"),
             "training": TrainingConfig(lr=5e-5),  # multilingual_tuning.py
-            "evaluation": EvaluationConfig(sets=tuple(f"{track}/test" for track in TRACKS)),
+            "evaluation": EvaluationConfig(sets=("sts17-bsl",)),
             "published": ("BSL-uns", "mBERT", "XLM-R"),
         }
     )

@@ -1,19 +1,15 @@
-"""Any object that embeds text, scored like an encoder of this project."""
+"""Vectors of any object that embeds text, which is not trusted to give good ones."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-import polars as pl
 
 from models.errors import EvaluationError
-from models.evaluation.correlation import cosine_scores
-from models.evaluation.sts import sts_scores
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,38 +23,18 @@ class TextEncoder(Protocol):
         """Vectors (n, d) of n texts, row by row; NumPy, or what `np.asarray` takes."""
 
 
-def evaluate_pairs(
-    encoder: TextEncoder, sets: Mapping[tuple[str, str], pl.DataFrame], *, resamples: int = 1000, seed: int = 0
-) -> pl.DataFrame:
-    """Score an object on sets of scored pairs; each unique sentence is embedded once.
+def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str]) -> NDArray[np.float32]:
+    """Vectors (n, d) of texts.
 
     Args:
         encoder: Has `encode(list[str])`; called with up to `CALL_TEXTS` texts.
-        sets: (data set, split) → pairs: `subset`, `sentence1`, `sentence2`, `score`.
-        resamples: TwoBranch draws for each 95 % interval.
-        seed: Of the draws.
-
-    Returns:
-        One row a figure, columns as `models.evaluation.sts.ScoreRow`.
+        texts: What to embed.
+        places: Where each text stands, for errors.
 
     Raises:
         EvaluationError: The object gives another number of vectors than texts, changes their width, or gives a value
-            that is not finite; the message names the data set, the row and the sentence. Or as `sts_scores`.
+            that is not finite; the message names the place and the sentence.
     """
-    place_of = _places(sets)
-    vectors = embed_texts(encoder, list(place_of), list(place_of.values()))
-    row_of = dict(zip(place_of, range(len(place_of)), strict=True))
-    figures = []
-    for (dataset, split), pairs in sets.items():
-        sides = ([row_of[text] for text in pairs[side]] for side in ("sentence1", "sentence2"))
-        cosines = cosine_scores(*(vectors[rows] for rows in sides))
-        rows = pairs.select("subset", gold="score", cosine=pl.Series(cosines))
-        figures += sts_scores(rows, dataset=dataset, split=split, resamples=resamples, seed=seed)
-    return pl.DataFrame([asdict(figure) for figure in figures])
-
-
-def embed_texts(encoder: TextEncoder, texts: Sequence[str], places: Sequence[str]) -> NDArray[np.float32]:
-    """Vectors (n, d) of texts from an object that is not trusted; `places` says in errors where each text stands."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(texts), CALL_TEXTS):
         chunk = list(texts[start : start + CALL_TEXTS])
@@ -92,13 +68,3 @@ def _matrix(given: ArrayLike, texts: list[str], place: str) -> NDArray[np.float3
             "one vector a text, in their order"
         )
     return made
-
-
-def _places(sets: Mapping[tuple[str, str], pl.DataFrame]) -> dict[str, str]:
-    """Sentence → where it first stands, in the order of the sets."""
-    places: dict[str, str] = {}
-    for (dataset, split), pairs in sets.items():
-        for side in ("sentence1", "sentence2"):
-            for row, text in enumerate(pairs[side], start=1):
-                places.setdefault(text, f"{dataset} {split}, row {row}, {side}")
-    return places

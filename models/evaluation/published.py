@@ -1,10 +1,10 @@
 """Figures that the paper prints, × 100 and to two decimals, for a report's own to stand beside.
 
-Sets are in the paper's order. Dev selection uses STS-B dev, which shares sources with STS12-16, so "unsupervised" here
-means: no labels but those of the dev set's ranking.
+Figures are in the order of their suite, which is the paper's. Dev selection uses STS-B dev, which shares sources with
+STS12-16, so "unsupervised" here means: no labels but those of the dev set's ranking.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,18 +17,16 @@ class PublishedTable:
 
     Attributes:
         title: what it shows.
-        columns: the paper's, in its order; data sets by the names that they have here, or metrics.
-        datasets: what it is about.
+        suite: which data sets it is about.
         rows: system → figures, None where the paper has none.
+        columns: what the figures are, if not one for each of the suite's sets.
     """
 
     title: str
-    columns: tuple[str, ...]
-    datasets: tuple[str, ...]
+    suite: str
     rows: Rows
+    columns: tuple[str, ...] = ()
 
-
-SETS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
 TABLE_1: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 1
     "GloVe avg.": (55.14, 70.66, 59.73, 68.25, 63.66, 58.02, 53.76),
@@ -45,9 +43,6 @@ TABLE_1: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 1
     "BSL-SRoBERTa": (75.44, 80.25, 76.14, 81.62, 80.00, 81.90, 77.02),
 }
 
-TRACKS: Final = tuple(
-    f"sts17-{pair}" for pair in ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr", "es-en", "fr-en")
-)
 TABLE_3: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 3: multilingual STS 2017
     "mBERT": (54.4, 56.7, 50.9, 16.7, 33.9, 16.0, 21.5, 33.0),
     "XLM-R": (50.7, 51.8, 25.7, 17.4, 21.3, 9.2, 10.9, 16.6),
@@ -65,7 +60,6 @@ TABLE_4: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 4: corpora and augme
     "BSL-BERT, Back-translation + NLI_entail": (72.01, 72.62, 70.16, 81.65, 76.03, 77.65, 74.48),
 }
 
-PROBES: Final = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
 TABLE_2: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 2: SentEval
     "Unigram-TFIDF": (73.7, 79.2, 90.3, 82.4, None, 85.0, 73.6),
     "SDAE": (74.6, 78.0, 90.8, 86.9, None, 78.4, 73.7),
@@ -96,15 +90,22 @@ TABLE_10: Final[Rows] = {  # BSL (Zhang et al., 2021), Table 10: AFS, means over
 }
 
 TABLES: Final = (
-    PublishedTable("STS, Spearman, protocol `all` (Tables 1 and 4)", SETS, SETS, TABLE_1 | TABLE_4),
-    PublishedTable("SentEval transfer, accuracy (Table 2)", PROBES, PROBES, TABLE_2),
-    PublishedTable("STS 2017, Spearman (Table 3)", TRACKS, TRACKS, TABLE_3),
-    PublishedTable("AFS, mean of three topics (Table 10)", ("pearson", "spearman"), ("afs",), TABLE_10),
+    PublishedTable("STS, Spearman, protocol `all` (Tables 1 and 4)", "sts", TABLE_1 | TABLE_4),
+    PublishedTable("SentEval transfer, accuracy (Table 2)", "senteval", TABLE_2),
+    PublishedTable("STS 2017, Spearman (Table 3)", "sts17-bsl", TABLE_3),
+    PublishedTable("AFS, mean of three topics (Table 10)", "afs", TABLE_10, columns=("pearson", "spearman")),
 )
 
 
-def published_tables(systems: tuple[str, ...], scored: Collection[str]) -> dict[str, list[dict[str, str]]]:
+def published_tables(
+    systems: tuple[str, ...], scored: Collection[str], suites: Mapping[str, Collection[str]]
+) -> dict[str, list[dict[str, str]]]:
     """Title → a row a system, of every table on one of the scored data sets that has one of the systems.
+
+    Args:
+        systems: as the paper's tables name them.
+        scored: data sets of which the report has figures.
+        suites: the suite of each of `TABLES` → its data sets, in the paper's order.
 
     Raises:
         ValueError: a system is in no table.
@@ -112,11 +113,14 @@ def published_tables(systems: tuple[str, ...], scored: Collection[str]) -> dict[
     if unknown := [name for name in systems if not any(name in table.rows for table in TABLES)]:
         known = dict.fromkeys(name for table in TABLES for name in table.rows)
         raise ValueError(f"{', '.join(unknown)}: no published row is called so; there are {', '.join(known)}")
-    about = [table for table in TABLES if set(table.datasets) & set(scored)]
-    tables = {table.title: [_row(table, name) for name in systems if name in table.rows] for table in about}
-    return {title: rows for title, rows in tables.items() if rows}
+    tables: dict[str, list[dict[str, str]]] = {}
+    for table in TABLES:
+        columns, rows = table.columns or tuple(suites[table.suite]), [name for name in systems if name in table.rows]
+        if rows and set(suites[table.suite]) & set(scored):
+            tables[table.title] = [_row(columns, name, table.rows[name]) for name in rows]
+    return tables
 
 
-def _row(table: PublishedTable, system: str) -> dict[str, str]:
-    figures = ("–" if value is None else f"{value:.2f}" for value in table.rows[system])
-    return {"published system": system, **dict(zip(table.columns, figures, strict=True))}
+def _row(columns: tuple[str, ...], system: str, values: tuple[float | None, ...]) -> dict[str, str]:
+    figures = ("–" if value is None else f"{value:.2f}" for value in values)
+    return {"published system": system, **dict(zip(columns, figures, strict=True))}

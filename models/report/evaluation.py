@@ -8,15 +8,19 @@ from models.report.page import INTERVALS, differences, markdown_table, not_score
 from models.report.tables import paper_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
+    from models.report.tables import PaperTable
 
-def evaluation_page(scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str]) -> str:
+
+def evaluation_page(
+    scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
+) -> str:
     """The page as GitHub-flavoured Markdown."""
     sections = ["# Evaluation"]
-    sections += [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores)]
+    sections += [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores, tables)]
     sections.append(f"## {INTERVALS}\n\n{markdown_table(score_rows(scores))}")
     sections += [*differences(comparison), *not_scored(missing)]
     return "\n\n".join(sections) + "\n"

@@ -1,11 +1,11 @@
 """Figures as MTEB writes them: one JSON object a task, in the layout of its `TaskResult` (since 1.11).
 
-Only tasks whose pairs are MTEB's own are written: its SICK-R has 9,927 pairs where the papers have 4,927, and its SMT-
-free STS13, yearly sets, STS benchmark and STS 2017 tracks are the same as here.
+Only sets that declare MTEB's task are written: those whose pairs are MTEB's own.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -17,40 +17,49 @@ _LANGUAGES: Final = {
     "ar": "ara-Arab", "de": "deu-Latn", "en": "eng-Latn", "es": "spa-Latn", "fr": "fra-Latn", "it": "ita-Latn",
     "ko": "kor-Hang", "nl": "nld-Latn", "tr": "tur-Latn",
 }  # fmt: skip
-_TRACK: Final = "sts17-"
-_TASKS: Final = {
-    "sts12": "STS12", "sts13": "STS13", "sts14": "STS14", "sts15": "STS15", "sts16": "STS16", "stsb": "STSBenchmark",
-}  # fmt: skip
 
 
-def task_results(scores: pl.DataFrame, revisions: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class Task:
+    """What MTEB calls a data set.
+
+    Attributes:
+        name: of the task.
+        subset: `default` for English, or the subset's languages, such as `es-en`.
+        revision: commit of the set that MTEB reads.
+    """
+
+    name: str
+    subset: str
+    revision: str
+
+
+def task_results(scores: pl.DataFrame, tasks: Mapping[str, Task]) -> dict[str, dict[str, Any]]:
     """MTEB task name → its result object, for one system's test figures.
 
     Args:
         scores: the figures of one system.
-        revisions: data set → commit of the set that MTEB reads.
+        tasks: data set → its task; figures of other sets are left out.
     """
     whole = scores.filter((pl.col("subset") == "all") & (pl.col("protocol") == "all") & (pl.col("split") == "test"))
     results: dict[str, dict[str, Any]] = {}
     for (dataset,), figures in whole.group_by("dataset", maintain_order=True):
-        name, track = str(dataset), str(dataset).removeprefix(_TRACK)
-        if name not in _TASKS and not name.startswith(_TRACK):
+        if (task := tasks.get(str(dataset))) is None:
             continue
-        task = _TASKS.get(name, "STS17")
-        subset, languages = ("default", ["en"]) if name in _TASKS else (track, list(dict.fromkeys(track.split("-"))))
         empty: dict[str, Any] = {
-            "dataset_revision": revisions[name],
+            "dataset_revision": task.revision,
             "evaluation_time": None,
             "kg_co2_emissions": None,
             "mteb_version": None,  # not computed by MTEB
             "scores": {"test": []},
-            "task_name": task,
+            "task_name": task.name,
         }
-        results.setdefault(task, empty)["scores"]["test"].append(_entry(figures, subset, languages))
+        results.setdefault(task.name, empty)["scores"]["test"].append(_entry(figures, task.subset))
     return results
 
 
-def _entry(figures: pl.DataFrame, subset: str, languages: list[str]) -> dict[str, Any]:
+def _entry(figures: pl.DataFrame, subset: str) -> dict[str, Any]:
+    languages = ["en"] if subset == "default" else list(dict.fromkeys(subset.split("-")))
     value = dict(zip(figures["metric"], figures["value"], strict=True))
     return {
         "hf_subset": subset,

@@ -10,6 +10,17 @@ TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
 """Split → the name that most of the Hub gives it."""
 
 
+class MtebTask(BaseModel):
+    """The task of MTEB that has the very pairs of a set."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """As MTEB calls it."""
+    subset: str = "default"
+    """Which of the task's subsets; one that is not the default is named after its languages."""
+
+
 class Dataset(BaseModel):
     """A declared data set. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
 
@@ -37,6 +48,14 @@ class Dataset(BaseModel):
     """Smallest and largest gold score of an STS set."""
     pairs: dict[str, int] = {}
     """Split → scored pairs of an STS set, as its papers count them; a copy with others is refused."""
+    heading: str = ""
+    """What the papers' tables call it; a set without one has no column there."""
+    suites: tuple[str, ...] = ()
+    """Suites that it belongs to; a suite is ordered as its sets are declared: as the papers print them."""
+    divided: bool = False
+    """Whether its rows name subsets, over which protocols take means."""
+    mteb: MtebTask | None = None
+    """Where its figures can be compared with MTEB's."""
     folder: str | None = None
     """Folder on a mirror; the name unless given, so that two forms of one text share a file."""
     originals: dict[str, tuple[str, ...]] = {}

@@ -1,6 +1,7 @@
 """Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
 
-from typing import Final, get_args
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -8,24 +9,26 @@ import polars as pl
 from models.annotated import both_orders, graded_pairs
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import AfsProtocol, Supervision
+from models.evaluation.config import AfsProtocol, ScoringConfig, Supervision
+from models.report.tables import PaperTable
 from models.training.config import TrainingConfig
 from storage.errors import SourceError
 from storage.readers.afs import HIGH, TOPICS, read_afs, topic_file
 from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
-from storage.schemas import PREDICTIONS, SCORES
+from storage.schemas import PREDICTIONS
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import ResolvedModel
 from tasks.evaluation.finetune import finetune
-from tasks.evaluation.sets import EvaluationSet, place_in_pairs
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, place_in_pairs, rows_of
+from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_table
 
 AFS: Final = "afs"
-AFS_PROTOCOLS: Final[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
-"""Name of the data set under a fine-tuning protocol → the protocol."""
+_SPLIT: Final = "all"
 
 
 class AfsSet(EvaluationSet):
@@ -34,6 +37,10 @@ class AfsSet(EvaluationSet):
     dataset: str = AFS
     topics: tuple[ResolvedSource, ...]
     """In the order of `TOPICS`."""
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
+        return {_SPLIT: pl.concat([read_afs(source.files[0], source.name) for source in self.topics])}
 
     def sentences(self) -> pl.Series:
         """All sentences, as they are scored."""
@@ -45,24 +52,40 @@ class AfsSet(EvaluationSet):
         return place_in_pairs(self.dataset, number, read_afs_set(self).height)
 
 
-class AfsFolds(EvaluationSet):
-    """The data set under a protocol that fine-tunes an encoder on some of it and scores the rest."""
+class AfsKind(FrozenKind[AfsSet]):
+    """The unsupervised protocol."""
 
-    arguments: AfsSet
-    protocol: Supervision
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """The set itself."""
+        return {AFS: (AFS,)}
 
-    def sentences(self) -> pl.Series:
-        """None: each fold's encoder embeds its own."""
-        return self.arguments.sentences().clear()
+    def find(self, site: Site, name: str) -> AfsSet:
+        """As `find_afs_set`."""
+        return find_afs_set(site, name)
 
+    def scores(self, site: Site, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+        """An artifact for each copy of the set."""
+        return [
+            score_afs(site, system.embeddings, system.label, system.checkpoint, arguments, config.bootstrap)
+            for arguments in sets
+        ]
 
-def find_afs_folds(site: Site, name: str) -> AfsFolds:
-    """Find the official files for one of `AFS_PROTOCOLS`.
+    def figures(
+        self,
+        sets: tuple[AfsSet, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str,  # noqa: ARG002 - correlations need none
+    ) -> pl.DataFrame:
+        """Both correlations of each topic, and their means."""
+        return pl.concat([afs_figures(afs_cosines(each, vectors), "unsupervised", config.bootstrap) for each in sets])
 
-    Raises:
-        SourceError: as `find_afs_set`.
-    """
-    return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=AFS_PROTOCOLS[name])
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """One column a topic."""
+        columns = tuple((f"{AFS}/{topic}", topic) for topic in TOPICS)
+        return (PaperTable(title="Argument facet similarity", columns=columns, metrics=("pearson", "spearman")),)
 
 
 def find_afs_set(site: Site, name: str) -> AfsSet:  # noqa: ARG001 - all kinds of set are found alike
@@ -91,7 +114,7 @@ def resolve_afs_set(folder: str) -> AfsSet:
 
 def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
     """All pairs, topic by topic: `topic`, `score`, `sentence1`, `sentence2`."""
-    return pl.concat([read_afs(source.files[0], source.name) for source in arguments.topics])
+    return rows_of(arguments)[_SPLIT]
 
 
 @stage(ref=ScoresRef, version=2)
@@ -110,11 +133,8 @@ def score_afs(
 
 def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
     """`topic`, `gold` and the cosine of each pair."""
-    from models.evaluation.correlation import cosine_scores
-
     pairs = read_afs_set(arguments)
-    one, two = (vectors.of(pairs[name], AFS) for name in ("sentence1", "sentence2"))
-    return pairs.select("topic", gold="score", cosine=pl.Series(cosine_scores(one, two)))
+    return pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
 
 
 @stage(ref=PredictionsRef, version=3)
@@ -158,10 +178,12 @@ def score_afs_predictions(
 def _publish(
     work: Work, scored: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
 ) -> None:
+    title = f"Argument Facet Similarity of {model} ({protocol})"
+    publish_scores(work, afs_figures(scored, protocol, config), model, checkpoint, config.seed, title)
+
+
+def afs_figures(scored: pl.DataFrame, protocol: AfsProtocol, config: BootstrapConfig) -> pl.DataFrame:
+    """As `models.evaluation.afs.afs_scores`."""
     from models.evaluation.afs import afs_scores
 
-    figures = afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)
-    named = figures.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
-    scores = named.select(SCORES.names()).cast(SCORES)
-    work.draft.write(scores)
-    show_table("afs-table", scores.to_dicts(), f"Argument Facet Similarity of {model} ({protocol})")
+    return afs_scores(scored, protocol, resamples=config.resamples, seed=config.seed)

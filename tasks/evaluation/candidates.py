@@ -2,51 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict
-
-from models.encoder.config import EncoderConfig, Pooling
+from models.encoder.config import EncoderConfig
 from models.evaluation.config import Precision
 from storage.checkpoint import ENCODER
 from storage.errors import ArtifactMissingError
 from storage.lookup import find
 from storage.refs import CheckpointRef
 from storage.store import Store
-from storage.weights import ResolvedModel
+from tasks.evaluation.settings import Reading
+from tasks.evaluation.systems import Candidate
 from tasks.pretrained import resolve_named_model
 from tasks.site import Site
 
+if TYPE_CHECKING:
+    from storage.weights import ResolvedModel
+
 _MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
-
-
-class Reading(BaseModel):
-    """How a bare transformer is read; what a sentence-transformers folder says of itself stands unless given here."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    pooling: Pooling | None = None
-    """`mean` unless given or said by the folder."""
-    max_length: int | None = None
-    """Tokens kept of a sentence; 64 unless given or said by the folder."""
-    revision: str | None = None
-    """Commit of a Hub model."""
-
-
-class Candidate(BaseModel):
-    """An encoder that was found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    label: str
-    """What tables call it."""
-    encoder: CheckpointRef | ResolvedModel
-    config: EncoderConfig
-
-    @property
-    def checkpoint(self) -> str:
-        """Key of the checkpoint, or what else identifies the encoder."""
-        return self.encoder.key if isinstance(self.encoder, CheckpointRef) else self.encoder.identity
 
 
 def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:

@@ -1,66 +1,107 @@
-"""What `--suite` means: which sets, in the order of the papers' tables, and which of them can be had here."""
+"""The kinds of evaluation; what `--suite` means by them, and which sets can be had here."""
 
 import difflib
 import logging
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
+from models.report.tables import PaperTable
 from storage.errors import SourceError
-from storage.transfer import TRANSFER_SETS
-from tasks.evaluation.afs import AFS, AFS_PROTOCOLS, find_afs_folds, find_afs_set
-from tasks.evaluation.sets import EvaluationSet, ScoredSet, is_scored_set, resolve_scored_set
-from tasks.evaluation.supervised import NAME as SUPERVISED_PAIRS
-from tasks.evaluation.supervised import find_supervised_pairs
-from tasks.evaluation.transfer import find_transfer_set, is_transfer_set
+from tasks.evaluation.afs import AfsKind
+from tasks.evaluation.afs_supervised import SupervisedAfsKind
+from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.sts import StsKind
+from tasks.evaluation.supervised import SupervisedStsKind
+from tasks.evaluation.transfer import TransferKind
 from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 
-_STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
-_TRACKS: Final = ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr", "es-en", "fr-en", "it-en", "nl-en", "ko-ko")
-
-SUITES: Final[dict[str, tuple[str, ...]]] = {
-    "sts": tuple(f"{name}/test" for name in _STS),
-    "sts-tok": tuple(f"{name}-tok/test" for name in _STS),
-    "sts17": tuple(f"sts17-{track}/test" for track in _TRACKS),
-    "senteval": tuple(TRANSFER_SETS),
-    "afs": (AFS,),
-}
-ALL: Final = "all"
-TUNED: Final = (SUPERVISED_PAIRS, *AFS_PROTOCOLS)
-"""Protocols that fine-tune the encoder, for hours on a CPU; asked for by name alone."""
-
-# Whether a name is of a kind of set, and how that kind is found.
-_KINDS: Final[tuple[tuple[Callable[[str], bool], Callable[[Site, str], EvaluationSet]], ...]] = (
-    (is_scored_set, resolve_scored_set),
-    (is_transfer_set, find_transfer_set),
-    (AFS.__eq__, find_afs_set),
-    (SUPERVISED_PAIRS.__eq__, find_supervised_pairs),
-    (AFS_PROTOCOLS.__contains__, find_afs_folds),
+AnyKind = FrozenKind[Any] | TunedKind[Any]
+KINDS: Final[tuple[AnyKind, ...]] = (
+    StsKind(),
+    TransferKind(),
+    AfsKind(),
+    SupervisedStsKind(),
+    SupervisedAfsKind(),
 )
+"""In the order in which figures are reported."""
+ALL: Final = "all"
+
+K = TypeVar("K", bound=Kind[Any])
 
 
 class UnknownSuiteError(ValueError):
     """No suite or set has that name."""
 
 
+@dataclass(frozen=True)
+class FoundSets:
+    """The sets that were asked for.
+
+    Attributes:
+        sets: name → set, of those that can be had and read, in the order in which they were asked for.
+        missing: name → why it cannot, and what to do.
+    """
+
+    sets: Mapping[str, EvaluationSet]
+    missing: Mapping[str, str]
+
+    def embedded(self) -> tuple[EvaluationSet, ...]:
+        """Sets on which vectors are scored as they are."""
+        return tuple(found for name, found in self.sets.items() if not kind_of(name).fine_tunes)
+
+    def frozen(self) -> list[tuple[FrozenKind[Any], tuple[EvaluationSet, ...]]]:
+        """Kinds of which there are sets, and these; those that fine-tune are left out."""
+        return self._by_kind([kind for kind in KINDS if isinstance(kind, FrozenKind)])
+
+    def tuned(self) -> list[tuple[TunedKind[Any], tuple[EvaluationSet, ...]]]:
+        """Kinds that fine-tune of which there are sets, and these."""
+        return self._by_kind([kind for kind in KINDS if isinstance(kind, TunedKind)])
+
+    def _by_kind(self, kinds: list[K]) -> list[tuple[K, tuple[EvaluationSet, ...]]]:
+        own = {kind: tuple(found for name, found in self.sets.items() if kind_of(name) is kind) for kind in kinds}
+        return [(kind, sets) for kind, sets in own.items() if sets]
+
+
+def suites() -> dict[str, tuple[str, ...]]:
+    """Suite → the names of its sets."""
+    return {suite: names for kind in KINDS for suite, names in kind.suites.items()}
+
+
+def tuned_names() -> tuple[str, ...]:
+    """Protocols that fine-tune the encoder; they are part of no suite."""
+    return tuple(name for kind in KINDS if kind.fine_tunes for name in kind.names)
+
+
+def tables() -> tuple[PaperTable, ...]:
+    """The papers' tables, of all kinds."""
+    return tuple(table for kind in KINDS for table in kind.tables)
+
+
 def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     """The sets behind suites and single names, each once.
 
     Args:
-        suite: keys of `SUITES`, `all` for every one of them, sets such as `stsb/dev` or `trec`, or names of `TUNED`.
+        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev` or `trec`, or names of
+            `tuned_names()`.
 
     Raises:
         UnknownSuiteError: a word is neither.
     """
+    known = suites()
     names: dict[str, None] = {}
     for word in suite:
-        for part in SUITES if word == ALL else (word,):
-            names |= dict.fromkeys(SUITES.get(part) or (_checked(part),))
+        for part in known if word == ALL else (word,):
+            if part not in known:
+                kind_of(part)
+            names |= dict.fromkeys(known.get(part, (part,)))
     return tuple(names)
 
 
-def available(site: Site, names: Iterable[str]) -> tuple[tuple[EvaluationSet, ...], dict[str, str]]:
+def available(site: Site, names: Iterable[str]) -> FoundSets:
     """The sets that can be had and read, and why each of the others cannot.
 
     Args:
@@ -71,24 +112,24 @@ def available(site: Site, names: Iterable[str]) -> tuple[tuple[EvaluationSet, ..
         UnknownSuiteError: a name is of no kind of set.
         SourceError: none of the sets can be had.
     """
-    found: list[EvaluationSet] = []
+    sets: dict[str, EvaluationSet] = {}
     missing: dict[str, str] = {}
     for name in names:
-        resolve = next(resolve for knows, resolve in _KINDS if knows(_checked(name)))
+        kind = kind_of(name)
         try:
-            one = resolve(site, name)
-            one.sentences()  # a set that cannot be read must not end a run that scores the others
+            found = kind.find(site, name)
+            rows_of(found)  # a set that cannot be read must not end a run that scores the others
         except SourceError as error:
             logger.warning("%s is missing: %s", name, error)
             missing[name] = str(error)
         else:
-            found.append(one)
-    if not found:
+            sets[name] = found
+    if not sets:
         raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
-    return tuple(found), missing
+    return FoundSets(sets, missing)
 
 
-def available_frozen(site: Site, suite: Iterable[str]) -> tuple[tuple[EvaluationSet, ...], dict[str, str]]:
+def available_frozen(site: Site, suite: Iterable[str]) -> FoundSets:
     """As `available`, for what a training run is reported on: its encoder as it is, not tuned further.
 
     Raises:
@@ -96,7 +137,7 @@ def available_frozen(site: Site, suite: Iterable[str]) -> tuple[tuple[Evaluation
         SourceError: none of the sets can be had.
     """
     names = names_of(suite)
-    if tuned := [name for name in names if name in TUNED]:
+    if tuned := [name for name in names if kind_of(name).fine_tunes]:
         raise UnknownSuiteError(
             f"evaluation.sets holds {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it as it "
             f"is. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
@@ -104,19 +145,18 @@ def available_frozen(site: Site, suite: Iterable[str]) -> tuple[tuple[Evaluation
     return available(site, names)
 
 
-def scored_of(sets: Iterable[EvaluationSet]) -> tuple[ScoredSet, ...]:
-    """Those that are semantic textual similarity sets."""
-    return tuple(one for one in sets if isinstance(one, ScoredSet))
+def kind_of(name: str) -> AnyKind:
+    """The kind of the set of that name.
 
-
-def _checked(name: str) -> str:
-    if not any(knows(name) for knows, _ in _KINDS):
-        nearest = difflib.get_close_matches(
-            name, (*SUITES, ALL, *TUNED, *(each for names in SUITES.values() for each in names))
-        )
-        hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-        raise UnknownSuiteError(
-            f"{name!r} is no suite and no set{hint}; suites are {', '.join(SUITES)} and {ALL}; "
-            f"protocols that fine-tune {', '.join(TUNED)}"
-        )
-    return name
+    Raises:
+        UnknownSuiteError: there is none.
+    """
+    for kind in KINDS:
+        if kind.knows(name):
+            return kind
+    nearest = difflib.get_close_matches(name, (*suites(), ALL, *(other for kind in KINDS for other in kind.names)))
+    hint = f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    raise UnknownSuiteError(
+        f"{name!r} is no suite and no set{hint}; suites are {', '.join(suites())} and {ALL}; "
+        f"protocols that fine-tune {', '.join(tuned_names())}"
+    )

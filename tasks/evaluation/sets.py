@@ -1,11 +1,13 @@
-"""Sets of sentence pairs with gold scores, found before the first stage, named in keys by their bytes."""
+"""What encoders are evaluated on: found before the first stage, named in keys by its bytes, read once a process."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from models.text.normalize import sentence_ids
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
@@ -23,12 +25,37 @@ class EvaluationSet(BaseModel, ABC):
     """Declared name, without `embedded:`."""
 
     @abstractmethod
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """Split → its rows in order, checked; `rows_of` keeps them.
+
+        Raises:
+            SourceError: it cannot be read, or is not what its papers say.
+        """
+
+    @abstractmethod
     def sentences(self) -> pl.Series:
-        """Every sentence that the task needs an embedding of, as often as it occurs; none if it fine-tunes."""
+        """Every sentence, as it is scored and as often as it occurs."""
 
     def place(self, number: int) -> str:
         """Where the sentence `number` of `sentences()` stands, for messages."""
         return f"{self.dataset}, sentence {number + 1}"
+
+
+@lru_cache(maxsize=64)  # all suites: stages, folds and seeds read the same sets, perhaps from the Hub
+def rows_of(wanted: EvaluationSet) -> Mapping[str, pl.DataFrame]:
+    """Split → its rows in order, read once a process.
+
+    Raises:
+        SourceError: as `EvaluationSet.read`.
+    """
+    return wanted.read()
+
+
+def unique_sentences(sets: Sequence[EvaluationSet]) -> pl.DataFrame:
+    """The sentences of evaluation sets as they are scored (not normalised), each once, by id."""
+    texts = pl.concat([wanted.sentences() for wanted in sets])
+    frame = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text")))
+    return frame.select("sentence_id", "text").sort("sentence_id")
 
 
 class ScoredSet(EvaluationSet):
@@ -41,6 +68,10 @@ class ScoredSet(EvaluationSet):
     def name(self) -> str:
         """For messages and tables."""
         return f"{self.dataset} {self.split}"
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """The pairs: `subset`, `sentence1`, `sentence2`, `score`."""
+        return {self.split: read_declared_pairs(self.dataset, self.split, self.source)}
 
     def sentences(self) -> pl.Series:
         """Both sides of each pair."""
@@ -78,7 +109,6 @@ def is_scored_set(name: str) -> bool:
     return declared is not None and declared.score_range is not None
 
 
-@lru_cache(maxsize=64)  # the whole suite: several stages read the same set, perhaps from the Hub
 def read_scored_set(scored: ScoredSet) -> pl.DataFrame:
     """The pairs in their order, checked: `subset`, `sentence1`, `sentence2`, `score`."""
-    return read_declared_pairs(scored.dataset, scored.split, scored.source)
+    return rows_of(scored)[scored.split]

@@ -1,26 +1,94 @@
-"""Embeddings, or the corpus itself for TF-IDF, to figures with their uncertainty."""
+"""Semantic textual similarity: the cosine of each pair's vectors beside its gold score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.refs import ComparisonRef, CorpusRef, EmbeddingsRef, ScoresRef
-from storage.schemas import COMPARISON, SCORES
-from tasks.evaluation.sets import ScoredSet, read_scored_set
+from models.evaluation.config import ScoringConfig
+from models.report.tables import PaperTable
+from storage.declarations import DATASETS, suites_of
+from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.schemas import COMPARISON
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
+from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
+
+_TITLES: Final = {
+    "sts": "Semantic textual similarity (STS13 without SMT)",
+    "sts-tok": "Semantic textual similarity, text as SentEval tokenises it",
+    "sts17-bsl": "STS 2017, the eight tracks of BSL's Table 3",
+    "sts17-other": "STS 2017, other tracks",
+}
+"""Suite → title of its table."""
+
+
+class StsKind(FrozenKind[ScoredSet]):
+    """Sets of pairs with gold scores."""
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """As declared; a suite is scored on the test splits."""
+        return {
+            suite: tuple(f"{dataset.name}/test" for dataset in members)
+            for suite, members in suites_of(dataset for dataset in DATASETS.values() if dataset.score_range).items()
+        }
+
+    def knows(self, name: str) -> bool:
+        """Any split of a declared set of scored pairs."""
+        return is_scored_set(name)
+
+    def find(self, site: Site, name: str) -> ScoredSet:
+        """As `resolve_scored_set`."""
+        return resolve_scored_set(site, name)
+
+    def scores(self, site: Site, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+        """One artifact for all sets."""
+        return [score(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
+
+    def figures(
+        self,
+        sets: tuple[ScoredSet, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str,  # noqa: ARG002 - correlations need none
+    ) -> pl.DataFrame:
+        """Both correlations under the three protocols."""
+        return sts_figures(sets, vectors, config.bootstrap)
+
+    def compare(
+        self, site: Site, first: System, second: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
+    ) -> list[ComparisonRef]:
+        """Differences on the same draws of pairs."""
+        names = (first.label, second.label)
+        return [compare(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """One a suite that the papers print."""
+        members = suites_of(DATASETS.values())
+        return tuple(
+            PaperTable(
+                title=title,
+                columns=tuple((dataset.name, dataset.heading) for dataset in members[suite]),
+                metrics=("spearman", "pearson"),
+                undivided=tuple(dataset.name for dataset in members[suite] if not dataset.divided),
+            )
+            for suite, title in _TITLES.items()
+        )
 
 
 @stage(ref=ScoresRef, version=2)
@@ -33,23 +101,22 @@ def score(
     config: BootstrapConfig,
 ) -> None:
     """Correlate the cosine of each pair's embeddings with its gold score."""
-    vectors = open_vectors(work.store, embeddings)
-    tables = [_figures(scored, _cosines(vectors, scored), config) for scored in sets]
-    _publish(work, tables, model, checkpoint, config)
+    figures = sts_figures(sets, open_vectors(work.store, embeddings), config)
+    publish_scores(work, figures, model, checkpoint, config.seed, f"Scores of {model}")
 
 
-@stage(ref=ScoresRef, version=2)
-def score_tfidf(work: Work, corpus: CorpusRef, sets: tuple[ScoredSet, ...], config: BootstrapConfig) -> None:
-    """Score the unigram TF-IDF baseline, fitted on the corpus that the encoder was trained on."""
-    from models.baselines.tfidf import tfidf_scores
+def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`."""
+    from models.evaluation.sts import sts_scores
 
-    sentences = work.store.scan(corpus).select("text").collect()["text"].to_list()
-    tables = []
+    figures = []
     for scored in sets:
-        pairs = read_scored_set(scored)
-        cosine = tfidf_scores(sentences, pairs["sentence1"].to_list(), pairs["sentence2"].to_list())
-        tables.append(_figures(scored, cosine, config))
-    _publish(work, tables, "Unigram TF-IDF", "", config)
+        cosines = _cosines(vectors, scored)
+        rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
+        figures += sts_scores(
+            rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
+        )
+    return pl.DataFrame([asdict(figure) for figure in figures])
 
 
 @stage(ref=ComparisonRef, version=1)
@@ -61,10 +128,10 @@ def compare(
     sets: tuple[ScoredSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """TwoBranch the difference of two encoders on each set, both on the same draws of its pairs."""
+    """Draw the difference of two systems on each set, both on the same draws of its pairs."""
     from models.evaluation.paired import paired_difference
 
-    one, two = (open_vectors(work.store, each) for each in (first, second))
+    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
     for scored in sets:
         gold, cosines = read_scored_set(scored)["score"].to_numpy(), (_cosines(one, scored), _cosines(two, scored))
@@ -83,12 +150,8 @@ def compare(
 
 def _cosines(vectors: Vectors, scored: ScoredSet) -> "NDArray[np.float64]":
     """Cosine of the two sentences of each pair, (n,)."""
-    from models.evaluation.correlation import cosine_scores
-
-    pairs = read_scored_set(scored)
-    sides = [vectors.of(pairs[side], scored.name) for side in ("sentence1", "sentence2")]
     with _named(f"{scored.name}, {vectors.name}"):
-        return cosine_scores(*sides)
+        return vectors.cosines(read_scored_set(scored), scored.name)
 
 
 @contextmanager
@@ -98,20 +161,3 @@ def _named(place: str) -> Iterator[None]:
         yield
     except EvaluationError as error:
         raise EvaluationError(f"{place}: {error}") from error
-
-
-def _figures(scored: ScoredSet, cosine: "NDArray[np.float64]", config: BootstrapConfig) -> pl.DataFrame:
-    from models.evaluation.sts import sts_scores
-
-    rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosine))
-    figures = sts_scores(rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed)
-    return pl.DataFrame([asdict(figure) for figure in figures])
-
-
-def _publish(
-    work: Work, tables: "Sequence[pl.DataFrame]", model: str, checkpoint: str, config: BootstrapConfig
-) -> None:
-    named = pl.concat(tables).with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
-    scores = named.select(SCORES.names()).cast(SCORES)
-    work.draft.write(scores)
-    show_table("score-table", scores.to_dicts(), f"Scores of {model}")

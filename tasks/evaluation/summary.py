@@ -6,6 +6,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.report.evaluation import evaluation_page
+from models.report.tables import PaperTable
 from storage.keys import NotInKey
 from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
 from tasks.stage.cached import Work, stage
@@ -27,14 +28,18 @@ class Missing(BaseModel):
 
 @stage(ref=EvaluationRef, version=2)
 def summarise(
-    work: Work, scores: tuple[ScoresRef, ...], comparisons: tuple[ComparisonRef, ...], missing: Missing
+    work: Work,
+    scores: tuple[ScoresRef, ...],
+    comparisons: tuple[ComparisonRef, ...],
+    missing: Missing,
+    tables: tuple[PaperTable, ...],
 ) -> None:
-    """Write the page and the tables below each other."""
+    """Write the page, and the figures below each other; `tables` says how the papers print them."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     work.draft.write(table, "scores")
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     if compared:
         work.draft.write(pl.concat(compared), "comparison")
-    page = evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons)
+    page = evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons, tables)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     show_markdown("evaluation", page, f"Evaluation {work.ref.key[:12]}")

@@ -1,5 +1,6 @@
 """Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
 
@@ -15,10 +16,13 @@ from storage.schemas import SCORES
 from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
 from tasks.evaluation.finetune import finetune
+from tasks.evaluation.kind import TunedKind
+from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
+from tasks.evaluation.settings import EvaluationSettings
+from tasks.evaluation.systems import Candidate
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_table
 
 SUPERVISED = "supervised"
 NAME: Final = "stsb-supervised"
@@ -29,19 +33,48 @@ class SupervisedPairs(EvaluationSet):
 
     parts: tuple[ScoredSet, ScoredSet, ScoredSet]
 
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """The pairs of each part: `subset`, `sentence1`, `sentence2`, `score`."""
+        return {part.split: read_scored_set(part) for part in self.parts}
+
     def sentences(self) -> pl.Series:
-        """None: the fine-tuned encoder embeds its own."""
-        return self.parts[0].sentences().clear()
+        """Those of all parts; the fine-tuned encoder embeds its own."""
+        return pl.concat([part.sentences() for part in self.parts])
 
 
-def find_supervised_pairs(site: Site, name: str) -> SupervisedPairs:
-    """Find STS-B's three splits.
+class SupervisedStsKind(TunedKind[SupervisedPairs]):
+    """Seeds, each a stage of its own."""
 
-    Raises:
-        SourceError: nobody has one of them.
-    """
-    train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
-    return SupervisedPairs(dataset=name, parts=(train, dev, test))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The protocol's."""
+        return (NAME,)
+
+    def find(self, site: Site, name: str) -> SupervisedPairs:
+        """Find STS-B's three splits.
+
+        Raises:
+            SourceError: nobody has one of them.
+        """
+        train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+        return SupervisedPairs(dataset=name, parts=(train, dev, test))
+
+    def scores(
+        self, site: Site, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
+    ) -> list[ScoresRef]:
+        """One artifact of means and standard deviations over the seeds."""
+        return [_score_seeds(site, candidate, pairs, config) for pairs in sets]
+
+
+def _score_seeds(site: Site, candidate: Candidate, pairs: SupervisedPairs, config: EvaluationSettings) -> ScoresRef:
+    encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
+    runs = tuple(
+        score_supervised(
+            site, encoder, label, checkpoint, pairs.parts, seed, candidate.config, config.stsb, config.bootstrap
+        )
+        for seed in range(config.seeds)
+    )
+    return summarise_seeds(site, runs)
 
 
 @stage(ref=ScoresRef, version=3)
@@ -80,9 +113,9 @@ def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
     """Mean and standard deviation of every figure over the seeds."""
     from models.evaluation.repeated import over_seeds
 
-    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores])).cast(SCORES)
-    work.draft.write(table)
-    show_table("seeds-table", table.to_dicts(), f"{len(scores)} seeds")
+    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
+    model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows
+    publish_scores(work, table, model, checkpoint, seed, f"{len(scores)} seeds")
 
 
 def _highest(scored: ScoredSet) -> float:

@@ -1,6 +1,6 @@
 """SentEval's transfer tasks: found before the first stage, read where they are scored by linear classifiers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -8,24 +8,30 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
+from models.report.tables import PaperTable
+from storage.declarations import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
 from storage.refs import EmbeddingsRef, ScoresRef
-from storage.schemas import SCORES
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.transfer import CLASS, TRANSFER_SETS, read_senteval_files, read_transfer_table
-from tasks.evaluation.sets import EvaluationSet
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
-from tasks.stage.show import progress_of, show_table
+from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
-    from models.evaluation.probe.problem import Layout, Part, Problem
+    import numpy as np
+    from numpy.typing import NDArray
 
-WITH_F1 = frozenset({"mrpc"})
+    from models.evaluation.probe.problem import Layout, Part, Problem
 
 
 class TransferSplit(BaseModel):
@@ -47,15 +53,59 @@ class TransferSet(EvaluationSet):
     splits: tuple[TransferSplit, ...]
     """In the order of the protocol."""
 
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """`text`, or `sentence1` and `sentence2`, and `class`, the number of the class."""
+        rows = {}
+        for split in self.splits:
+            report = ReadReport(f"{self.dataset} {split.name}")
+            if self.original:
+                labels = (label for _, label in TRANSFER_SETS[self.dataset].files[split.name])
+                files = list(zip(split.sources, labels, strict=True))
+                rows[split.name] = read_senteval_files(self.dataset, files, report)
+            else:
+                rows[split.name] = read_transfer_table(self.dataset, split.sources[0], report)
+        return rows
+
     def sentences(self) -> pl.Series:
         """All texts, as they are scored."""
-        texts = TRANSFER_SETS[self.dataset].texts
+        texts = DATASETS[self.dataset].texts
         return pl.concat([rows[name].rename("text") for rows in read_transfer_set(self).values() for name in texts])
 
 
-def is_transfer_set(name: str) -> bool:
-    """Whether a name is that of a transfer set."""
-    return name in TRANSFER_SETS
+class TransferKind(FrozenKind[TransferSet]):
+    """SentEval's classification tasks."""
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """As declared."""
+        own = suites_of(DATASETS[name] for name in TRANSFER_SETS)
+        return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
+
+    def find(self, site: Site, name: str) -> TransferSet:
+        """As `find_transfer_set`."""
+        return find_transfer_set(site, name)
+
+    def scores(
+        self, site: Site, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
+        """One artifact for all sets."""
+        return [
+            score_transfer(
+                site, system.embeddings, system.label, system.checkpoint, sets, config.probe, config.bootstrap
+            )
+        ]
+
+    def figures(
+        self, sets: tuple[TransferSet, ...], vectors: Vectors, config: ScoringConfig, device: str
+    ) -> pl.DataFrame:
+        """Accuracies, and F1 for MRPC."""
+        return transfer_figures(sets, vectors, config.probe, config.bootstrap, device)
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """BSL's Table 2."""
+        columns = tuple(headings_of("senteval").items())
+        return (PaperTable(title="SentEval transfer", columns=columns, metrics=("accuracy",)),)
 
 
 def find_transfer_set(site: Site, name: str) -> TransferSet:
@@ -102,22 +152,13 @@ def resolve_transfer_set(site: Site, name: str, senteval: str | None = None) -> 
     return TransferSet(dataset=name, original=senteval is not None, splits=tuple(splits))
 
 
-def read_transfer_set(labelled: TransferSet) -> dict[str, pl.DataFrame]:
+def read_transfer_set(labelled: TransferSet) -> Mapping[str, pl.DataFrame]:
     """Split to its rows in order: `text`, or `sentence1` and `sentence2`, and `class`, the number of the class.
 
     Raises:
         SourceError: a column is missing, a line has another form or a label is unknown, naming the row.
     """
-    declared = TRANSFER_SETS[labelled.dataset]
-    out = {}
-    for split in labelled.splits:
-        report = ReadReport(f"{labelled.dataset} {split.name}")
-        if labelled.original:
-            files = zip(split.sources, (label for _, label in declared.files[split.name]), strict=True)
-            out[split.name] = read_senteval_files(list(files), declared, report)
-        else:
-            out[split.name] = read_transfer_table(split.sources[0], declared, report)
-    return out
+    return rows_of(labelled)
 
 
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> "Problem":
@@ -131,19 +172,34 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> "
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}
     frames = read_transfer_set(labelled)
-    parts = {split: _part(rows, vectors, f"{labelled.dataset} {split}") for split, rows in frames.items()}
+    # Features are those of the task as a whole, for sparse vectors keep the columns that its texts have.
+    texts = {
+        f"{labelled.dataset} {split}{side}": rows[name]
+        for split, rows in frames.items()
+        for side, name in _sides(rows).items()
+    }
+    embedded = dict(zip(texts, vectors.features(texts), strict=True))
+    parts = {
+        split: _part(rows, [embedded[f"{labelled.dataset} {split}{side}"] for side in _sides(rows)])
+        for split, rows in frames.items()
+    }
     classes = TRANSFER_SETS[labelled.dataset].classes
     return make_problem(labelled.dataset, layouts[len(parts)], parts, classes, folds=config.folds, seed=config.seed)
 
 
-def _part(rows: pl.DataFrame, vectors: Vectors, place: str) -> "Part":
+def _sides(rows: pl.DataFrame) -> dict[str, str]:
+    """What messages add to the split → column of text."""
+    names = [name for name in rows.columns if name != CLASS]
+    return {"" if len(names) == 1 else f", {name}": name for name in names}
+
+
+def _part(rows: pl.DataFrame, embedded: "Sequence[NDArray[np.float32]]") -> "Part":
     from models.evaluation.probe.problem import Part, pair_features, senteval_order
 
-    texts = [rows[name] for name in rows.columns if name != CLASS]
-    embedded = [vectors.of(text, place) for text in texts]
+    texts = [rows[name].to_list() for name in _sides(rows).values()]
     labels = rows[CLASS].to_numpy()
     features = embedded[0] if len(embedded) == 1 else pair_features(*embedded)
-    return Part(features, labels, senteval_order([text.to_list() for text in texts], labels))
+    return Part(features, labels, senteval_order(texts, labels))
 
 
 @stage(ref=ScoresRef, version=2)
@@ -160,10 +216,7 @@ def score_transfer(
     settle_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
     rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing"))
-    named = rows.with_columns(model=pl.lit(model), seed=pl.lit(config.seed), checkpoint=pl.lit(checkpoint))
-    scores = named.select(SCORES.names()).cast(SCORES)
-    work.draft.write(scores)
-    show_table("transfer-table", scores.to_dicts(), f"Transfer tasks of {model}")
+    publish_scores(work, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")
 
 
 def transfer_figures(
@@ -182,6 +235,6 @@ def transfer_figures(
     rows = []
     for protocol in config.protocols:
         outcomes = probe(tasks, protocol, config, device=device, on_progress=on_progress)
-        for task, found in zip(tasks, outcomes, strict=True):
-            rows += probe_rows(task, found, protocol, bootstrap, f1=task.name in WITH_F1)
+        for task, folds in zip(tasks, outcomes, strict=True):
+            rows += probe_rows(task, folds, protocol, bootstrap, f1=TRANSFER_SETS[task.name].f1)
     return pl.DataFrame([asdict(row) for row in rows])

@@ -1,30 +1,65 @@
-"""The vectors of an embeddings artifact, looked up by sentence."""
+"""The vectors of an embeddings artifact, looked up by sentence: dense, or sparse as a system of words makes them.
 
+Shapes: N pairs or texts, S unique sentences, D width.
+"""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from storage.refs import EmbeddingsRef
+from storage.schemas import SPARSE_EMBEDDINGS
 from storage.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+SPARSE: Final = "sparse_embeddings"
+"""Table of an embeddings artifact whose vectors are sparse."""
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """Unique sentences with a vector each."""
+class Vectors(ABC):
+    """Unique sentences with a vector each.
+
+    Attributes:
+        name: for messages.
+        rows: sentence id → row of its vector.
+    """
 
     name: str
-    rows: dict[int, int]
-    table: "NDArray[np.float32]"
+    rows: Mapping[int, int]
 
-    def of(self, texts: pl.Series, place: str) -> "NDArray[np.float32]":
-        """The vector of each text: (n, d).
+    @abstractmethod
+    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+        """Cosine of the vectors of `sentence1` and `sentence2`: (N,).
+
+        Raises:
+            SourceError: as `numbers`.
+            EvaluationError: a vector is not finite.
+        """
+
+    @abstractmethod
+    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+        """What a classifier reads of all the texts of one task: (N, D) for each.
+
+        Args:
+            texts: place, for messages → sentences as they were embedded.
+
+        Raises:
+            SourceError: as `numbers`.
+        """
+
+    def numbers(self, texts: pl.Series, place: str) -> list[int]:
+        """The row of each text's vector.
 
         Args:
             texts: sentences as they were embedded.
@@ -40,11 +75,79 @@ class Vectors:
                 f"{place}: the sentence of row {missing + 1} has no vector in {self.name}; embed this set with the "
                 "others that are scored"
             )
-        return self.table[[self.rows[sentence] for sentence in ids]]
+        return [self.rows[sentence] for sentence in ids]
+
+
+@dataclass(frozen=True)
+class DenseVectors(Vectors):
+    """Vectors of an encoder.
+
+    Attributes:
+        table: a vector a row, (S, D).
+    """
+
+    table: "NDArray[np.float32]"
+
+    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+        """As `Vectors.cosines`."""
+        from models.evaluation.correlation import cosine_scores
+
+        return cosine_scores(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
+
+    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+        """The vectors themselves."""
+        return [self.table[self.numbers(column, place)] for place, column in texts.items()]
+
+
+@dataclass(frozen=True)
+class SparseVectors(Vectors):
+    """Vectors of a system of words, of which a sentence has few.
+
+    Attributes:
+        table: a vector a row, (S, D).
+    """
+
+    table: "csr_array"
+
+    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+        """As `Vectors.cosines`; a sentence without a known word has cosine 0 with all."""
+        from models.evaluation.sparse import sparse_cosines
+
+        return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
+
+    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+        """The words of the task: its at most 4,096 columns of largest summed weight, dense."""
+        from models.evaluation.sparse import dense_features
+
+        return dense_features([self.table[self.numbers(column, place)] for place, column in texts.items()])
 
 
 def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
     """Read an embeddings artifact."""
-    found = store.scan(embeddings).collect()
-    rows = dict(zip(found["sentence_id"].to_list(), range(found.height), strict=True))
-    return Vectors(str(embeddings), rows, found["embedding"].to_numpy())
+    sparse = SPARSE in store.manifest(embeddings).tables
+    table = store.scan(embeddings, SPARSE if sparse else None).collect()
+    rows = dict(zip(table["sentence_id"].to_list(), range(table.height), strict=True))
+    if not sparse:
+        return DenseVectors(str(embeddings), rows, table["embedding"].to_numpy())
+    return SparseVectors(str(embeddings), rows, _matrix(table))
+
+
+def sparse_table(ids: pl.Series, table: "csr_array") -> pl.DataFrame:
+    """Sentence ids and the vector of each as the table `SPARSE`."""
+    columns, values = (_split(part, table.indptr) for part in (table.indices, table.data))
+    return pl.DataFrame({"sentence_id": ids, "columns": columns, "values": values}, schema=SPARSE_EMBEDDINGS)
+
+
+def _split(values: "NDArray[np.generic]", starts: Sequence[int]) -> list[list[object]]:
+    flat = values.tolist()
+    return [flat[start:end] for start, end in itertools.pairwise(starts)]
+
+
+def _matrix(table: pl.DataFrame) -> "csr_array":
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    starts = np.concatenate([[0], table["columns"].list.len().to_numpy().cumsum()])
+    columns, values = (table[name].explode().drop_nulls().to_numpy() for name in ("columns", "values"))
+    width = int(columns.max()) + 1 if len(columns) else 1
+    return csr_array((values, columns.astype(np.int64), starts), shape=(table.height, width))

@@ -1,0 +1,27 @@
+"""A corpus and evaluation sets to the vectors of unigram TF-IDF: a system without a network."""
+
+from typing import Final
+
+from storage.refs import CorpusRef, EmbeddingsRef
+from tasks.evaluation.sets import EvaluationSet, unique_sentences
+from tasks.evaluation.vectors import SPARSE, sparse_table
+from tasks.stage.cached import Work, stage
+
+TITLE: Final = "Unigram TF-IDF"
+"""What tables call it."""
+
+
+@stage(ref=EmbeddingsRef, version=1)
+def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...]) -> None:
+    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the unique sentences of all sets.
+
+    Raises:
+        EvaluationError: the corpus has no words.
+    """
+    from models.baselines.tfidf import tfidf_vectors
+
+    fitted_on = work.store.scan(corpus).select("text").collect()["text"].to_list()
+    sentences = unique_sentences(sets)
+    vectors = tfidf_vectors(fitted_on, sentences["text"].to_list())
+    work.draft.write(sparse_table(sentences["sentence_id"], vectors), SPARSE)
+    work.draft.note({"sentences": sentences.height, "dimensions": vectors.shape[1]})

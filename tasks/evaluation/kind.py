@@ -1,0 +1,98 @@
+"""What a kind of evaluation is. To add one: a file that says all this, and its line in `kinds.KINDS`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Generic, TypeVar
+
+import polars as pl
+
+from models.evaluation.config import ScoringConfig
+from models.report.tables import PaperTable
+from storage.refs import ComparisonRef, ScoresRef
+from tasks.evaluation.sets import EvaluationSet
+from tasks.evaluation.settings import EvaluationSettings
+from tasks.evaluation.systems import Candidate, System
+from tasks.evaluation.vectors import Vectors
+from tasks.site import Site
+
+S = TypeVar("S", bound=EvaluationSet)
+
+
+class Kind(ABC, Generic[S]):
+    """Sets that are found and scored in one way.
+
+    Attributes:
+        fine_tunes: whether scoring trains the encoder further, for hours on a CPU; such sets are asked for by name
+            alone, and are not scored in a training run.
+    """
+
+    fine_tunes: ClassVar[bool]
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """Suite → the names of its sets, in the order of the papers' tables."""
+        return {}
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names that it offers, for help and hints."""
+
+    def knows(self, name: str) -> bool:
+        """Whether a set of that name is of this kind, offered or not."""
+        return name in self.names
+
+    @abstractmethod
+    def find(self, site: Site, name: str) -> S:
+        """Find a set that it knows.
+
+        Raises:
+            SourceError: nobody has it.
+        """
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """The papers' tables of its figures."""
+        return ()
+
+
+class FrozenKind(Kind[S]):
+    """Vectors are scored as they are, whatever made them."""
+
+    fine_tunes = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of its suites."""
+        return tuple(dict.fromkeys(name for names in self.suites.values() for name in names))
+
+    @abstractmethod
+    def scores(self, site: Site, system: System, sets: tuple[S, ...], config: ScoringConfig) -> list[ScoresRef]:
+        """A system's figures, by cached stages of its own."""
+
+    @abstractmethod
+    def figures(self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
+        """Figures of vectors at hand: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high."""
+
+    def compare(
+        self,
+        site: Site,  # noqa: ARG002 - for those that can
+        first: System,  # noqa: ARG002
+        second: System,  # noqa: ARG002
+        sets: tuple[S, ...],  # noqa: ARG002
+        config: ScoringConfig,  # noqa: ARG002
+    ) -> list[ComparisonRef]:
+        """The second system less the first, by cached stages of its own; none if it cannot compare."""
+        return []
+
+
+class TunedKind(Kind[S]):
+    """Encoders are fine-tuned on a part of the set and scored on the rest."""
+
+    fine_tunes = True
+
+    @abstractmethod
+    def scores(
+        self, site: Site, candidate: Candidate, sets: tuple[S, ...], config: EvaluationSettings
+    ) -> list[ScoresRef]:
+        """An encoder's figures: cached stages for each seed or fold, and one for all of them."""

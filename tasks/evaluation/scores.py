@@ -1,0 +1,24 @@
+"""The one way to publish figures."""
+
+import polars as pl
+
+from storage.schemas import SCORES
+from tasks.stage.cached import Work
+from tasks.stage.show import show_table
+
+
+def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
+    """Write a system's figures as the table `scores`, and show them.
+
+    Args:
+        work: of the stage that scored.
+        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high.
+        model: what tables call the system.
+        checkpoint: what identifies it.
+        seed: of the draws, or of the training.
+        title: of the table that people see.
+    """
+    named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
+    scores = named.select(SCORES.names()).cast(SCORES)
+    work.draft.write(scores)
+    show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", scores.to_dicts(), title)

@@ -1,0 +1,33 @@
+"""How encoders are evaluated that a person names."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.encoder.config import Pooling
+from models.evaluation.config import ScoringConfig
+from models.training.config import TrainingConfig, afs_config, stsb_config
+
+
+class Reading(BaseModel):
+    """How a bare transformer is read; what a sentence-transformers folder says of itself stands unless given here."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    pooling: Pooling | None = None
+    """`mean` unless given or said by the folder."""
+    max_length: int | None = None
+    """Tokens kept of a sentence; 64 unless given or said by the folder."""
+    revision: str | None = None
+    """Commit of a Hub model."""
+
+
+class EvaluationSettings(ScoringConfig):
+    """How encoders are evaluated."""
+
+    reading: Reading = Reading()
+    """Pooling and length of bare transformers."""
+    stsb: TrainingConfig = Field(default_factory=stsb_config)
+    """How an encoder is fine-tuned on STS-B."""
+    afs: TrainingConfig = Field(default_factory=afs_config)
+    """How an encoder is fine-tuned on AFS."""
+    seeds: int = Field(10, ge=2)
+    """Runs of supervised STS-B, whose mean and standard deviation are given."""
