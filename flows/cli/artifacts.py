@@ -17,7 +17,6 @@ from storage.lookup import find
 from storage.manifest import Manifest
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.export import additions
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -131,9 +130,9 @@ def _gc(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     ref = find(store, arguments.artifact)
-    if arguments.form:
-        from tasks.export import export_figures  # imports the task layer, which a plain copy needs not
+    from tasks.export import additions, export_figures  # imports Prefect, for which listing a store shall not wait
 
+    if arguments.form:
         print(export_figures(store, ref, arguments.target, arguments.form))
     else:
         with additions(store, ref, onnx=arguments.onnx) as extra:

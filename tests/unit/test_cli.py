@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from unittest.mock import patch
 
 import polars as pl
@@ -158,3 +160,10 @@ def test_recipes_are_listed_and_printed(capsys):
     assert "BSL-BERT (Tables 1 and 2)" in capsys.readouterr().out
     assert main(["recipes", "tiny"]) == 0
     assert '"embedded:bert-mini"' in capsys.readouterr().out
+
+
+def test_the_command_starts_without_prefect_and_torch():
+    """Prefect reads its settings when it is imported, before which the command says which server it talks to."""
+    code = "import sys, flows.cli.main; print(sorted({'prefect', 'torch', 'transformers'} & sys.modules.keys()))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

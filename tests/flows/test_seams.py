@@ -1,0 +1,133 @@
+"""A new system is one file and one line: a toy of each kind, laid into a copy of the house, runs through all of it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from storage.embedded import embedded_path
+from storage.store import Store
+
+ROOT = Path(__file__).parents[2]
+TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house
+ROOMS = ("flows", "tasks", "models", "storage")
+LINES = (  # file, line of its table, the line with the toy's beside it, import
+    (
+        "storage/readers/table.py",
+        '    "afs": FileFormat(afs.columns, afs.read),\n',
+        '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
+        "from storage.readers import toy\n",
+    ),
+    ("models/augmentation/config.py", "SynonymView | ", "ToyView | ", "from models.augmentation.toy import ToyView\n"),
+    (
+        "tasks/rewrite.py",
+        "    SynonymView: make_synonym,\n",
+        "    ToyView: make_toy,\n",
+        "from models.augmentation.toy import ToyView\nfrom tasks.rewrites.toy import make_toy\n",
+    ),
+    (
+        "models/objectives/config.py",
+        "AnyObjective = BSLConfig | ",
+        "ToyConfig | ",
+        "from models.objectives.toy_config import ToyConfig\n",
+    ),
+    (
+        "models/objectives/registry.py",
+        "    BSLConfig: BSL,\n",
+        "    ToyConfig: Toy,\n",
+        "from models.objectives.toy import Toy\nfrom models.objectives.toy_config import ToyConfig\n",
+    ),
+    (
+        "models/baselines/config.py",
+        "AnyTransform = WhiteningConfig",
+        " | ToyTransformConfig",
+        "from models.baselines.toy_config import ToyTransformConfig\n",
+    ),
+    (
+        "models/baselines/posthoc.py",
+        "    WhiteningConfig: Whitening,\n",
+        "    ToyTransformConfig: ToyTransform,\n",
+        "from models.baselines.toy import ToyTransform\nfrom models.baselines.toy_config import ToyTransformConfig\n",
+    ),
+    ("tasks/evaluation/kinds.py", "    AfsKind(),\n", "    ToyKind(),\n", "from tasks.evaluation.toy import ToyKind\n"),
+)
+SETTINGS = {
+    "ingest.sources": [{"path": "pairs.toy"}],
+    "augment.rewritings": ["toy"],
+    "pairs": {"pairings": [{"view_1": "original", "view_2": "toy"}], "labelled": True},
+    "training.objective": "toy",
+    "training.batch_size": 16,
+    "training.max_steps": 3,
+    "training.eval_every": 3,
+    "training.collapse": None,
+    "transform": "toy",
+    "evaluation.sets": ["embedded:stsb/test", "toys"],
+    "evaluation.bootstrap.resamples": 100,
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory) -> Path:
+    """The rooms, copied, with the toys moved in."""
+    house = tmp_path_factory.mktemp("house")
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "assets"))
+    (house / "storage" / "assets").symlink_to(ROOT / "storage" / "assets")
+    shutil.copytree(ROOT / "tasks" / "assets", house / "tasks" / "assets")
+    shutil.copytree(TOYS, house, dirs_exist_ok=True)
+    for name, line, toy, imported in LINES:
+        path = house / name
+        text = path.read_text()
+        assert text.count(line) == 1, f"{name} has no line {line!r}"
+        head, first, rest = text.partition("\nfrom ")
+        path.write_text(f"{head}\n{imported.rstrip()}{first}{rest}".replace(line, line + toy))
+    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(120)
+    pairs = rows.select("premise", "hypothesis", pl.col("label").cast(pl.String)).rows()
+    (house / "pairs.toy").write_text("".join(" ~ ".join(pair) + "\n" for pair in pairs), encoding="utf-8")
+    return house
+
+
+@pytest.fixture(scope="module")
+def finished(house, environment) -> Store:
+    """The store after one run of the command, as a person would run it."""
+    options = [f"--set={name}={json.dumps(value)}" for name, value in SETTINGS.items()]
+    command = [sys.executable, "-m", "flows.cli.main", "run", "tiny-entail", "--store", "store", *options]
+    run = subprocess.run(
+        command, cwd=house, env={**environment, "PYTHONPATH": str(house)}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return Store(str(house / "store"))
+
+
+def test_the_toy_format_was_read_and_its_labels_with_it(finished):
+    (pairs,) = finished.refs("pairs")
+    assert finished.scan(pairs).collect()["label"].null_count() == 0
+
+
+def test_the_toy_view_is_a_view(finished):
+    views = [finished.scan(ref).collect() for ref in finished.refs("views")]
+    assert any("toy" in table["method"].unique() for table in views)
+
+
+def test_the_toy_objective_learnt(finished):
+    (checkpoint,) = finished.refs("checkpoint")
+    losses = finished.scan(checkpoint, "training_log").collect()["loss"].drop_nulls()
+    assert len(losses) == 3
+    assert finished.manifest(checkpoint).provenance.config["config"]["objective"]["name"] == "toy"
+
+
+def test_every_toy_is_in_the_report(finished):
+    (report,) = finished.refs("report")
+    page = (finished.fetch(report) / "report.md").read_text()
+    scores = finished.scan(report, "scores").collect()
+    systems = {"Unigram TF-IDF", "before the toy (mean)", "after the toy"}
+    systems |= {f"{system} + toy" for system in systems if system != "Unigram TF-IDF"}
+    assert set(scores.filter(dataset="toy")["model"]) == systems
+    assert set(scores.filter(dataset="stsb")["model"]) == systems
+    assert "| toy test: margin, toy |" in page
+    assert "| toy |" in page.partition("## Views")[2].splitlines()[2] or " toy " in page.partition("## Views")[2]
+    assert "Nobody, 2026. A toy." in (finished.fetch(report) / "model-card.md").read_text()

@@ -1,0 +1,61 @@
+"""Kind `toy`: by how much a pair's cosine is above that of its first sentence with the next pair's second."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from models.evaluation.config import ScoringConfig
+from models.report.tables import PaperTable
+from storage.refs import EmbeddingsRef, ScoresRef
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.systems import System
+from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+
+
+class ToySet(EvaluationSet):
+    source: ResolvedSource
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        return {"test": pl.read_parquet(self.source.files[0]).head(40)}
+
+    def sentences(self) -> pl.Series:
+        pairs = rows_of(self)["test"]
+        return pl.concat([pairs["sentence1"], pairs["sentence2"].rename("sentence1")])
+
+
+class ToyKind(FrozenKind[ToySet]):
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        return {"toys": ("toy",)}
+
+    def find(self, site: Site, name: str) -> ToySet:
+        return ToySet(dataset=name, source=resolve_source(SourceSpec(dataset="embedded:stsb", split="test")))
+
+    def scores(self, site: Site, system: System, sets: tuple[ToySet, ...], config: ScoringConfig) -> list[ScoresRef]:
+        return [score_toy(site, system.embeddings, system.label, system.checkpoint, sets)]
+
+    def figures(self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
+        return margins(sets, vectors)
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        return (PaperTable(title="Toys", columns=(("toy", "TOY"),), metrics=("margin",)),)
+
+
+@stage(ref=ScoresRef, version=1)
+def score_toy(work: Work, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[ToySet, ...]) -> None:
+    """Margins of pairs."""
+    publish_scores(work, margins(sets, open_vectors(work.store, embeddings)), model, checkpoint, 0, "Toys")
+
+
+def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:
+    pairs = rows_of(sets[0])["test"]
+    others = pairs.with_columns(pl.col("sentence2").shift(1, fill_value=pairs["sentence2"][-1]))
+    margin = float((vectors.cosines(pairs, "toy") - vectors.cosines(others, "toy")).mean())
+    place = {"dataset": "toy", "subset": "all", "split": "test", "metric": "margin", "protocol": "toy"}
+    return pl.DataFrame([place | {"value": margin, "n": pairs.height, "ci_low": margin, "ci_high": margin}])
