@@ -17,13 +17,17 @@ from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from models.training.health import DevSet
+from models.training.evaluator import DevSet
 from models.training.loop import TrainingResult, train
 from tasks.stage.stopping import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(
-    {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR, "source": ["x"] * 12}
+    {
+        "text_1": ORIGINALS + ORIGINALS + BACK_DE,
+        "text_2": BACK_DE + BACK_FR + BACK_FR,
+        "score": [0.9] * 8 + [0.4] * 4,
+    }
 )
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
 # Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.

@@ -37,10 +37,11 @@ from models.errors import CollapseError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
+from models.training.collapse import check_collapse  # noqa: E402
 from models.training.config import CollapseConfig, TrainingConfig  # noqa: E402
-from models.training.health import DevSet, Evaluation, check_collapse  # noqa: E402
+from models.training.evaluator import DevSet, Evaluation  # noqa: E402
 from models.training.loop import train  # noqa: E402
-from models.training.snapshots import read_state  # noqa: E402
+from models.training.snapshots import read_snapshot  # noqa: E402
 
 ASSETS = ROOT / "storage" / "assets"
 NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
@@ -108,7 +109,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         after = judge(result.encoder, tokenizer, test)
         judged = {steps: after}
         if watch.raised and watch.raised["step"] < steps:
-            saved = read_state(Path(work) / f"step-{watch.raised['step']:08}")
+            saved = read_snapshot(Path(work) / f"step-{watch.raised['step']:08}")
             encoder.load_state_dict(saved.tensors["online"])
             judged[saved.step] = judge(encoder, tokenizer, test)
     start, end = watch.history[0], watch.history[-1]

@@ -39,8 +39,9 @@ from models.objectives.registry import build_objective  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
-from models.training.state import LiveRun  # noqa: E402
-from models.training.step import make_optimizer, take_step  # noqa: E402
+from models.training.optimizer import make_optimizer  # noqa: E402
+from models.training.run import LiveRun  # noqa: E402
+from models.training.step import take_step  # noqa: E402
 from models.training.token_file import TokenFile, open_token_file  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
@@ -137,11 +138,11 @@ def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> 
     batch = data.take(order.rows(1))
     with torch.no_grad():
         with arithmetic(net.online.device, bf16=False):
-            ours = net(batch.tokens, batch.view_1, batch.view_2, 512)
+            ours = net(batch, 512)
         loss = float(released_loss(net, batch)) - float(ours)
     learning = net.double().learning_parameters()
     wanted = torch.autograd.grad(released_loss(net, batch), learning)
-    found = torch.autograd.grad(net(batch.tokens, batch.view_1, batch.view_2, 512), learning)
+    found = torch.autograd.grad(net(batch, 512), learning)
     largest = max(float(gradient.abs().max()) for gradient in wanted)
     return abs(loss) / 4, max(float((x - y).abs().max()) for x, y in zip(found, wanted, strict=True)) / largest
 

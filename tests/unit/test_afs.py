@@ -11,8 +11,9 @@ from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.evaluation.afs import afs_folds, afs_scores
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import FOLDS_OF, FinetuneConfig
+from models.evaluation.config import FOLDS_OF
 from models.text.normalize import sentence_ids
+from models.training.config import afs_config
 from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
@@ -179,7 +180,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
                 "fold": fold,
                 "seed": 0,
                 "network": network,
-                "config": FinetuneConfig(batch_size=8, epochs=60, lr=3e-3),
+                "config": afs_config().model_copy(update={"batch_size": 8, "epochs": 60, "lr": 3e-3}),
             },
         )
         for fold in range(3)

@@ -3,8 +3,9 @@
 import pytest
 
 from models.errors import CollapseError
+from models.training.collapse import check_collapse
 from models.training.config import CollapseConfig
-from models.training.health import Evaluation, check_collapse
+from models.training.evaluator import Evaluation
 
 START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
 CONFIG = CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2)

@@ -1,4 +1,4 @@
-"""Fine-tuning by cosine regression: it learns, it repeats, it equals plain steps, and its seeds are summed up."""
+"""Fine-tuning by cosine regression: it learns, it equals plain steps, and its seeds are summed up."""
 
 import numpy as np
 import polars as pl
@@ -6,12 +6,15 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.errors import EvaluationError
+from models.encoder.transformer import encode
+from models.errors import EvaluationError, TrainingError
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import FinetuneConfig
-from models.evaluation.correlation import spearman
-from models.evaluation.finetune import GradedPairs, finetune, predict
+from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.repeated import over_seeds
+from models.pairs import both_orders, graded_pairs
+from models.training.config import afs_config, stsb_config
+from models.training.evaluator import DevSet
+from models.training.loop import train
 from storage.declarations import DATASETS
 from storage.schemas import SCORES
 from storage.weights import resolve_model
@@ -23,31 +26,31 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_
 ONE = ORIGINALS * 3
 TWO = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
-PAIRS = GradedPairs("pairs", ONE, TWO, GOLD)
-CONFIG = FinetuneConfig(batch_size=4, epochs=30, lr=3e-3)
+PAIRS = graded_pairs(pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD}), 5)
+CONFIG = stsb_config().model_copy(update={"batch_size": 5, "epochs": 30, "lr": 3e-3})  # 3 steps an epoch, 2 pairs last
+
+
+def tuned(folder, pairs=PAIRS, dropout=0.1, dev=None, **changes):
+    encoder, tokenizer = tiny_encoder(folder, dropout=dropout)
+    return train(pairs, encoder, tokenizer, CONFIG.model_copy(update=changes), dev=dev)
+
+
+def cosines(encoder, tokenizer):
+    return cosine_scores(encode(encoder, tokenizer, ONE), encode(encoder, tokenizer, TWO))
+
+
+def ranked(result, folder):
+    return spearman(cosines(result.encoder, tiny_encoder(folder)[1]), GOLD)
 
 
 def test_it_learns_to_rank(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    before = spearman(predict(encoder, tokenizer, PAIRS), GOLD)
-    finetune(encoder, tokenizer, PAIRS, CONFIG, seed=0)
-    assert spearman(predict(encoder, tokenizer, PAIRS), GOLD) > max(0.85, before)
-    assert not encoder.training
-
-
-def test_a_seed_decides_the_result(tmp_path):
-    def cosines(seed: int) -> np.ndarray:
-        encoder, tokenizer = tiny_encoder(tmp_path)
-        return predict(finetune(encoder, tokenizer, PAIRS, CONFIG, seed=seed), tokenizer, PAIRS)
-
-    np.testing.assert_array_equal(cosines(1), cosines(1))
-    assert not np.array_equal(cosines(1), cosines(2))
+    before = spearman(cosines(*tiny_encoder(tmp_path)), GOLD)
+    assert ranked(tuned(tmp_path), tmp_path) > max(0.85, before)
 
 
 def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_path):
-    config = FinetuneConfig(batch_size=12, epochs=3, lr=1e-3, weight_decay=0.0, warmup=0.0, clip=1e9)
-    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
-    found = predict(finetune(encoder, tokenizer, PAIRS, config, seed=0), tokenizer, PAIRS)
+    changes = {"batch_size": 12, "epochs": 3, "lr": 1e-3, "weight_decay": 0.0, "warmup": 0.0, "clip": 1e9}
+    result = tuned(tmp_path, dropout=0.0, **changes)
 
     plain, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     optimizer = torch.optim.AdamW(plain.parameters(), eps=1e-6, weight_decay=0.0)
@@ -59,40 +62,49 @@ def test_a_full_batch_without_dropout_is_plain_adamw_on_the_squared_error(tmp_pa
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    np.testing.assert_allclose(found, predict(plain, tokenizer, PAIRS), atol=2e-4)
+    np.testing.assert_allclose(cosines(result.encoder, tokenizer), cosines(plain, tokenizer), atol=2e-4)
 
 
 def test_the_best_dev_epoch_is_kept(tmp_path):
-    """A dev set that wants the opposite of what is learnt: later epochs are worse, so the first one stays."""
-    against = GradedPairs("against", ONE, TWO, 1 - GOLD)
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    first = finetune(encoder, tokenizer, PAIRS, CONFIG, seed=0, dev=against)
-    kept = spearman(predict(first, tokenizer, PAIRS), GOLD)
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    assert kept < spearman(predict(finetune(encoder, tokenizer, PAIRS, CONFIG, seed=0), tokenizer, PAIRS), GOLD)
+    """A dev set that wants the opposite of what is learnt: an early epoch stays, and never the start."""
+    result = tuned(tmp_path, dev=DevSet("against", ONE, TWO, list(1 - GOLD)))
+    evaluated = result.log.drop_nulls("dev_spearman")
+    assert evaluated["step"].to_list() == list(range(0, 91, 3))
+    after = evaluated.filter(pl.col("step") > 0)
+    assert result.best_step == after["step"][after["dev_spearman"].arg_max()] < 90
+    assert result.best_dev == after["dev_spearman"].max() <= result.start_dev
+    assert ranked(result, tmp_path) < ranked(tuned(tmp_path), tmp_path)
 
 
-def test_both_orders_are_twice_the_steps(tmp_path):
-    seen = []
-    for both in (False, True):
-        encoder, tokenizer = tiny_encoder(tmp_path)
-        config = CONFIG.model_copy(update={"both_orders": both, "epochs": 1})
-        finetune(
-            encoder, tokenizer, PAIRS, config, seed=0, on_progress=lambda done, total, _: seen.append((done, total))
-        )
-    assert seen == [*((step, 3) for step in range(1, 4)), *((step, 6) for step in range(1, 7))]
+def test_the_published_settings():
+    stsb, afs = stsb_config(), afs_config()
+    assert (stsb.batch_size, stsb.epochs, stsb.lr, stsb.warmup, stsb.decay) == (16, 4, 2e-5, 0.1, "linear")
+    assert (afs.batch_size, afs.epochs, afs.lr) == (32, 3, 2e-5)
+    for config in (stsb, afs):
+        assert (config.optimizer, config.eps, config.weight_decay, config.clip) == ("adamw", 1e-6, 0.01, 1)
+        assert (config.drop_last, config.eval_every, config.collapse) == (False, "epoch", None)
 
 
-def test_pairs_that_cannot_be_learnt_are_refused(tmp_path):
-    with pytest.raises(EvaluationError, match="p: 2 and 1 sentences with 2 scores"):
-        GradedPairs("p", ["a", "b"], ["c"], np.array([0.0, 1.0]))
-    with pytest.raises(EvaluationError, match=r"p: row 1 has the scaled score 1.2"):
-        GradedPairs("p", ["a", "b"], ["c", "d"], np.array([0.0, 1.2]))
-    with pytest.raises(EvaluationError, match="p: row 0 has the scaled score nan"):
-        GradedPairs("p", ["a"], ["b"], np.array([np.nan]))
-    encoder, tokenizer = tiny_encoder(tmp_path)
-    with pytest.raises(EvaluationError, match="none: no pairs to learn from"):
-        finetune(encoder, tokenizer, GradedPairs("none", [], [], np.zeros(0)), CONFIG, seed=0)
+def test_both_orders_are_twice_the_pairs():
+    doubled = both_orders(PAIRS)
+    assert doubled["text_1"].to_list() == ONE + TWO
+    assert doubled["text_2"].to_list() == TWO + ONE
+    assert doubled["score"].to_list() == pytest.approx([*GOLD, *GOLD])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (PAIRS.with_columns(score=pl.when(pl.int_range(12) != 7).then("score")), "score of pair 7 is null"),
+        (PAIRS.with_columns(score=5 * pl.col("score")), r"score of pair 0 is 5\.0, expected 0 to 1"),
+        (PAIRS.with_columns(score=pl.lit(float("nan"))), "score of pair 0 is nan"),
+        (PAIRS.drop("score"), "score of pair 0 is not there, and the objective needs scores"),
+        (PAIRS.clear(), "0 pairs are less than one batch"),
+    ],
+)
+def test_pairs_that_cannot_be_learnt_are_refused(tmp_path, pairs, message):
+    with pytest.raises(TrainingError, match=message):
+        tuned(tmp_path, pairs)
 
 
 def rows(values: dict[int, float], metric: str = "spearman") -> pl.DataFrame:
@@ -142,7 +154,7 @@ def test_stages_score_each_seed_and_sum_them_up(tmp_path):
         "checkpoint": "",
         "sets": tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test")),
         "network": EncoderConfig(model="tiny", max_length=24),
-        "config": FinetuneConfig(batch_size=128, epochs=1, lr=3e-3),
+        "config": stsb_config().model_copy(update={"batch_size": 128, "epochs": 1, "lr": 3e-3}),
         "bootstrap": BootstrapConfig(resamples=100),
     }
     refs = tuple(score_supervised.run(site, {**arguments, "seed": seed}) for seed in (0, 1))

@@ -1,7 +1,9 @@
 """Each objective against a plain restatement of its publication in float64, and what it may change."""
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -18,6 +20,7 @@ from models.objectives.config import (
 )
 from models.objectives.contrastive import contrastive_loss, nt_xent
 from models.objectives.registry import OBJECTIVES, build_objective
+from models.objectives.regression import squared_error
 from models.objectives.simcse import dropout_contrast
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
@@ -129,7 +132,8 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
 
 
 def pairs_of(tokenizer):
-    return tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    return replace(pairs, scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32))
 
 
 @pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
@@ -140,7 +144,7 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
     torch.manual_seed(0)
     objective = build_objective(encoder[0], config)
     pairs = pairs_of(encoder[1])
-    objective(pairs.tokens, pairs.view_1, pairs.view_2, 64).backward()
+    objective(pairs, 64).backward()
     learning = {id(p) for p in objective.learning_parameters()}
     for part in objective.parts:
         for p in getattr(objective, part).parameters():
@@ -152,8 +156,9 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
 
 
 def test_every_configuration_has_an_objective_and_names_itself():
-    assert list(OBJECTIVES) == list(OBJECTIVE_CONFIGS)
+    assert set(OBJECTIVES) == set(OBJECTIVE_CONFIGS.values())
     assert all(config().name == name for name, config in OBJECTIVE_CONFIGS.items())
+    assert all(config.title and config.citation.endswith(".") for config in OBJECTIVE_CONFIGS.values())
 
 
 def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
@@ -162,13 +167,18 @@ def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
 
     def loss(view_2):
         torch.manual_seed(4)
-        return objective(pairs.tokens, pairs.view_1, view_2, 64).item()
+        return objective(replace(pairs, view_2=view_2), 64).item()
 
     assert loss(pairs.view_2) == loss(pairs.view_1)
     torch.manual_seed(4)
     twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1), 64)
     assert (twice[:4] - twice[4:]).abs().max() > 1e-3
     assert loss(pairs.view_1) == pytest.approx(dropout_contrast(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
+
+
+def test_regression_is_the_mean_squared_error_of_the_cosine():
+    h1, h2, scores = torch.tensor([[1.0, 0], [3, 4]]), torch.tensor([[2.0, 0], [4, 3]]), torch.tensor([1.0, 0.5])
+    assert squared_error(h1, h2, scores).item() == pytest.approx((0.96 - 0.5) ** 2 / 2, abs=1e-7)
 
 
 def test_simcse_without_dropout_is_refused(tmp_path):

@@ -26,7 +26,7 @@ BACK = ViewPair(view_1="bt-de", view_2="bt-fr")
 
 def test_the_paper_pairs_two_round_trips() -> None:
     pairs = build_pairs(VIEWS, PairConfig(shuffle_seed=None)).collect()
-    assert pairs.drop("pair_id").rows() == [
+    assert pairs.drop("pair_id", "label", "score", "group").rows() == [
         (1, "A man plays guitar.", "A man plays the guitar.", "en", "en", "bt-de|bt-fr"),
         (3, "OK.", "OK.", "en", "en", "bt-de|bt-fr"),
     ]
@@ -36,6 +36,7 @@ def test_columns_are_those_of_the_pairs_artifact() -> None:
     expected = {"pair_id": pl.UInt64, "sentence_id": pl.UInt64} | dict.fromkeys(
         ("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String
     )
+    expected |= {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64}
     assert dict(build_pairs(VIEWS, PairConfig()).collect_schema()) == expected
 
 

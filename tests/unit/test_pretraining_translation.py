@@ -5,6 +5,7 @@ import pytest
 import torch
 from transformers import MarianMTModel, MarianTokenizer
 
+from models.errors import ResumeError
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
 from models.pretraining.linear_cross_entropy import linear_cross_entropy
@@ -97,7 +98,28 @@ def test_an_interrupted_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path:
     answers = iter([False, False, False, True, True, True])
     half = pretrain(broken, pairs(tokenizer), learning, ignore, tmp_path, lambda: next(answers))
     assert 0 < half.step < 8
-    resumed = build_translator(SHAPE, tokenizer, seed=5)
+    resumed = build_translator(SHAPE, tokenizer, seed=0)
     assert pretrain(resumed, pairs(tokenizer), learning, ignore, tmp_path).step == 8
-    for expected, found in zip(whole.parameters(), resumed.parameters(), strict=True):
-        torch.testing.assert_close(found, expected)
+    for expected, parameter in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(parameter, expected)
+
+
+def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
+    learning = LearningConfig(steps=2, peak_lr=1e-3, bf16=False)
+    pretrain(build_translator(SHAPE, tokenizer, seed=0), pairs(tokenizer), learning, ignore, tmp_path)
+    others = [(5, 1.0, learning), (0, 0.5, learning), (0, 1.0, learning.model_copy(update={"steps": 3}))]
+    for seed, share, config in others:
+        with pytest.raises(ResumeError, match=r"step-00000002 is a snapshot \(step 2\) of a run with other data"):
+            pretrain(build_translator(SHAPE, tokenizer, seed), pairs(tokenizer, share), config, ignore, tmp_path)
+
+
+def test_a_damaged_state_is_passed_over(tokenizer, tmp_path: Path):
+    learning = LearningConfig(steps=4, peak_lr=1e-3, bf16=False)
+    whole, resumed = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
+    pretrain(whole, pairs(tokenizer), learning, ignore, tmp_path)
+    file = tmp_path / "step-00000004" / "model.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert pretrain(resumed, pairs(tokenizer), learning, ignore, tmp_path).step == 4
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), resumed.parameters(), strict=True))

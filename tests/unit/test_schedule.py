@@ -5,11 +5,11 @@ import torch
 from transformers import get_linear_schedule_with_warmup
 
 from models.objectives.base import Objective
-from models.objectives.config import BSLConfig, ContrastiveConfig
+from models.objectives.config import BSLConfig
 from models.objectives.ema import momentum_at
 from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
+from models.training.optimizer import make_optimizer
 from models.training.schedule import learning_rate
-from models.training.step import make_optimizer
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,7 @@ def test_presets_follow_the_schedule_of_the_released_code(config):
 SHARED = {
     "eps": 1e-6,  # Table 8; the released code has it too
     "batch_size": 64,
+    "drop_last": True,
     "epochs": 1,
     "max_steps": None,
     "warmup": 0.1,
@@ -124,4 +125,4 @@ def test_momentum_table(schedule, step, expected):
 
 
 def test_an_objective_without_a_target_has_no_momentum():
-    assert momentum_at(5, 100, ContrastiveConfig()) is None
+    assert Rows().momentum(5, 100) is None

@@ -7,7 +7,7 @@ from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from models.training.snapshots import read_state
+from models.training.snapshots import read_snapshot
 from storage.manifest import Provenance
 from storage.refs import PairsRef
 from storage.schemas import PAIRS
@@ -43,6 +43,9 @@ def arguments(tmp_path):
         lang_1=pl.lit("en"),
         lang_2=pl.lit("en"),
         source=pl.lit("x"),
+        label=None,
+        score=None,
+        group=None,
     )
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         draft.write(frame.select(PAIRS.names()).cast(dict(PAIRS)))
@@ -53,18 +56,18 @@ def arguments(tmp_path):
 
 def test_two_processes_train_as_one(arguments, tmp_path):
     site, given = arguments
-    alone = read_state(site.open_store().fetch(train.run(site, given)) / "state")
+    alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")
     apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
     with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
         draft.write(site.open_store().scan(given["pairs"]).collect())
     store = apart.open_store()
     ref = train.run(apart, given)
-    together = read_state(store.fetch(ref) / "state")
+    together = read_snapshot(store.fetch(ref) / "state")
     for part in ("online", "target", "predictor", "target_norm"):
         for name, tensor in alone.tensors[part].items():
             difference = (together.tensors[part][name].double() - tensor.double()).abs().max()
             assert difference <= TOLERANCE, f"{part}.{name}: {difference}"
-    for mine, theirs in zip(together.log, alone.log, strict=True):
+    for mine, theirs in zip(together.counters["log"], alone.counters["log"], strict=True):
         for name in ("loss", "grad_norm", "uniformity"):
             if theirs[name] is not None:
                 assert mine[name] == pytest.approx(theirs[name], abs=TOLERANCE), name
@@ -92,4 +95,4 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
     with pytest.raises(TrainingError, match=r"asked to stop after step .* of 2000; its state is saved") as told:
         run_in_processes(job, should_stop=lambda: any(job.work.glob("step-*")))
     (saved,) = job.work.glob("step-*")
-    assert f"after step {read_state(saved).step} of" in str(told.value)
+    assert f"after step {read_snapshot(saved).step} of" in str(told.value)

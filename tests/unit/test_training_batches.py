@@ -58,6 +58,18 @@ def test_steps_are_full_batches(pairs, epochs, limit, steps):
     assert count_steps(pairs, TrainingConfig(batch_size=4, epochs=epochs, max_steps=limit)) == steps
 
 
+@pytest.mark.parametrize("buckets", [None, 2])
+def test_the_smaller_last_batch_counts_where_it_is_not_dropped(buckets):
+    config = TrainingConfig(batch_size=4, epochs=2, drop_last=False, length_buckets=buckets)
+    assert count_steps(10, config) == 6
+    order = BatchOrder(10, config, LENGTHS.__getitem__)
+    for epoch in range(2):
+        batches = [order.rows(3 * epoch + step) for step in (1, 2, 3)]
+        assert sorted(np.concatenate(batches).tolist()) == list(range(10))
+        assert sorted(map(len, batches)) == [2, 4, 4]
+    assert count_steps(3, config) == 2
+
+
 def test_too_few_pairs_are_refused():
     with pytest.raises(TrainingError, match="3 pairs are less than one batch of 4"):
         count_steps(3, TrainingConfig(batch_size=4))

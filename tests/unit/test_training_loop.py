@@ -8,7 +8,7 @@ from models.errors import CollapseError, EvaluationError, NonFiniteLossError
 from models.objectives.two_branch import TwoBranch
 from models.training.config import CollapseConfig
 from models.training.loop import LOG_SCHEMA, train
-from models.training.snapshots import write_state
+from models.training.snapshots import write_snapshot
 from tests.tiny_encoder import tiny_encoder, write_tiny
 from tests.tiny_training import CONFIG, DEV, PAIRS, STEPS, run
 
@@ -33,8 +33,8 @@ def same_tensors(one, two):
 
 def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path):
     first, second = run(folder), run(folder)
-    write_state(tmp_path / "1", first.state)
-    write_state(tmp_path / "2", second.state)
+    write_snapshot(tmp_path / "1", first.state)
+    write_snapshot(tmp_path / "2", second.state)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
     assert {f"{part}.safetensors" for part in TwoBranch.parts} < set(names)
     for name in names:

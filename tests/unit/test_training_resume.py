@@ -13,7 +13,7 @@ import torch
 from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.randomness import capture_rng, restore_rng, seeded
-from models.training.snapshots import newest_snapshot, read_state, save_snapshot, write_state
+from models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
 from tests.fake_processes import as_process
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
@@ -30,13 +30,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def undisturbed(folder, tmp_path_factory):
     result = run(folder)
-    write_state(out := tmp_path_factory.mktemp("undisturbed"), result.state)
+    write_snapshot(out := tmp_path_factory.mktemp("undisturbed"), result.state)
     return result, {path.name: path.read_bytes() for path in out.iterdir()}
 
 
 def assert_same(result, undisturbed, out):
     expected, files = undisturbed
-    write_state(out, result.state)
+    write_snapshot(out, result.state)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == files
     assert result.log.equals(expected.log)
     assert (result.best_step, result.best_dev) == (expected.best_step, expected.best_dev)
@@ -125,17 +125,17 @@ def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, tmp_path, damage
     assert "removing a damaged snapshot" in caplog.text
 
 
-@pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 1, "files": {}}'])
+@pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 2, "files": {}}'])
 def test_a_head_that_is_not_whole_is_damage(tmp_path, head):
     (tmp_path / "state.json").write_text(head)
     with pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
-        read_state(tmp_path)
+        read_snapshot(tmp_path)
 
 
 def test_the_snapshot_of_another_run_is_refused_and_stays(folder, tmp_path):
     with pytest.raises(InterruptedRunError):
         run(folder, work=tmp_path, should_stop=stop_at(4))
-    with pytest.raises(ResumeError, match=r"step-00000004 is a snapshot \(step 4 of 12\) of a run with other pairs"):
+    with pytest.raises(ResumeError, match=r"step-00000004 is a snapshot \(step 4\) of a run with other data"):
         run(folder, CONFIG.model_copy(update={"lr": 2e-2}), work=tmp_path)
     assert run(folder, work=tmp_path).steps == STEPS
 
@@ -176,9 +176,9 @@ def test_two_runs_of_one_training_may_save_in_one_folder(folder, tmp_path):
 def test_a_newer_format_is_refused(folder, tmp_path):
     saved = save_snapshot(tmp_path, run(folder).state, keep=1)
     head = saved / "state.json"
-    head.write_text(head.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(ResumeError, match="snapshot format 2, expected 1"):
-        read_state(saved)
+    head.write_text(head.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(ResumeError, match="snapshot format 3, expected 2"):
+        read_snapshot(saved)
     with pytest.raises(ResumeError, match="go on with the version that wrote it"):
         run(folder, work=tmp_path)
     assert saved.is_dir()

@@ -1,0 +1,70 @@
+"""Stages that fine-tune a tiny encoder, which tests start, kill and run again.
+
+Run as a program, `python -m tests.tiny_finetuning FOLDER KIND` runs the stage of that kind (`stsb`, `afs`) with a
+snapshot after every step, in the store `FOLDER/store`.
+"""
+
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.training.config import afs_config, stsb_config
+from storage.declarations import DATASETS
+from storage.readers.afs import TOPICS
+from storage.refs import ArtifactRef
+from storage.weights import resolve_model
+from tasks.evaluation.afs import predict_afs, resolve_afs_set
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.supervised import score_supervised
+from tasks.site import Site
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+FIRST = ORIGINALS * 3
+SECOND = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
+GOLD = [5.0] * 4 + [0.0, 0.5, 1.0, 1.5] + [4.5] * 4
+# Enough steps to be killed among them: 24 and 12.
+STSB = stsb_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
+AFS = afs_config().model_copy(update={"epochs": 1, "lr": 3e-3})
+NETWORK = EncoderConfig(model="tiny", max_length=24)
+
+
+def prepare(folder: Path) -> Path:
+    """The encoder, STS-B by its numbers of pairs, and the three files of AFS."""
+    write_tiny(folder / "tiny")
+    (folder / "mirror" / "stsb").mkdir(parents=True)
+    frame = pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})
+    for split, pairs in DATASETS["stsb"].pairs.items():
+        repeated = frame[[row % frame.height for row in range(pairs)]]
+        repeated.write_parquet(folder / "mirror" / "stsb" / f"{split}.parquet")
+    (folder / "mirror" / "afs").mkdir()
+    for topic in TOPICS:
+        rows = [[score, *"abcdefgh", *texts] for score, *texts in zip(GOLD, FIRST, SECOND, strict=True)]
+        pl.DataFrame(8 * rows, orient="row").write_csv(folder / "mirror" / "afs" / f"ArgPairs_{topic}.csv")
+    return folder
+
+
+def run(folder: Path, store: str, kind: str) -> tuple[Site, ArtifactRef]:
+    """Run a stage in a store of its own; the site, and what it made."""
+    site = Site(
+        store=str(folder / store),
+        mirror=str(folder / "mirror"),
+        device="cpu",
+        threads=1,
+        save_every=1,
+        keep_snapshots=2,
+    )
+    common = {"encoder": resolve_model(str(folder / "tiny")), "seed": 1, "network": NETWORK}
+    if kind == "afs":
+        arguments = resolve_afs_set(str(folder / "mirror" / "afs"))
+        fold = {"arguments": arguments, "protocol": "cross-topic", "fold": 0, "config": AFS}
+        return site, predict_afs.run(site, common | fold)
+    sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+    task = {"model": "tiny", "checkpoint": "", "sets": sets, "bootstrap": BootstrapConfig(resamples=100)}
+    return site, score_supervised.run(site, common | task | {"config": STSB})
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), "store", sys.argv[2])

@@ -1,0 +1,53 @@
+"""Stages that fine-tune are killed and asked to stop: run again, they make the same bytes as undisturbed."""
+
+import logging
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_finetuning import prepare, run
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return prepare(tmp_path_factory.mktemp("finetuning"))
+
+
+def end(folder, kind, number, after):
+    """Start the stage in a process of its own and send the signal some steps after `after`; its exit status."""
+    command = [sys.executable, "-m", "tests.tiny_finetuning", str(folder), kind]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + PATIENCE_S
+        while steps(folder) < after + 3 and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.send_signal(number)
+    return process.returncode
+
+
+def steps(folder):
+    """The newest snapshot's step; 0 without one."""
+    return max((int(path.name.rsplit("-")[-1]) for path in folder.glob("store/.scratch/**/step-*")), default=0)
+
+
+@pytest.mark.parametrize("kind", ["stsb", "afs"])
+def test_a_killed_stage_goes_on_to_the_same_bytes(folder, kind, caplog):
+    site, expected = run(folder, "undisturbed", kind)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        before = steps(folder)
+        assert end(folder, kind, number, before) == -number
+        assert steps(folder) > before
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    resumed_site, ref = run(folder, "store", kind)
+    assert any("resuming at step" in message for message in caplog.messages)
+    assert ref == expected
+    stores = [one.open_store() for one in (site, resumed_site)]
+    assert len({store.manifest(ref).digest for store in stores}) == 1
+    assert stores[0].scan(ref).collect().equals(stores[1].scan(ref).collect())
