@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,22 +39,27 @@ def write_json(path: Path, content: object) -> None:
 
 
 def read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Tensors of a module's folder by name; of a pickle nothing but tensors is taken.
+    """Tensors of a module's folder by name.
 
     Raises:
-        EncoderError: The folder has no weights, or they are damaged.
+        EncoderError: The folder has no weights, they are damaged, or a pickle holds more than tensors.
     """
+    path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
+    if path is None:
+        raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}; check that the copy is complete")
     try:
-        if (folder / WEIGHTS).is_file():
-            return load_file(folder / WEIGHTS)
-        if (folder / PICKLED).is_file():
-            pickled: dict[str, torch.Tensor] = torch.load(folder / PICKLED, map_location="cpu", weights_only=True)
-            return pickled
-    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
+        tensors: dict[str, torch.Tensor] = (
+            load_file(path) if path.name == WEIGHTS else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except UnpicklingError as error:
+        # torch's message goes on to say how to run what is in the file; that is not for us.
+        reason = str(error).partition("WeightsUnpickler error: ")[2].partition(". Please")[0]
         raise EncoderError(
-            f"{folder}: its weights are not readable ({error}); check that the copy is complete"
+            f"{path}: holds more than tensors ({reason}); ask its authors for {WEIGHTS}, for code is not run from files"
         ) from error
-    raise EncoderError(f"{folder}: no weights, expected {WEIGHTS} or {PICKLED}; check that the copy is complete")
+    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError) as error:
+        raise EncoderError(f"{path}: weights not readable ({error}); check that the copy is complete") from error
+    return tensors
 
 
 def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.encoder.heads import Normalize
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.saved import check_settings, read_saved
@@ -36,9 +35,5 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     saved = read_saved(folder)
     check_settings(saved, config)
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
-    token_heads, sentence_heads = (
-        [read_head(head) for head in heads] for heads in (saved.token_heads, saved.sentence_heads)
-    )
-    if saved.normalize is None and config.normalize:
-        sentence_heads.append(Normalize())
-    return Encoder(backbone, config, token_heads, sentence_heads).eval(), tokenizer
+    heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
+    return Encoder(backbone, config, *heads).eval(), tokenizer

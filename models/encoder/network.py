@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from models.encoder.heads import Head, Normalize
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from models.encoder.config import EncoderConfig
-    from models.encoder.heads import Head
 
 
 class Encoder(nn.Module):
@@ -37,7 +37,7 @@ class Encoder(nn.Module):
         backbone: A transformer, or a static table that is called like one.
         config: How token vectors are pooled, and the longest input.
         token_heads: Applied to token vectors, in order, before pooling.
-        sentence_heads: Applied to pooled vectors, in order; unit length is one of them.
+        sentence_heads: Applied to pooled vectors, in order; `Normalize` comes last if the configuration asks for it.
     """
 
     def __init__(
@@ -53,6 +53,8 @@ class Encoder(nn.Module):
             EncoderError: A head takes vectors of another width than it is given.
         """
         super().__init__()
+        if config.normalize and not (sentence_heads and isinstance(sentence_heads[-1], Normalize)):
+            sentence_heads = [*sentence_heads, Normalize()]
         self.backbone = backbone
         self.config = config
         self.token_heads: Sequence[Head] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one

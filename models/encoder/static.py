@@ -34,13 +34,13 @@ TOKENIZER = "tokenizer.json"
 KEY, KEY_MODEL2VEC = "embedding.weight", "embeddings"
 
 
-class StaticConfig(PreTrainedConfig):
+class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
     """Width and vocabulary of a table."""
 
     model_type = "static-table"
 
 
-class StaticTable(PreTrainedModel):
+class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
     """Token ids to token vectors by look-up; called as a transformer is, so that an encoder need not know."""
 
     config_class = StaticConfig

@@ -38,8 +38,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     """Load a transformer in fp32 and its tokenizer.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its architecture
-            cannot have the dropout that is asked for.
+        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its
+            architecture cannot have the dropout that is asked for.
     """
     try:
         backbone, info = _read_backbone(folder, config)

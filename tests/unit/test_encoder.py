@@ -11,6 +11,7 @@ from transformers import RobertaConfig, RobertaModel
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
 from models.encoder.pooling import pool
 from models.encoder.tokens import budget_batches, tokenise
 from models.errors import EncoderError, TrainingError
@@ -57,7 +58,8 @@ def test_micro_batches_equal_one_padded_pass(loaded):
 @pytest.mark.parametrize("pooling", ["cls", "first-last"])
 def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     encoder, tokenizer = loaded
-    encoder.config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
+    config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
+    encoder = Encoder(encoder.backbone, config)
     tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 13, 7, 7, 2])
     with torch.inference_mode():
         ids_BT, mask_BT = tokens.padded(rows)

@@ -1,14 +1,18 @@
 """The exported folder is a sentence-transformers model with the same embeddings."""
 
+import hashlib
 import warnings
 
 import numpy as np
 import pytest
 import torch
 
+from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
+from storage.embedded import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
@@ -19,7 +23,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
 def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling, normalize):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
-    encoder.config = encoder.config.model_copy(update={"normalize": normalize})
+    encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"normalize": normalize}))
     export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
@@ -34,6 +38,24 @@ def test_an_export_loads_again_to_the_same_weights(tmp_path):
     export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
     again, _ = load_encoder(tmp_path / "out", encoder.config)
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), again.parameters(), strict=True))
+
+
+# Of the files whose form is ours, as the code before heads wrote them for mean pooling; transformers writes the others.
+PLAIN = {
+    "1_Pooling/config.json": "492f7efb669afe9dcd01490c7d8b9847d057b43f237f9f1456f703d10cf5b61b",
+    "config_sentence_transformers.json": "44f46cbd458b4946b7c3abc166e83d58cf2e7474faa0fb1ad2e44fc811e9f416",
+    "model.safetensors": "88e786c2e65680fcfb019b14c11db734967467739127c6fc916f06f1e3e3a34a",
+    "modules.json": "0580fad756940809b1bc064ce1e7c1275c8b0dd80869562fe0abeb6f7059cb97",
+    "sentence_bert_config.json": "2348ecda640444f105470a8b0901631dd21c2987588f4d622b8a70765f2bba49",
+}
+
+
+def test_an_encoder_without_heads_exports_the_bytes_that_it_always_did(tmp_path):
+    config = EncoderConfig(model="embedded:bert-mini")
+    export_sentence_transformers(*load_encoder(embedded_path("bert-mini"), config), tmp_path)
+    files = {str(path.relative_to(tmp_path)): path for path in tmp_path.rglob("*") if path.is_file()}
+    assert set(files) - set(PLAIN) == {"config.json", "tokenizer.json", "tokenizer_config.json"}
+    assert {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in PLAIN} == PLAIN
 
 
 def test_the_same_encoder_exports_the_same_bytes(tmp_path):

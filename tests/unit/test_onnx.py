@@ -4,30 +4,52 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
+from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
+from models.encoder.heads import CNN, Dense
+from models.encoder.network import Encoder
 from models.encoder.onnx import export_onnx
+from models.encoder.static import StaticTable, static_tokenizer
 from models.errors import EncoderError
-from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
+from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
 
 @pytest.mark.parametrize(
-    ("architecture", "pooling", "normalize"), [("bert", "first-last", True), ("modernbert", "mean", False)]
+    ("architecture", "pooling", "normalize", "heads"),
+    [
+        ("bert", "first-last", True, lambda: ([CNN(WIDTH, 6)], [Dense(18, 7)])),
+        ("modernbert", "mean", False, lambda: ([], [])),
+    ],
+    ids=["bert, CNN, first-last, Dense, Normalize", "modernbert, mean"],
 )
-def test_parity(tmp_path, architecture, pooling, normalize):
+def test_parity(tmp_path, architecture, pooling, normalize, heads):
+    bare, tokenizer = tiny_encoder(tmp_path / "in", architecture)
+    config = bare.config.model_copy(update={"pooling": pooling, "normalize": normalize})
+    check(Encoder(bare.backbone, config, *heads()).eval(), tokenizer, tmp_path)
+
+
+def check(encoder, tokenizer, folder):
     onnxruntime = pytest.importorskip("onnxruntime")
-    encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
-    encoder.config = encoder.config.model_copy(update={"normalize": normalize})
-    export_onnx(encoder, tmp_path / "encoder.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "encoder.onnx"))
+    before = encoder.backbone.config._attn_implementation
+    export_onnx(encoder, folder / "encoder.onnx")
+    session = onnxruntime.InferenceSession(str(folder / "encoder.onnx"))
     for texts in (TEXTS, TEXTS[:1], TEXTS[8:]):
         call = tokenizer(texts, padding=True, truncation=True, max_length=24, return_tensors="np")
         (found,) = session.run(["sentence_embedding"], {name: call[name] for name in ("input_ids", "attention_mask")})
         assert found.shape == (len(texts), encoder.width)
         assert np.abs(found - encode(encoder, tokenizer, texts)).max() <= 1e-5
-    assert encoder.backbone.config._attn_implementation != "eager"  # put back as it was
+    assert encoder.backbone.config._attn_implementation == before
+
+
+def test_a_static_table_is_a_graph_too(tmp_path):
+    _, tokenizer = tiny_encoder(tmp_path)
+    tokenizer = static_tokenizer(tokenizer.backend_tokenizer)
+    config = EncoderConfig(model="table", max_length=24)
+    check(Encoder(StaticTable(torch.randn(len(tokenizer), 5)), config, [], [Dense(5, 4)]).eval(), tokenizer, tmp_path)
 
 
 def test_without_the_extra_the_message_says_what_to_install(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
 from models.encoder.saved import read_saved, saved_config
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
@@ -23,7 +24,7 @@ def config(**changes):
 def exported(tmp_path):
     def write(**changes):
         encoder, tokenizer = tiny_encoder(tmp_path / "in")
-        encoder.config = encoder.config.model_copy(update=changes)
+        encoder = Encoder(encoder.backbone, encoder.config.model_copy(update=changes))
         export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
         return tmp_path / "out", encode(encoder, tokenizer, ORIGINALS)
 
@@ -79,9 +80,9 @@ def test_old_and_new_layouts_are_read(exported):
 
 def test_modules_without_equivalent_are_named(exported):
     folder, _ = exported()
-    dense = {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
-    rewrite(folder / "modules.json", lambda modules: [*modules, dense])
-    with pytest.raises(EncoderError, match="made of Transformer → Pooling → Dense, expected"):
+    lstm = {"idx": 2, "name": "2", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"}
+    rewrite(folder / "modules.json", lambda modules: [*modules, lstm])
+    with pytest.raises(EncoderError, match="made of Transformer → Pooling → LSTM, expected"):
         load_encoder(folder, config())
 
 

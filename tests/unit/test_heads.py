@@ -1,0 +1,302 @@
+"""Heads before and after pooling give what sentence-transformers gives, learn, and survive their folder exactly."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules as theirs
+
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.heads import ACTIVATIONS, CNN, Dense, Normalize
+from models.encoder.loading import load_encoder
+from models.encoder.modules import read_head
+from models.encoder.network import Encoder
+from models.encoder.saved import read_saved, saved_config
+from models.encoder.tokens import tokenise
+from models.errors import EncoderError, TrainingError
+from tests.fake_processes import as_process
+from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder, write_tiny
+
+TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
+ROWS = np.array([5, 0, 9, 3, 3, 8])
+# Name → its heads on tokens and on sentences, here and in sentence-transformers, and the width that they make.
+KINDS = {
+    "Dense": (
+        lambda: ([], [Dense(WIDTH, 12)]),
+        lambda: ([], [theirs.Dense(WIDTH, 12)]),
+        12,
+    ),
+    "Dense, residual": (
+        lambda: ([], [Dense(WIDTH, 12, bias=False, activation=torch.nn.GELU, residual=True)]),
+        lambda: (
+            [],
+            [theirs.Dense(WIDTH, 12, bias=False, activation_function=torch.nn.GELU(), use_residual=True)],
+        ),
+        12,
+    ),
+    "Dense twice, Normalize": (
+        lambda: ([], [Dense(WIDTH, WIDTH, residual=True), Dense(WIDTH, 8), Normalize()]),
+        lambda: ([], [theirs.Dense(WIDTH, WIDTH, use_residual=True), theirs.Dense(WIDTH, 8), theirs.Normalize()]),
+        8,
+    ),
+    "Normalize, Dense": (
+        lambda: ([], [Normalize(), Dense(WIDTH, 5)]),
+        lambda: ([], [theirs.Normalize(), theirs.Dense(WIDTH, 5)]),
+        5,
+    ),
+    "CNN": (
+        lambda: ([CNN(WIDTH, 6, (1, 3, 5))], []),
+        lambda: ([theirs.CNN(WIDTH, 6, [1, 3, 5])], []),
+        18,
+    ),
+    "CNN, Dense, Normalize": (
+        lambda: ([CNN(WIDTH, 6, (3,))], [Dense(6, 7), Normalize()]),
+        lambda: ([theirs.CNN(WIDTH, 6, [3])], [theirs.Dense(6, 7), theirs.Normalize()]),
+        7,
+    ),
+}
+
+
+def ours(folder, kind, architecture="bert", **fields):
+    bare, tokenizer = tiny_encoder(folder, architecture)
+    token_heads, sentence_heads = KINDS[kind][0]()
+    ends = bool(sentence_heads) and isinstance(sentence_heads[-1], Normalize)
+    config = bare.config.model_copy(update={"normalize": ends, **fields})
+    return Encoder(bare.backbone, config, token_heads, sentence_heads).eval(), tokenizer
+
+
+def their_vectors(folder):
+    # One by one: in a batch its CNN takes the padding beside a sentence for tokens.
+    return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=1)
+
+
+def reload(folder):
+    return load_encoder(folder, saved_config(folder, "tiny"))
+
+
+def rewrite(path, change):
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_of_sentence_transformers_gives_its_vectors(tmp_path, kind):
+    torch.manual_seed(1)
+    before, after = KINDS[kind][1]()
+    transformer = theirs.Transformer(str(write_tiny(tmp_path / "bare")))
+    pooled = before[-1].get_embedding_dimension() if before else WIDTH
+    peer = SentenceTransformer(modules=[transformer, *before, theirs.Pooling(pooled, "mean"), *after], device="cpu")
+    peer.save(str(tmp_path / "made"))
+    encoder, tokenizer = reload(tmp_path / "made")
+    assert encoder.width == KINDS[kind][2]
+    assert np.abs(encode(encoder, tokenizer, TEXTS) - peer.encode(TEXTS, batch_size=1)).max() <= 1e-5
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_gives_sentence_transformers_the_same_vectors_and_loads_exactly(tmp_path, kind, pooling):
+    encoder, tokenizer = ours(tmp_path / "bare", kind, pooling=pooling)
+    vectors = encode(encoder, tokenizer, TEXTS)
+    assert vectors.shape == (len(TEXTS), KINDS[kind][2])
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    assert np.abs(their_vectors(tmp_path / "made") - vectors).max() <= 1e-5
+    again, tokenizer = reload(tmp_path / "made")
+    assert_same(encoder, again)
+    np.testing.assert_array_equal(encode(again, tokenizer, TEXTS), vectors)
+
+
+def assert_same(encoder, again):
+    expected, found = encoder.state_dict(), again.state_dict()
+    assert list(expected) == list(found)
+    assert all(torch.equal(tensor, found[name]) for name, tensor in expected.items())
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+@pytest.mark.parametrize("kind", ["CNN, Dense, Normalize", "Dense"])
+def test_each_text_has_the_vector_that_it_has_alone(tmp_path, architecture, kind):
+    encoder, tokenizer = ours(tmp_path, kind, architecture)
+    alone = np.concatenate([encode(encoder, tokenizer, [text]) for text in TEXTS])
+    np.testing.assert_allclose(encode(encoder, tokenizer, TEXTS), alone, rtol=0, atol=1e-6)
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    with torch.inference_mode():
+        padded = encoder(*tokens.padded(np.arange(len(TEXTS))))
+    np.testing.assert_allclose(padded.numpy(), alone, rtol=0, atol=1e-6)
+
+
+def test_heads_learn(tmp_path):
+    encoder, tokenizer = ours(tmp_path, "CNN, Dense, Normalize")
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    (encoder.embed_rows(tokens, ROWS, 30)[:, 0]).sum().backward()
+    heads = {name: p for name, p in encoder.named_parameters() if "heads" in name}
+    assert set(heads) == {
+        *(f"token_heads.0.convs.0.{name}" for name in ("weight", "bias")),
+        *(f"sentence_heads.0.linear.{name}" for name in ("weight", "bias")),
+    }
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for p in heads.values())
+
+
+def test_vectors_of_bf16_heads_leave_in_full_precision(tmp_path):
+    encoder, tokenizer = ours(tmp_path, "Dense twice, Normalize")
+    exact = encode(encoder, tokenizer, TEXTS)
+    short = encode(encoder, tokenizer, TEXTS, bf16=True)
+    assert 0 < np.abs(exact - short).max() < 0.05
+    np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1, rtol=0, atol=1e-6)
+
+
+def test_a_bare_transformer_has_no_heads_and_draws_nothing(tmp_path):
+    folder = write_tiny(tmp_path)
+    config = tiny_encoder(folder)[0].config
+    state = torch.get_rng_state()
+    encoder, _ = load_encoder(folder, config)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(name.startswith("backbone.") for name in encoder.state_dict())
+    assert len(encoder.token_heads) == len(encoder.sentence_heads) == 0
+
+
+def test_heads_are_read_without_random_numbers(tmp_path):
+    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, Dense, Normalize"), tmp_path / "made")
+    saved = read_saved(tmp_path / "made")
+    state = torch.get_rng_state()
+    heads = [read_head(module) for module in (*saved.token_heads, *saved.sentence_heads)]
+    assert [type(head) for head in heads] == [CNN, Dense, Normalize]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation_comes_back(tmp_path, activation):
+    head = Dense(4, 4, activation=activation)
+    assert type(Dense.build(head.settings()).activation) is activation
+    again = theirs.Dense(4, 4, activation_function=activation())
+    assert again.get_config_dict()["activation_function"] == head.settings()["activation_function"]
+
+
+def test_old_folders_with_pickled_weights_are_read(tmp_path):
+    encoder, tokenizer = ours(tmp_path / "bare", "Dense")
+    vectors = encode(encoder, tokenizer, TEXTS)
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    dense = tmp_path / "made" / "2_Dense"
+    torch.save(load_file(dense / "model.safetensors"), dense / "pytorch_model.bin")
+    (dense / "model.safetensors").unlink()
+    np.testing.assert_array_equal(encode(*reload(tmp_path / "made"), TEXTS), vectors)
+
+
+def test_a_pickle_of_more_than_tensors_is_refused(tmp_path):
+    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    dense = tmp_path / "made" / "2_Dense"
+    (dense / "model.safetensors").unlink()
+    torch.save({"linear.weight": itertools.count()}, dense / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match=r"2_Dense/pytorch_model\.bin: holds more than tensors .*itertools"):
+        reload(tmp_path / "made")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("config.json", {"activation_function": "torch.nn.modules.activation.PReLU"}, "activation 'torch.*PReLU', exp"),
+        ("config.json", {"activation_function": "os.Tanh"}, "activation 'os.Tanh', expected one of torch.nn's"),
+        ("config.json", {"module_input_name": "token_embeddings"}, "Dense on .*token_embeddings, expected sentence"),
+        ("config.json", {"out_features": 13}, "weights and config.json do not belong together"),
+    ],
+)
+def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change, message):
+    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    rewrite(tmp_path / "made" / "2_Dense" / file, lambda settings: settings | change)
+    with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
+        reload(tmp_path / "made")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel_sizes": [2]}, r"kernels of \[2\] tokens, expected odd"),
+        ({"stride_sizes": [2]}, r"strides \[2\], expected 1"),
+    ],
+)
+def test_a_cnn_without_a_vector_for_each_token_is_named(tmp_path, change, message):
+    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, Dense, Normalize"), tmp_path / "made")
+    rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
+    with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
+        reload(tmp_path / "made")
+
+
+def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
+    bare, _ = tiny_encoder(tmp_path)
+    with pytest.raises(EncoderError, match=r"Dense takes vectors of width 5, those before it have 32"):
+        Encoder(bare.backbone, bare.config, [], [Dense(5, 4)])
+    with pytest.raises(EncoderError, match=r"CNN takes vectors of width 31, those before it have 32"):
+        Encoder(bare.backbone, bare.config, [CNN(31, 4)])
+
+
+def test_damaged_and_missing_files_are_named(tmp_path):
+    export_sentence_transformers(*ours(tmp_path / "bare", "Dense"), tmp_path / "made")
+    dense = tmp_path / "made" / "2_Dense"
+    save_file({"linear.weight": torch.zeros(12, WIDTH)}, dense / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"(?s)do not belong together .*linear\.bias"):
+        reload(tmp_path / "made")
+    (dense / "model.safetensors").write_bytes(b"{")
+    with pytest.raises(EncoderError, match="weights not readable"):
+        reload(tmp_path / "made")
+    (dense / "model.safetensors").unlink()
+    with pytest.raises(EncoderError, match=r"no weights, expected model.safetensors or pytorch_model.bin"):
+        reload(tmp_path / "made")
+    (dense / "config.json").unlink()
+    with pytest.raises(EncoderError, match=r"config\.json lacks 'in_features'"):
+        reload(tmp_path / "made")
+
+
+def test_a_head_at_the_wrong_place_is_refused(tmp_path):
+    export_sentence_transformers(*ours(tmp_path / "bare", "CNN"), tmp_path / "made")
+    rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
+    with pytest.raises(EncoderError, match=r"made of Transformer → Pooling → CNN, expected Transformer .*CNN"):
+        reload(tmp_path / "made")
+
+
+def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
+    encoder, tokenizer = ours(tmp_path / "bare", "CNN, Dense, Normalize")
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
+    with pytest.raises(EncoderError, match="saved with normalize True"):
+        load_encoder(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first-last"])
+@pytest.mark.parametrize("kind", [None, "CNN"])
+@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
+def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path, architecture, kind, pooling):
+    encoder, tokenizer = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    found_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
+    ids_BT, expected_BT = tokens.padded(ROWS)
+    assert torch.equal(mask_BT, expected_BT)
+    states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
+    last = states.last_hidden_state
+    expected_BTD = last if pooling == "mean" else (states.hidden_states[1] + last) / 2
+    real = mask_BT[..., None]
+    if kind:
+        parts = [conv((expected_BTD * real).mT).mT for conv in encoder.token_heads[0].convs]
+        expected_BTD = torch.cat(parts, dim=-1)
+    torch.testing.assert_close(found_BTD, expected_BTD * real, rtol=0, atol=2e-6)
+    weights = torch.randn(found_BTD.shape)
+    learning = [p for name, p in encoder.named_parameters() if "sentence_heads" not in name]
+    one, other = (torch.autograd.grad((x * weights).sum(), learning) for x in (found_BTD, expected_BTD * real))
+    for a, b in zip(one, other, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
+    encoder, tokenizer = ours(tmp_path, "CNN")
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    with torch.inference_mode():
+        x_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
+        mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
+        torch.testing.assert_close(mean_BD, encoder.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
+
+
+def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
+    encoder, tokenizer = ours(tmp_path, "CNN")
+    tokens = tokenise(tokenizer, TEXTS, 24)
+    with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
+        encoder.token_vectors(tokens, ROWS, 20)

@@ -1,0 +1,157 @@
+"""A static table is an encoder like any other, with the vectors of sentence-transformers' StaticEmbedding."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules as theirs
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from models.encoder.config import LONGEST, EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.heads import Dense
+from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
+from models.encoder.saved import saved_config
+from models.encoder.static import StaticTable, static_tokenizer
+from models.encoder.tokens import tokenise
+from models.errors import EncoderError
+from storage.embedded import embedded_path
+from tests.tiny_encoder import BACK_DE, ORIGINALS
+
+TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]
+WIDTH = 16
+
+
+def tokeniser():
+    """That of bert-mini, with its special tokens: real pieces of words."""
+    return Tokenizer.from_file(str(embedded_path("bert-mini") / "tokenizer.json"))
+
+
+def table():
+    return torch.randn(tokeniser().get_vocab_size(), WIDTH, generator=torch.Generator().manual_seed(0))
+
+
+def reload(folder):
+    return load_encoder(folder, saved_config(folder, "table"))
+
+
+@pytest.fixture
+def made(tmp_path):
+    def write(*heads):
+        peer = SentenceTransformer(
+            modules=[theirs.StaticEmbedding(tokeniser(), embedding_weights=table()), *heads], device="cpu"
+        )
+        peer.save(str(tmp_path / "theirs"))
+        return tmp_path / "theirs", peer.encode(TEXTS)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "heads", [[], [theirs.Normalize()], [theirs.Dense(WIDTH, 5), theirs.Normalize()]], ids=["bare", "unit", "dense"]
+)
+def test_vectors_equal_those_of_sentence_transformers_both_ways(made, tmp_path, heads):
+    folder, expected = made(*heads)
+    encoder, tokenizer = reload(folder)
+    vectors = encode(encoder, tokenizer, TEXTS)
+    assert np.abs(vectors - expected).max() <= 1e-5
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "ours")
+    theirs_again = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
+    assert np.abs(theirs_again - vectors).max() <= 1e-5
+    again, tokenizer = reload(tmp_path / "ours")
+    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in encoder.state_dict().items())
+    np.testing.assert_array_equal(encode(again, tokenizer, TEXTS), vectors)
+
+
+def test_texts_are_not_cut_unless_the_folder_or_the_configuration_says_so(made, tmp_path):
+    folder, _ = made()
+    assert saved_config(folder, "table").max_length == LONGEST
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="table", max_length=6))
+    vectors = encode(encoder, tokenizer, TEXTS)
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "ours")
+    assert saved_config(tmp_path / "ours", "table").max_length == 6
+    short = SentenceTransformer(str(tmp_path / "ours"), device="cpu").encode(TEXTS)
+    assert np.abs(short - vectors).max() <= 1e-5
+    assert np.abs(encode(*reload(folder), TEXTS) - vectors).max() > 0.1
+
+
+def test_no_token_is_added(made):
+    _, tokenizer = reload(made()[0])
+    tokens = tokenise(tokenizer, ["a man", "a man and a dog"], 24)
+    assert tokens.lengths.tolist() == [2, 5]
+
+
+def test_the_token_that_pads_is_not_looked_for_inside_words():
+    core = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "[UNK]": 2}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokens = tokenise(static_tokenizer(core), ["the thecat cat"], 24)
+    assert tokens.ids.tolist() == [0, 2, 1]
+    assert tokens.pad_id == 0
+
+
+def test_a_table_takes_the_vector_of_each_token_and_learns(made):
+    encoder, tokenizer = reload(made()[0])
+    tokens, rows = tokenise(tokenizer, TEXTS, 24), np.array([5, 0, 8])
+    x_BTD, mask_BT = encoder.token_vectors(tokens, rows, 20)
+    for x_TD, mask_T, row in zip(x_BTD, mask_BT, rows, strict=True):
+        ids = tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]
+        torch.testing.assert_close(x_TD[mask_T.bool()], table()[ids], rtol=0, atol=0)
+    encoder.embed_rows(tokens, rows, 20).sum().backward()
+    slope_VD = encoder.backbone.embedding.weight.grad
+    used = np.unique(tokens.take(rows).ids)
+    assert sorted(slope_VD.abs().sum(1).nonzero().flatten().tolist()) == used.tolist()
+
+
+def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
+    config = EncoderConfig(model="own", normalize=True, max_length=LONGEST)
+    encoder = Encoder(StaticTable(table()), config, [], [Dense(WIDTH, 4)]).eval()
+    vectors = encode(encoder, static_tokenizer(tokeniser()), TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    export_sentence_transformers(encoder, static_tokenizer(tokeniser()), tmp_path)
+    np.testing.assert_array_equal(encode(*reload(tmp_path), TEXTS), vectors)
+
+
+def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
+    folder, _ = made()
+    rng = np.random.default_rng(0)
+    size = tokeniser().get_vocab_size()
+    mapping, weights = torch.from_numpy(rng.integers(0, 50, size)), torch.from_numpy(rng.random(size))
+    folded = {"embeddings": table()[:50].half(), "mapping": mapping.int(), "weights": weights}
+    save_file(folded, folder / "model.safetensors")
+    expected = SentenceTransformer(str(folder), device="cpu").float().encode(TEXTS)
+    np.testing.assert_allclose(encode(*reload(folder), TEXTS), expected, rtol=0, atol=2e-3)  # theirs rounds to fp16
+    row = load_encoder(folder, saved_config(folder, "x"))[0].backbone.embedding.weight[9]
+    torch.testing.assert_close(row, (folded["embeddings"][mapping[9]].double() * weights[9]).float())
+
+
+def test_what_a_table_cannot_do_is_said(made):
+    folder, _ = made()
+    with pytest.raises(EncoderError, match=r"has no dropout, encoder\.dropout asks for 0\.1"):
+        load_encoder(folder, EncoderConfig(model="x", dropout=0.1))
+    with pytest.raises(EncoderError, match="saved with pooling 'mean'"):
+        load_encoder(folder, EncoderConfig(model="x", pooling="cls"))
+    weights = load_file(folder / "model.safetensors")
+    save_file({"embedding.weight": weights["embedding.weight"][:10]}, folder / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"table of 10 rows for a vocabulary of \d+ tokens"):
+        load_encoder(folder, EncoderConfig(model="x"))
+    save_file({"vectors": torch.zeros(3, 3)}, folder / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"holds vectors, expected embedding\.weight or embeddings"):
+        load_encoder(folder, EncoderConfig(model="x"))
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(EncoderError, match=r"tokenizer\.json: not readable as JSON"):
+        saved_config(folder, "x")
+
+
+def test_loading_a_table_draws_no_random_numbers(made):
+    folder, _ = made()
+    state = torch.get_rng_state()
+    reload(folder)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_text_without_a_token_is_named(made):
+    with pytest.raises(EncoderError, match="text 1 gives no token"):
+        encode(*reload(made()[0]), ["a man", " "])
