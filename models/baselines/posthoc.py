@@ -70,7 +70,8 @@ class Whitening(Transform):
         mean_D, covariance_DD = _moments(vectors_ND)
         values_D, vectors_DD = torch.linalg.eigh(covariance_DD)
         values_D, vectors_DD = values_D.flip(0), vectors_DD.flip(1)  # the largest first
-        least = float(values_D[0]) * max(vectors_ND.shape) * torch.finfo(torch.float32).eps
+        # Below the rounding of the vectors themselves, a direction holds nothing: squared, for these are variances.
+        least = float(values_D[0]) * (width * torch.finfo(torch.float32).eps) ** 2
         rank = int((values_D > max(least, 0.0)).sum())
         if rank < kept:
             raise EvaluationError(

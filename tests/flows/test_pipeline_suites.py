@@ -23,6 +23,7 @@ SMALL = {
         "bootstrap": {"resamples": 100},
         "probe": {"folds": 2, "max_epoch": 4},
     },
+    "transform": {"name": "whitening", "dimensions": 32},
 }
 
 
@@ -46,13 +47,14 @@ def mirror(tmp_path):
     return str(tmp_path / "mirror")
 
 
-def test_arguments_are_the_corpus_and_every_kind_of_set_is_in_the_report(mirror, tmp_path):
+def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, tmp_path):
     store = Store(str(tmp_path / "store"))
     ref = pipeline("afs", SMALL, Site(store=store.url, mirror=mirror, device="cpu", threads=1))
     (corpus,) = (store.manifest(each) for each in store.refs("corpus"))
     assert corpus.rows > PAIRS * len(TOPICS)
     scores = store.scan(ref, "scores").collect()
-    systems = ["after BSL", "before BSL (mean)"]
+    encoders = ["before BSL (mean)", "after BSL"]
+    systems = sorted(["Unigram TF-IDF", *encoders, *(f"{name} + whitening" for name in encoders)])
     for metric in ("pearson", "spearman", "accuracy"):
         assert sorted(scores.filter(metric=metric)["model"].unique()) == systems
     page = (store.fetch(ref) / "report.md").read_text()

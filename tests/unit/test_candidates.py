@@ -9,7 +9,8 @@ from storage.errors import ArtifactMissingError
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef
 from storage.store import Store
-from tasks.evaluation.candidates import Reading, find_candidate, find_candidates
+from tasks.evaluation.candidates import find_candidate, find_candidates
+from tasks.evaluation.settings import Reading
 from tasks.site import Site
 from tests.tiny_encoder import write_tiny
 

@@ -15,8 +15,8 @@ from storage.declared.dataset import Dataset
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.embed import embed, unique_sentences
-from tasks.evaluation.sets import resolve_scored_set
+from tasks.embed import embed
+from tasks.evaluation.sets import resolve_scored_set, unique_sentences
 from tasks.evaluation.sts import compare
 from tasks.site import Site
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
@@ -39,7 +39,7 @@ def embedded(site, model, names, **fields):
     precision = fields.pop("precision", "fp32")
     config = EncoderConfig(model=model.identity, max_length=24, **fields)
     sets = tuple(resolve_scored_set(site, f"{name}/test") for name in names)
-    arguments = {"encoder": model, "sets": sets, "config": config, "precision": precision}
+    arguments = {"encoder": model, "texts": sets, "config": config, "precision": precision}
     ref = embed.run(site, arguments)
     store = site.open_store()
     table = store.scan(ref).collect()

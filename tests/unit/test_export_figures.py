@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from models.report.mteb import task_results
+from models.report.mteb import Task, task_results
+from storage.declarations import DATASETS
 from storage.manifest import Provenance
 from storage.refs import ScoresRef
 from storage.schemas import SCORES
@@ -31,9 +32,24 @@ ROWS = [
 ]
 
 
+TASKS = {
+    "stsb": Task("STSBenchmark", "default", "abc"),
+    **{f"sts17-{track}": Task("STS17", track, "def") for track in ("en-en", "es-en")},
+}
+
+
+def test_mteb_has_neither_these_pairs_of_sick_nor_tokenised_text():
+    declared = {name: dataset.mteb.name for name, dataset in DATASETS.items() if dataset.mteb}
+    assert {name: task for name, task in declared.items() if not name.startswith("sts17-")} == {
+        **{f"sts{year}": f"STS{year}" for year in range(12, 17)},
+        "stsb": "STSBenchmark",
+    }
+    assert {task for name, task in declared.items() if name.startswith("sts17-")} == {"STS17"}
+
+
 def test_layout_is_that_of_a_task_result():
-    results = task_results(pl.DataFrame(ROWS), {"stsb": "abc", "sts17-en-en": "def", "sts17-es-en": "def"})
-    assert sorted(results) == ["STS17", "STSBenchmark"]  # MTEB's SICK-R has other pairs, and it has no tokenised text
+    results = task_results(pl.DataFrame(ROWS), TASKS)
+    assert sorted(results) == ["STS17", "STSBenchmark"]
     assert results["STSBenchmark"] == {
         "dataset_revision": "abc",
         "evaluation_time": None,

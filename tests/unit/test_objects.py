@@ -6,20 +6,35 @@ import pytest
 
 from models.errors import EvaluationError
 from models.evaluation import objects
-from models.evaluation.objects import evaluate_pairs
+from models.evaluation.bootstrap import BootstrapConfig
+from storage.declarations import DATASETS
+from storage.declared.dataset import Dataset
 from storage.errors import SourceError
-from tasks.evaluate import evaluate
+from tasks.evaluate import Evaluation, evaluate
 from tasks.evaluation.kinds import UnknownSuiteError
+from tasks.site import Site
 
 PAIRS = pl.DataFrame(
     {
-        "subset": ["", "", ""],
         "sentence1": ["a cat sat", "a dog ran", "a cat sat"],
         "sentence2": ["a cat sits", "it rains", "a dog ran"],
         "score": [4.0, 0.5, 2.0],
     }
 )
-SETS = {("mine", "test"): PAIRS}
+
+
+@pytest.fixture
+def scored(tmp_path, monkeypatch):
+    """Scores an object on a declared set of three pairs."""
+    declared = Dataset(name="mine", licence="-", citation="-", splits={"test": "test"}, score_range=(0, 5))
+    monkeypatch.setitem(DATASETS, "mine", declared)
+    (tmp_path / "mine").mkdir()
+    PAIRS.write_parquet(tmp_path / "mine" / "test.parquet")
+
+    def call(encoder) -> Evaluation:
+        return evaluate(encoder, ["mine/test"], Site(mirror=str(tmp_path)), BootstrapConfig(resamples=100))
+
+    return call
 
 
 class Letters:
@@ -33,18 +48,19 @@ class Letters:
         return np.array([[text.count(chr(97 + letter)) for letter in range(26)] for text in texts], dtype=np.float32)
 
 
-def test_each_unique_sentence_is_embedded_once():
+def test_each_unique_sentence_is_embedded_once(scored):
     encoder = Letters()
-    scores = evaluate_pairs(encoder, SETS, resamples=100)
+    scores = scored(encoder).scores
     assert encoder.calls == [["a cat sat", "a dog ran", "a cat sits", "it rains"]]
     assert scores.filter(metric="spearman")["value"].item() == pytest.approx(1.0)
     assert scores["n"].unique().to_list() == [3]
 
 
-def test_calls_are_bounded(monkeypatch):
+def test_texts_are_given_in_calls_of_bounded_size(scored, monkeypatch):
+    whole = scored(Letters()).scores
     monkeypatch.setattr(objects, "CALL_TEXTS", 3)
     encoder = Letters()
-    assert evaluate_pairs(encoder, SETS, resamples=100).equals(evaluate_pairs(Letters(), SETS, resamples=100))
+    assert scored(encoder).scores.equals(whole)
     assert [len(call) for call in encoder.calls] == [3, 1]
 
 
@@ -69,16 +85,16 @@ class Given:
         (lambda texts: np.ones((len(texts), 4)), "mine test .*all 3 values"),
     ],
 )
-def test_bad_encoders_are_refused_with_data_set_and_row(vectors, message):
+def test_bad_encoders_are_refused_with_data_set_and_row(scored, vectors, message):
     with pytest.raises(EvaluationError, match=message):
-        evaluate_pairs(Given(vectors), SETS, resamples=100)
+        scored(Given(vectors))
 
 
-def test_an_encoder_that_changes_its_width_is_refused(monkeypatch):
+def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
     monkeypatch.setattr(objects, "CALL_TEXTS", 2)
     widths = iter([4, 5])
     with pytest.raises(EvaluationError, match="row 1, sentence2: the encoder gives vectors of 5 numbers, 4 before"):
-        evaluate_pairs(Given(lambda texts: np.ones((len(texts), next(widths)))), SETS)
+        scored(Given(lambda texts: np.ones((len(texts), next(widths)))))
 
 
 def test_from_python_by_the_names_of_sets():

@@ -4,6 +4,7 @@ import polars as pl
 
 from models.report.evaluation import evaluation_page
 from models.report.tables import as_latex, paper_tables
+from tasks.evaluation.kinds import tables
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
@@ -19,7 +20,7 @@ def test_columns_average_and_protocols():
     years = [row(name, 0.5 + number / 100) for number, name in enumerate(YEARS)]
     weighted = [row(name, 0.7, protocol="wmean") for name in YEARS[:5]]
     decoys = [row("stsb", 0.99, split="dev"), row("sts12", 0.98, subset="MSRpar")]
-    [(title, rows)] = paper_tables(pl.DataFrame([*decoys, *years, *weighted]))
+    [(title, rows)] = paper_tables(pl.DataFrame([*decoys, *years, *weighted]), tables())
     assert "without SMT" in title
     assert list(rows[0]) == [
         "system", "figure", "STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R", "Avg.",
@@ -32,15 +33,15 @@ def test_columns_average_and_protocols():
 
 
 def test_a_missing_set_is_a_dash_and_leaves_no_average():
-    [(_, rows)] = paper_tables(pl.DataFrame([row(name, 0.5) for name in YEARS if name != "sickr"]))
+    [(_, rows)] = paper_tables(pl.DataFrame([row(name, 0.5) for name in YEARS if name != "sickr"]), tables())
     assert (rows[0]["SICK-R"], rows[0]["Avg."]) == ("–", "–")
 
 
 def test_forms_of_text_and_tracks_have_tables_of_their_own():
     scores = pl.DataFrame([row("sts12", 0.5), row("sts12-tok", 0.4), row("sts17-es-en", 0.3), row("sts17-it-en", 0.2)])
-    tables = dict(paper_tables(scores))
-    assert len(tables) == 4
-    (tracks,) = tables["STS 2017, the eight tracks of BSL's Table 3"]
+    drawn = dict(paper_tables(scores, tables()))
+    assert len(drawn) == 4
+    (tracks,) = drawn["STS 2017, the eight tracks of BSL's Table 3"]
     assert list(tracks)[2:] == ["EN-EN", "ES-ES", "AR-AR", "EN-AR", "EN-DE", "EN-TR", "EN-ES", "EN-FR", "Avg."]
     assert tracks["EN-ES"] == "30.00"
 
@@ -48,7 +49,7 @@ def test_forms_of_text_and_tracks_have_tables_of_their_own():
 def test_probes_join_by_their_rows():
     probes = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
     [(title, rows)] = paper_tables(
-        pl.DataFrame([row(name, 0.8, metric="accuracy", protocol="senteval") for name in probes])
+        pl.DataFrame([row(name, 0.8, metric="accuracy", protocol="senteval") for name in probes]), tables()
     )
     assert title == "SentEval transfer"
     assert rows[0]["figure"] == "accuracy, senteval"
@@ -56,7 +57,7 @@ def test_probes_join_by_their_rows():
 
 
 def test_latex_escapes_and_aligns():
-    [(title, rows)] = paper_tables(pl.DataFrame([row("sts12", 0.5)]))
+    [(title, rows)] = paper_tables(pl.DataFrame([row("sts12", 0.5)]), tables())
     lines = as_latex(title, rows).splitlines()
     assert lines[1] == r"\begin{tabular}{llcccccccc}"
     assert lines[5].startswith(r"mine\_1 & spearman, all & 50.00 & -- & ")
@@ -67,7 +68,8 @@ def test_the_page_names_what_is_missing_and_what_differs():
     comparison = pl.DataFrame(
         [{**row("sts12", 0.021), "reference": "theirs", "p_value": 0.004, "ci_low": 0.01, "ci_high": 0.03}]
     )
-    page = evaluation_page(pl.DataFrame([row("sts12", 0.5)]), comparison, {"sickr/test": "nobody has it; copy it"})
+    missing = {"sickr/test": "nobody has it; copy it"}
+    page = evaluation_page(pl.DataFrame([row("sts12", 0.5)]), comparison, missing, tables())
     assert "- sickr/test: nobody has it; copy it" in page
     assert "| mine_1 | theirs | sts12 test | +2.10 [+1.00, +3.00] | 0.004 |" in page
     assert "50.00 [40.0, 60.0]" in page

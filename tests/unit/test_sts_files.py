@@ -118,9 +118,9 @@ def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     site = Site(mirror=str(tmp_path))
     with pytest.raises(SourceError, match=r"9,927 scored pairs, expected the 4,927 .* SICK_test_annotated.txt"):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
-    found, missing = available(site, ["embedded:stsb/test", "sickr/test"])
-    assert [one.name for one in found] == ["stsb test"]
-    assert "SICK_test_annotated.txt" in missing["sickr/test"]
+    found = available(site, ["embedded:stsb/test", "sickr/test"])
+    assert [scored.name for scored in found.embedded()] == ["stsb test"]
+    assert "SICK_test_annotated.txt" in found.missing["sickr/test"]
     sick(4927).write_parquet(tmp_path / "sickr" / "test.parquet")
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
 

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from models.baselines.tfidf import tfidf_scores
+from models.baselines.tfidf import tfidf_vectors
 from models.errors import EvaluationError
+from models.evaluation.sparse import sparse_cosines
 
 CORPUS = ["a dog runs", "a cat sleeps", "a dog sleeps"]
 
@@ -18,13 +19,19 @@ def idf(documents: int) -> float:
 def test_pairs_by_hand():
     dog, runs, a, cat = idf(2), idf(1), idf(3), idf(1)
     expected = dog * dog / (math.hypot(dog, runs) * math.hypot(dog, cat))
-    found = tfidf_scores(CORPUS, ["Dog runs", "a a", "dog", "zebra"], ["cat dog", "A", "cat", "zebra"])
+    vectors = tfidf_vectors(CORPUS, ["Dog runs", "a a", "dog", "zebra", "cat dog", "A", "cat", "zebra"])
+    found = sparse_cosines(vectors[:4], vectors[4:])
     assert a > 0
     np.testing.assert_allclose(found, [expected, 1, 0, 0], atol=1e-12)
 
 
-def test_what_cannot_be_fitted_or_paired_is_refused():
-    with pytest.raises(EvaluationError, match="2 first and 1 second"):
-        tfidf_scores(CORPUS, ["a", "b"], ["a"])
+def test_sentences_of_the_same_words_tie_exactly():
+    corpus = [f"{one} {two} by the old {two} {one}" for one in "abcdefgh" for two in "ijklmnop"]
+    turned = [" ".join(reversed(text.split())) for text in corpus]
+    cosines = sparse_cosines(tfidf_vectors(corpus, corpus), tfidf_vectors(corpus, turned))
+    assert cosines.tolist() == [1.0] * len(corpus)
+
+
+def test_what_cannot_be_fitted_is_refused():
     with pytest.raises(EvaluationError, match="cannot be fitted on 1 texts"):
-        tfidf_scores(["!!"], ["a"], ["a"])
+        tfidf_vectors(["!!"], ["a"])

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from models.evaluation.probe.problem import pair_features, senteval_order
+from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.transfer import TRANSFER_SETS
 from tasks.evaluation.transfer import read_transfer_set, resolve_transfer_set
@@ -52,7 +53,7 @@ def write_tables(folder, name, splits):
     declared = TRANSFER_SETS[name]
     for split, rows in splits.items():
         (folder / name).mkdir(parents=True, exist_ok=True)
-        frame = pl.DataFrame(rows, schema=[*declared.texts, declared.label], orient="row")
+        frame = pl.DataFrame(rows, schema=[*DATASETS[name].texts, declared.label], orient="row")
         frame.write_parquet(folder / name / f"{split}.parquet")
 
 

@@ -1,0 +1,42 @@
+"""A kind of evaluation that is one file and one line of the table, through the whole evaluation to its page."""
+
+import pytest
+
+from flows.cli.main import main
+from flows.evaluation import evaluation
+from storage.store import Store
+from tasks.evaluation import kinds
+from tasks.evaluation.sets import rows_of
+from tasks.site import Site
+from tests.tiny_encoder import write_tiny
+from tests.toy_kind import READ, TOY, ParaphraseKind
+
+
+@pytest.fixture(autouse=True)
+def one_more(monkeypatch):
+    monkeypatch.setattr(kinds, "KINDS", (*kinds.KINDS, ParaphraseKind()))
+    rows_of.cache_clear()
+    READ.clear()
+
+
+def test_it_is_scored_drawn_and_read_once(tmp_path):
+    models = [str(write_tiny(tmp_path / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
+    store = Store(str(tmp_path / "store"))
+    ref = evaluation(models, [TOY, "embedded:stsb/dev"], None, Site(store=store.url, device="cpu", threads=1))
+    scores = store.scan(ref, "scores").collect()
+    labels = ["/".join(model.split("/")[-2:]) for model in models]
+    assert scores.filter(dataset=TOY)["model"].to_list() == labels
+    comparison = store.scan(ref, "comparison").collect()
+    assert comparison["dataset"].unique().to_list() == ["stsb"]  # the toy cannot compare
+    page = (store.fetch(ref) / "evaluation.md").read_text()
+    assert "## Paraphrases found" in page
+    assert f"| {labels[0]} | accuracy, nearest |" in page
+    assert READ == [TOY]
+
+
+def test_help_names_it(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["evaluate", "--help"])
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"afs, {TOY}, all" in out
+    assert "stsb-supervised, afs-10-fold" in out

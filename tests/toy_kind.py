@@ -1,0 +1,86 @@
+"""A kind of evaluation that the house does not have: whether a sentence finds its paraphrase among all others."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from models.evaluation.config import ScoringConfig
+from models.report.tables import PaperTable
+from storage.embedded import embedded_path
+from storage.refs import EmbeddingsRef, ScoresRef
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.systems import System
+from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+
+TOY: Final = "paraphrases"
+READ: Final[list[str]] = []
+"""The sets that were read from the disk, one by one."""
+
+
+class Paraphrases(EvaluationSet):
+    """Pairs of STS-B dev that mean the same."""
+
+    dataset: str = TOY
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        READ.append(self.dataset)
+        pairs = pl.read_parquet(embedded_path("stsb") / "dev.parquet")
+        return {"dev": pairs.filter(pl.col("score") == 5).select("sentence1", "sentence2").head(20)}
+
+    def sentences(self) -> pl.Series:
+        pairs = rows_of(self)["dev"]
+        return pl.concat([pairs["sentence1"], pairs["sentence2"]])
+
+
+class ParaphraseKind(FrozenKind[Paraphrases]):
+    """Accuracy of the nearest neighbour."""
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        return {TOY: (TOY,)}
+
+    def find(self, site: Site, name: str) -> Paraphrases:
+        return Paraphrases()
+
+    def scores(self, site: Site, system: System, sets: tuple[Paraphrases, ...], config: ScoringConfig):
+        return [score_paraphrases(site, system.embeddings, system.label, system.checkpoint, sets)]
+
+    def figures(self, sets: tuple[Paraphrases, ...], vectors: Vectors, config: ScoringConfig, device: str):
+        return paraphrase_figures(sets, vectors)
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        return (PaperTable(title="Paraphrases found", columns=((TOY, "Found"),), metrics=("accuracy",)),)
+
+
+@stage(ref=ScoresRef, version=1)
+def score_paraphrases(
+    work: Work, embeddings: EmbeddingsRef, model: str, checkpoint: str, sets: tuple[Paraphrases, ...]
+) -> None:
+    """The toy's own cached stage."""
+    figures = paraphrase_figures(sets, open_vectors(work.store, embeddings))
+    publish_scores(work, figures, model, checkpoint, 0, f"Paraphrases found by {model}")
+
+
+def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.DataFrame:
+    rows = []
+    for wanted in sets:
+        pairs = rows_of(wanted)["dev"]
+        count = pairs.height
+        all_pairs = pl.DataFrame(
+            {
+                "sentence1": [text for text in pairs["sentence1"] for _ in range(count)],
+                "sentence2": pairs["sentence2"].to_list() * count,
+            }
+        )
+        nearest = vectors.cosines(all_pairs, wanted.dataset).reshape(count, count).argmax(axis=1)
+        value = float((nearest == np.arange(count)).mean())
+        rows.append({"dataset": wanted.dataset, "subset": "all", "split": "test", "metric": "accuracy"})
+        rows[-1] |= {"protocol": "nearest", "value": value, "n": count, "ci_low": None, "ci_high": None}
+    return pl.DataFrame(rows)

@@ -1,0 +1,90 @@
+"""Kinds of evaluation: what the table says of them, and what one more costs."""
+
+import polars as pl
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from models.evaluation.bootstrap import BootstrapConfig
+from storage.declarations import headings_of
+from storage.embedded import embedded_path
+from tasks.evaluate import evaluate
+from tasks.evaluation import kinds
+from tasks.evaluation.kinds import KINDS, available, kind_of, names_of, suites, tables, tuned_names
+from tasks.evaluation.sets import rows_of
+from tasks.evaluation.supervised import SupervisedPairs
+from tasks.site import Site
+from tests.toy_kind import READ, TOY, ParaphraseKind
+
+YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+PROBES = ("mr", "cr", "subj", "mpqa", "sst2", "sst5", "trec", "mrpc")
+TRACKS = ("en-en", "es-es", "ar-ar", "en-ar", "en-de", "en-tr", "es-en", "fr-en", "it-en", "nl-en", "ko-ko")
+
+
+class Words:
+    """Counts of words: a real, if poor, encoder."""
+
+    def __init__(self):
+        texts = pl.concat([pl.read_parquet(path)["sentence1"] for path in embedded_path("stsb").glob("*.parquet")])
+        self.counts = CountVectorizer(max_features=2000).fit(texts.to_list())
+
+    def encode(self, texts):
+        return self.counts.transform(texts).toarray() + 1e-3
+
+
+def test_suites_are_in_the_papers_order():
+    known = suites()
+    assert known["sts"] == tuple(f"{name}/test" for name in YEARS)
+    assert known["sts-tok"] == tuple(f"{name}-tok/test" for name in YEARS)
+    assert known["sts17"] == tuple(f"sts17-{track}/test" for track in TRACKS)
+    assert known["sts17-bsl"] == known["sts17"][:8]
+    assert known["senteval"] == PROBES
+    assert known["afs"] == ("afs",)
+    assert tuned_names() == ("stsb-supervised", "afs-10-fold", "afs-10-fold-disjoint", "afs-cross-topic")
+    assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1  # no protocol that fine-tunes
+
+
+def test_every_name_that_is_offered_is_of_its_kind_alone():
+    for kind in KINDS:
+        assert kind.names
+        for name in kind.names:
+            assert kind_of(name) is kind
+            assert [other for other in KINDS if other.knows(name)] == [kind]
+
+
+def test_tables_have_the_papers_columns():
+    drawn = {table.title: [heading for _, heading in table.columns] for table in tables()}
+    assert drawn["SentEval transfer"] == ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"]
+    assert drawn["STS 2017, other tracks"] == ["IT-EN", "NL-EN", "KO-KO"]
+    assert drawn["Argument facet similarity"] == ["GC", "GM", "DP"]
+    assert list(headings_of("sts").values()) == drawn["Semantic textual similarity (STS13 without SMT)"]
+    (years,) = (table for table in tables() if table.sets == YEARS)
+    assert years.undivided == ("stsb", "sickr")
+
+
+def test_sets_of_a_kind_that_fine_tunes_are_read_but_not_embedded():
+    site = Site(mirror=str(embedded_path("stsb").parent))
+    found = available(site, ["stsb-supervised", "stsb/dev"])
+    assert isinstance(found.sets["stsb-supervised"], SupervisedPairs)
+    assert found.sets["stsb-supervised"].sentences().len() == 2 * (5749 + 1500 + 1379)
+    assert found.embedded() == (found.sets["stsb/dev"],)
+    assert [kind.names for kind, _ in found.tuned()] == [("stsb-supervised",)]
+
+
+@pytest.fixture
+def one_more(monkeypatch):
+    kind = ParaphraseKind()
+    monkeypatch.setattr(kinds, "KINDS", (*KINDS, kind))
+    rows_of.cache_clear()
+    READ.clear()
+    return kind
+
+
+def test_one_more_kind_is_one_line_of_the_table(one_more):
+    assert names_of([TOY]) == (TOY,)
+    assert names_of(["all"])[-1] == TOY
+    with pytest.raises(kinds.UnknownSuiteError, match=f"did you mean '{TOY}'.*suites are .*{TOY} and all"):
+        names_of(["paraphrase"])
+    found = evaluate(Words(), [TOY, "embedded:stsb/dev"], bootstrap=BootstrapConfig(resamples=100)).scores
+    assert found.filter(dataset=TOY)["value"].item() > 0.5
+    assert found["dataset"].unique(maintain_order=True).to_list() == ["stsb", TOY]
+    assert READ == [TOY]

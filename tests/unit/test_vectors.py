@@ -1,0 +1,75 @@
+"""Vectors of an artifact, dense and sparse: looked up by sentence, compared, made features of."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.sparse import csr_array
+
+from models.errors import EvaluationError
+from models.evaluation.correlation import cosine_scores
+from models.evaluation.sparse import dense_features, sparse_cosines
+from models.text.normalize import sentence_ids
+from storage.errors import SourceError
+from storage.manifest import Provenance
+from storage.refs import EmbeddingsRef
+from storage.store import Store
+from tasks.evaluation.vectors import SPARSE, DenseVectors, SparseVectors, open_vectors, sparse_table
+
+TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]
+MATRIX = np.array([[1, 0, 2, 0, 0], [1, 3, 0, 0, 0], [0, 0, 0, 0, 0], [2, 3, 2, 0, 1]], dtype=np.float64)
+PAIRS = pl.DataFrame({"sentence1": TEXTS, "sentence2": TEXTS[1:] + TEXTS[:1]})
+
+
+def ids() -> pl.Series:
+    return pl.DataFrame({"text": TEXTS}).select(sentence_ids(pl.col("text"))).to_series()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """The same vectors from an artifact of either form."""
+    store, refs = Store(str(tmp_path / "store")), [EmbeddingsRef(key=64 * digit) for digit in "01"]
+    dense = pl.DataFrame({"sentence_id": ids(), "embedding": MATRIX.astype(np.float32)})
+    with store.draft(refs[0], Provenance(stage_version=1, config={})) as draft:
+        draft.write(dense)
+    with store.draft(refs[1], Provenance(stage_version=1, config={})) as draft:
+        draft.write(sparse_table(ids(), csr_array(MATRIX)), SPARSE)
+    return [open_vectors(store, ref) for ref in refs]
+
+
+def test_both_forms_give_the_same_cosines(opened):
+    dense, sparse = opened
+    assert isinstance(dense, DenseVectors)
+    assert isinstance(sparse, SparseVectors)
+    np.testing.assert_allclose(sparse.cosines(PAIRS, "x"), dense.cosines(PAIRS, "x"), atol=1e-12)
+    np.testing.assert_allclose(sparse.cosines(PAIRS, "x"), cosine_scores(MATRIX, np.roll(MATRIX, -1, 0)), atol=1e-12)
+    assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence of no known word
+
+
+def test_features_of_sparse_vectors_are_the_words_of_the_task(opened):
+    dense, sparse = opened
+    texts = {"x": pl.Series(TEXTS[:2])}
+    assert dense.features(texts)[0].tolist() == MATRIX[:2].tolist()
+    assert sparse.features(texts)[0].tolist() == MATRIX[:2, :3].tolist()
+
+
+def test_only_the_heaviest_columns_are_kept_for_all_parts_alike():
+    one, two = dense_features([csr_array(MATRIX[:2]), csr_array(MATRIX[2:])], most=2)
+    assert np.vstack([one, two]).tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; the first of equals
+
+
+def test_parts_without_any_word_have_one_column():
+    (features,) = dense_features([csr_array((3, 5))])
+    assert features.tolist() == [[0.0]] * 3
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_sentence_that_was_not_embedded_is_named(opened, number):
+    with pytest.raises(SourceError, match="mr all: the sentence of row 2 has no vector in embeddings/"):
+        opened[number].features({"mr all": pl.Series(["a cat", "a cow"])})
+
+
+def test_sparse_vectors_that_make_no_sense_are_refused():
+    with pytest.raises(EvaluationError, match=r"shapes \(4, 5\) and \(2, 5\)"):
+        sparse_cosines(csr_array(MATRIX), csr_array(MATRIX[:2]))
+    with pytest.raises(EvaluationError, match="not finite"):
+        sparse_cosines(csr_array(MATRIX), csr_array(np.where(MATRIX == 3, np.nan, MATRIX)))
