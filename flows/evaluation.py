@@ -46,5 +46,4 @@ def evaluation(
         *tuned_scores(place, candidates, found, settings),
     ]
     compared = differences(place, systems[0], systems[1:], found, settings) if systems else ()
-    missing = Missing(names=tuple(found.missing), reasons=dict(found.missing))
-    return summarise(place, tuple(scores), compared, missing, tables())
+    return summarise(place, tuple(scores), compared, Missing.of(found.missing), tables())

@@ -5,18 +5,18 @@ from prefect.runtime import flow_run
 
 from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
-from flows.scoring import differences, encoder_system, frozen_scores, tfidf_system, transformed_system
+from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
 from storage.refs import ReportRef
 from tasks.augment import augment
-from tasks.embed import embed
+from tasks.embed import embed_teacher
 from tasks.evaluation.kinds import available_frozen
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.summary import Missing
 from tasks.evaluation.systems import Candidate
 from tasks.ingest import ingest, locate_sources
 from tasks.nli import nli
-from tasks.pair import pair, pair_labelled
+from tasks.pair import pairs_of
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
 from tasks.site import Site
@@ -38,10 +38,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
         site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
     """
     show_logs()
-    return run(
-        override(recipe(recipe_name), overrides or {}),
-        site_of(site),
-    )
+    return run(override(recipe(recipe_name), overrides or {}), site_of(site))
 
 
 def run(config: PipelineConfig, site: Site) -> ReportRef:
@@ -54,34 +51,22 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     corpus = ingest(site, sources, config.ingest)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     views = augment(site, corpus, config.augment, labelled)
-    if labelled and config.pairs.labelled:
-        pairs = pair_labelled(site, corpus, labelled, config.pairs)
-    else:
-        pairs = pair(site, views, config.pairs)
-    teacher = None
-    if config.teacher:
-        teacher_model, teacher_config = resolve_encoder(site, config.teacher)
-        teacher = embed(site, teacher_model, corpus, teacher_config, config.evaluation.precision)
+    pairs = pairs_of(site, corpus, views, labelled, config.pairs)
+    teacher = embed_teacher(site, corpus, config.teacher, config.evaluation.precision)
     checkpoint = train(site, pairs, start, dev, encoder, config.training, teacher)
 
-    settings, title = config.evaluation, config.training.objective.title
+    title = config.training.objective.title
     before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
     after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
-    systems = [encoder_system(site, candidate, found, settings.precision) for candidate in (before, after)]
-    if config.transform is not None:
-        systems += [
-            transformed_system(site, candidate, system, corpus, config.transform, settings.precision)
-            for candidate, system in zip((before, after), systems, strict=True)
-        ]
-    scores = frozen_scores(site, [tfidf_system(site, corpus, found), *systems], found, settings)
-    gains = differences(site, systems[0], systems[1:], found, settings)
-    skipped = Missing(names=tuple(found.missing), reasons=dict(found.missing))
+    words, *encoders = run_systems(site, corpus, [before, after], found, config)
+    scores = frozen_scores(site, [words, *encoders], found, config.evaluation)
+    gains = differences(site, encoders[0], encoders[1:], found, config.evaluation)
     return report(
         site,
         config.title,
         tuple(scores),
         gains,
-        skipped,
+        Missing.of(found.missing),
         checkpoint,
         pairs,
         views,

@@ -8,8 +8,9 @@ from tasks.embed_tfidf import TITLE, embed_tfidf
 from tasks.evaluation.kinds import FoundSets
 from tasks.evaluation.settings import EvaluationSettings
 from tasks.evaluation.systems import Candidate, System
+from tasks.settings import RunSettings
 from tasks.site import Site
-from tasks.transform import fit, transform
+from tasks.transform import fit_transform, transform
 
 
 def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision: Precision) -> System:
@@ -18,11 +19,25 @@ def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision
     return System(candidate.label, candidate.checkpoint, vectors)
 
 
+def run_systems(
+    site: Site, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
+) -> list[System]:
+    """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
+    precision, posthoc = config.evaluation.precision, config.transform
+    encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
+    transformed = [
+        transformed_system(site, candidate, system, corpus, posthoc, precision)
+        for candidate, system in zip(candidates, encoders, strict=True)
+        if posthoc
+    ]
+    return [tfidf_system(site, corpus, found), *encoders, *transformed]
+
+
 def transformed_system(
     site: Site, candidate: Candidate, system: System, corpus: CorpusRef, config: TransformConfig, precision: Precision
 ) -> System:
     """An encoder's vectors after a transform that is fitted on those of a corpus."""
-    fitted = fit(site, embed(site, candidate.encoder, corpus, candidate.config, precision), config)
+    fitted = fit_transform(site, embed(site, candidate.encoder, corpus, candidate.config, precision), config)
     vectors = transform(site, system.embeddings, fitted)
     return System(f"{system.label} + {config.name}", system.checkpoint, vectors)
 

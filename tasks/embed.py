@@ -15,6 +15,8 @@ from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.store import Store
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
+from tasks.pretrained import resolve_encoder
+from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
@@ -25,6 +27,16 @@ if TYPE_CHECKING:
 
 _NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
 GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
+
+
+def embed_teacher(
+    site: Site, corpus: CorpusRef, config: EncoderConfig | None, precision: Precision
+) -> EmbeddingsRef | None:
+    """A teacher's vectors of a corpus; None if there is no teacher."""
+    if config is None:
+        return None
+    encoder, named = resolve_encoder(site, config)
+    return embed(site, encoder, corpus, named, precision)
 
 
 @stage(ref=EmbeddingsRef, version=3)

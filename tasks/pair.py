@@ -8,6 +8,7 @@ from models.annotated import labelled_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -15,6 +16,21 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 SAMPLE_ROWS = 20
+
+
+def pairs_of(site: Site, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
+    """Make the training pairs that a configuration asks for, or find them made.
+
+    Args:
+        site: Store and device.
+        corpus: The sentences.
+        views: Their views.
+        nli: Labelled pairs of the corpus, which `config.labelled` needs.
+        config: Which pairs.
+    """
+    if nli is not None and config.labelled:
+        return pair_labelled(site, corpus, nli, config)
+    return pair(site, views, config)
 
 
 @stage(ref=PairsRef, version=2)

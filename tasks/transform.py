@@ -17,7 +17,7 @@ TENSORS: Final = "transform.safetensors"
 
 
 @stage(ref=TransformRef, version=1)
-def fit(work: Work, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
+def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """Fit a transform on the vectors of a corpus, without labels.
 
     Raises:
@@ -25,11 +25,11 @@ def fit(work: Work, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
     """
     from safetensors.torch import save_file
 
-    from models.baselines.posthoc import fit_transform
+    from models.baselines.posthoc import fitted_transform
 
     settle_threads(work.site)
     vectors_ND = _tensor(work.store.scan(embeddings).collect())
-    fitted = fit_transform(vectors_ND, config)
+    fitted = fitted_transform(vectors_ND, config)
     save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, work.draft.folder / TENSORS)
     (work.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
     work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1]})

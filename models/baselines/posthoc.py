@@ -1,96 +1,32 @@
-"""Post-hoc transforms: fitted on a corpus's vectors without labels, applied to the vectors that are scored.
+"""The post-hoc transforms, by their settings.
 
 Shapes: N vectors, D their width, K the width they are given.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final
-
-import torch
+from typing import TYPE_CHECKING, Final
 
 from models.baselines.config import WhiteningConfig
+from models.baselines.whitening import Whitening
 from models.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+
+    import torch
 
     from models.baselines.config import AnyTransform
-
-_CHUNK: Final = 65_536  # vectors that are held in float64 at a time
-
-
-class Transform(ABC):
-    """A map from vectors to vectors that was fitted.
-
-    Attributes:
-        config: its settings.
-        tensors: all that was learnt, by name.
-    """
-
-    def __init__(self, config: Any, tensors: Mapping[str, torch.Tensor]) -> None:  # noqa: ANN401 - each has its own
-        self.config = config
-        self.tensors = dict(tensors)
-
-    @classmethod
-    @abstractmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: Any) -> Transform:  # noqa: ANN401
-        """Learn from a corpus's vectors.
-
-        Raises:
-            EvaluationError: nothing can be learnt from them under these settings.
-        """
-
-    @abstractmethod
-    def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """Other vectors of the same encoder, changed: (N, K), float32."""
+    from models.baselines.transform import Transform
 
 
-class Whitening(Transform):
-    """x' = (x − μ) U Λ^(−1/2), where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
-
-    With `dimensions` K, the columns of the K largest eigenvalues alone are kept.
-    """
-
-    @classmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: WhiteningConfig) -> Whitening:
-        """Mean and eigenvectors, in float64; the covariance divides by N − 1.
-
-        Raises:
-            EvaluationError: more dimensions are asked for than there are, or the vectors do not vary in so many.
-        """
-        width = vectors_ND.shape[1]
-        kept = config.dimensions or width
-        if kept > width:
-            raise EvaluationError(
-                f"whitening to {kept} dimensions of vectors of width {width}, expected at most {width}; lower "
-                "`transform.dimensions`"
-            )
-        mean_D, covariance_DD = _moments(vectors_ND)
-        values_D, vectors_DD = torch.linalg.eigh(covariance_DD)
-        values_D, vectors_DD = values_D.flip(0), vectors_DD.flip(1)  # the largest first
-        # Below the rounding of the vectors themselves, a direction holds nothing: squared, for these are variances.
-        least = float(values_D[0]) * (width * torch.finfo(torch.float32).eps) ** 2
-        rank = int((values_D > max(least, 0.0)).sum())
-        if rank < kept:
-            raise EvaluationError(
-                f"{len(vectors_ND):,} vectors of width {width} vary in {rank} directions, expected {kept} or more to "
-                "whiten; fit on a larger corpus, or lower `transform.dimensions`"
-            )
-        return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :kept] * values_D[:kept].rsqrt()})
-
-    def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """As `Transform.apply`."""
-        mean_D, kernel_DK = self.tensors["mean"], self.tensors["kernel"]
-        return torch.cat([((part.double() - mean_D) @ kernel_DK).float() for part in _chunks(vectors_ND)])
-
-
-TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {WhiteningConfig: Whitening}
+TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
+    WhiteningConfig: Whitening,
+}
 """To add one: its settings in `config.AnyTransform`, and a line here."""
 
 
-def fit_transform(vectors_ND: torch.Tensor, config: AnyTransform) -> Transform:
+def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform) -> Transform:
     """The transform of a configuration, fitted.
 
     Raises:
@@ -108,15 +44,3 @@ def fit_transform(vectors_ND: torch.Tensor, config: AnyTransform) -> Transform:
 def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:
     """A transform that was fitted before."""
     return TRANSFORMS[type(config)](config, tensors)
-
-
-def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:
-    return (vectors_ND[start : start + _CHUNK] for start in range(0, len(vectors_ND), _CHUNK))
-
-
-def _moments(vectors_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean (D,) and covariance (D, D), float64."""
-    mean_D = torch.stack([part.double().sum(dim=0) for part in _chunks(vectors_ND)]).sum(dim=0) / len(vectors_ND)
-    centred = (part.double() - mean_D for part in _chunks(vectors_ND))
-    total_DD = torch.stack([part_ND.T @ part_ND for part_ND in centred]).sum(dim=0)
-    return mean_D, total_DD / max(len(vectors_ND) - 1, 1)

@@ -1,5 +1,6 @@
 """Scores of one or more encoders to one page: the papers' tables, the differences, and what could not be scored."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import polars as pl
@@ -24,6 +25,11 @@ class Missing(BaseModel):
     """As asked for."""
     reasons: Annotated[dict[str, str], NotInKey] = {}
     """Name → why, and what to do."""
+
+    @classmethod
+    def of(cls, reasons: Mapping[str, str]) -> "Missing":
+        """From name → why."""
+        return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
 @stage(ref=EvaluationRef, version=2)

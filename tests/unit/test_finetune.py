@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.encoder.config import EncoderConfig
-from models.encoder.transformer import encode
+from models.encoder.encode import encode
 from models.errors import EvaluationError, TrainingError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.baselines.config import WhiteningConfig
-from models.baselines.posthoc import TRANSFORMS, fit_transform, restore_transform
+from models.baselines.posthoc import TRANSFORMS, fitted_transform, restore_transform
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.text.normalize import sentence_ids
@@ -15,7 +15,7 @@ from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.site import Site
-from tasks.transform import fit, transform
+from tasks.transform import transform
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
@@ -30,14 +30,14 @@ def vectors_ND() -> torch.Tensor:
 
 
 def test_whitened_vectors_have_mean_0_and_covariance_1(vectors_ND):
-    white_ND = fit_transform(vectors_ND, WhiteningConfig()).apply(vectors_ND).double().numpy()
+    white_ND = fitted_transform(vectors_ND, WhiteningConfig()).apply(vectors_ND).double().numpy()
     assert np.abs(white_ND.mean(axis=0)).max() < 1e-5
     np.testing.assert_allclose(np.cov(white_ND.T), np.eye(D), atol=1e-4)
 
 
 def test_kept_dimensions_are_those_of_largest_variance(vectors_ND):
-    whole = fit_transform(vectors_ND, WhiteningConfig())
-    part = fit_transform(vectors_ND, WhiteningConfig(dimensions=2))
+    whole = fitted_transform(vectors_ND, WhiteningConfig())
+    part = fitted_transform(vectors_ND, WhiteningConfig(dimensions=2))
     torch.testing.assert_close(part.apply(vectors_ND), whole.apply(vectors_ND)[:, :2])
     _, _, directions_DD = torch.linalg.svd((vectors_ND - vectors_ND.mean(dim=0)).double(), full_matrices=False)
     kernel_D2 = torch.nn.functional.normalize(part.tensors["kernel"], dim=0)
@@ -46,7 +46,7 @@ def test_kept_dimensions_are_those_of_largest_variance(vectors_ND):
 
 
 def test_restored_is_what_was_fitted(vectors_ND):
-    fitted = fit_transform(vectors_ND, WhiteningConfig(dimensions=3))
+    fitted = fitted_transform(vectors_ND, WhiteningConfig(dimensions=3))
     again = restore_transform(fitted.config, fitted.tensors)
     assert torch.equal(again.apply(vectors_ND[:9]), fitted.apply(vectors_ND[:9]))
 
@@ -67,7 +67,7 @@ def test_every_transform_has_settings_that_name_it():
 )
 def test_what_cannot_be_whitened_is_refused(vectors_ND, change, dimensions, message):
     with pytest.raises(EvaluationError, match=message):
-        fit_transform(change(vectors_ND), WhiteningConfig(dimensions=dimensions))
+        fitted_transform(change(vectors_ND), WhiteningConfig(dimensions=dimensions))
 
 
 @pytest.fixture
