@@ -94,7 +94,7 @@ def test_fitted_on_a_corpus_and_applied_to_other_vectors(site, tmp_path):
     assert store.manifest(embedded).figures["sentences"] == 12
     assert store.manifest(embedded).provenance.inputs["texts"].kind == "corpus"
 
-    fitted = fit.run(site, {"embeddings": embedded, "config": WhiteningConfig(dimensions=4)})
+    fitted = fit_transform.run(site, {"embeddings": embedded, "config": WhiteningConfig(dimensions=4)})
     white = store.scan(transform.run(site, {"embeddings": embedded, "fitted": fitted})).collect()
     np.testing.assert_allclose(np.cov(white["embedding"].to_numpy().astype(np.float64).T), np.eye(4), atol=1e-4)
 
@@ -114,7 +114,7 @@ def test_what_a_transform_made_is_never_taken_for_the_encoders_own(site, tmp_pat
     arguments = {"encoder": model, "texts": corpus, "config": config, "precision": "fp32"}
     store = site.open_store()
     own = embed.run(site, arguments)
-    fitted = fit.run(site, {"embeddings": own, "config": WhiteningConfig(dimensions=4)})
+    fitted = fit_transform.run(site, {"embeddings": own, "config": WhiteningConfig(dimensions=4)})
     transform.run(site, {"embeddings": own, "fitted": fitted})
     before = store.scan(own).collect()
     store.fs.rm(f"{store.root}/{own.path}", recursive=True)
