@@ -1,6 +1,7 @@
 """A new system is one file and one line: a toy of each kind, laid into a copy of the house, runs through all of it."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -83,8 +84,8 @@ def house(tmp_path_factory) -> Path:
         path = house / name
         text = path.read_text()
         assert text.count(line) == 1, f"{name} has no line {line!r}"
-        head, first, rest = text.partition("\nfrom ")
-        path.write_text(f"{head}\n{imported.rstrip()}{first}{rest}".replace(line, line + toy))
+        place = re.search(r"(?m)^from (?!__future__)", text).start()
+        path.write_text((text[:place] + imported + text[place:]).replace(line, line + toy))
     rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").head(120)
     pairs = rows.select("premise", "hypothesis", pl.col("label").cast(pl.String)).rows()
     (house / "pairs.toy").write_text("".join(" ~ ".join(pair) + "\n" for pair in pairs), encoding="utf-8")

@@ -15,7 +15,7 @@ from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.site import Site
-from tasks.transform import transform
+from tasks.transform import fit_transform, transform
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
