@@ -40,8 +40,9 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
         np.asarray(one.multiply(two).sum(axis=1), dtype=np.float64).ravel()
         for one, two in ((first_NV, second_NV), (first_NV, first_NV), (second_NV, second_NV))
     )
-    # The root of the product, not the product of roots: equal sentences then have cosine 1 exactly, so that they tie.
     norms = np.sqrt(squares_1 * squares_2)
+    # Vectors of length 1 up to rounding, as TF-IDF's, are not divided: their cosine is the product that peers take.
+    norms[np.isclose(norms, 1.0, rtol=0, atol=1e-9)] = 1.0
     cosines: NDArray[np.float64] = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0)
     return np.clip(cosines, -1.0, 1.0)
 
