@@ -48,14 +48,8 @@ def prepare(folder: Path) -> Path:
 
 def run(folder: Path, store: str, kind: str) -> tuple[Site, ArtifactRef]:
     """Run a stage in a store of its own; the site, and what it made."""
-    site = Site(
-        store=str(folder / store),
-        mirror=str(folder / "mirror"),
-        device="cpu",
-        threads=1,
-        save_every=1,
-        keep_snapshots=2,
-    )
+    mirror = str(folder / "mirror")
+    site = Site(store=str(folder / store), mirror=mirror, device="cpu", threads=1, save_every=1, keep_snapshots=2)
     common = {"encoder": resolve_model(str(folder / "tiny")), "seed": 1, "network": NETWORK}
     if kind == "afs":
         arguments = resolve_afs_set(str(folder / "mirror" / "afs"))

@@ -30,7 +30,6 @@ MODEL = "model"
 VOCABULARY = "vocabulary"
 NEAR = 0.3
 """Share of each language's pairs that counts as near to captions."""
-SOURCES = ("models.pretraining", "tasks.assets.pretrain")
 
 
 def locate_collections(site: Site, names: tuple[str, ...]) -> tuple[ResolvedSource, ...]:

@@ -10,14 +10,15 @@ from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
 from models.objectives.base import Objective
-from models.training.batches import BatchOrder, TokenPairs
+from models.objectives.batch import Batch
+from models.training.batches import BatchOrder
 from models.training.token_file import TokenFile
 from storage.embedded import embedded_path
 
 RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
 
 
-def released_loss(net: Objective, batch: TokenPairs) -> torch.Tensor:
+def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
     """BYOLoss.py: [2 − 2cos(p(o₁), t₂)] + [2 − 2cos(p(o₂), t₁)], each view padded to its longest sentence."""
     views = [batch.tokens.padded(rows) for rows in (batch.view_1, batch.view_2)]
     p1, p2 = (net.predictor(net.online(*view)) for view in views)
