@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
     """The verb."""
     parser = verbs.add_parser(
-        "evaluate", help="score any encoder on the papers' sets; compare several on the same pairs", add_help=False
+        "evaluate",
+        help="score any encoder on the papers' sets; compare several on the same pairs",
+        add_help=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # names of protocols have hyphens, at which lines break
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this, with the suites and their sets")
     parser.add_argument(
@@ -45,8 +48,8 @@ class _Help(argparse.Action):
         from tasks.evaluation.kinds import ALL, suites, tuned_names
 
         parser.epilog = (
-            f"suites: {', '.join(suites())}, {ALL}; protocols that fine-tune, for hours on a CPU: "
-            f"{', '.join(tuned_names())}"
+            f"suites: {', '.join(suites())}, {ALL}\n"
+            f"protocols that fine-tune, for hours on a CPU: {', '.join(tuned_names())}"
         )
         parser.print_help()
         parser.exit()

@@ -37,6 +37,6 @@ def test_it_is_scored_drawn_and_read_once(tmp_path):
 def test_help_names_it(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["evaluate", "--help"])
-    out = " ".join(capsys.readouterr().out.split())
-    assert f"afs, {TOY}, all" in out
+    out = capsys.readouterr().out
+    assert f"afs, {TOY}, all\n" in out
     assert "stsb-supervised, afs-10-fold" in out
