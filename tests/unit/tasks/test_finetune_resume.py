@@ -11,7 +11,7 @@ import pytest
 
 from tests.tiny_finetuning import prepare, run
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE_S = 300
 
 

@@ -13,7 +13,7 @@ from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet
 from models.training.loop import train
 
-ASSETS = Path(__file__).parents[2] / "storage" / "assets"
+ASSETS = Path(__file__).parents[4] / "storage" / "assets"
 ROWS, STEPS = 16, 12
 # Objective, and by how much dev Spearman must rise (about a third of what it does).
 CASES = [

@@ -10,7 +10,7 @@ from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.evaluation.published import TABLES, published_tables
 from storage.declarations import headings_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
 SUITES = {table.suite: headings_of(table.suite) for table in TABLES}
 EVERYWHERE = {name for sets in SUITES.values() for name in sets}

@@ -19,7 +19,7 @@ from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
 SMALL = {"k": 2, "target_norm": "center", "momentum": 0.9}
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
