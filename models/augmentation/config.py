@@ -5,6 +5,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from models.augmentation.rewritings import EntailView, MaskedView, SynonymView
+from models.choices import named
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig
 
@@ -43,11 +44,6 @@ class TranslatedView(BaseModel):
     def lang(self) -> str:
         """Language that the view is in."""
         return self.hops[-1].target_lang
-
-
-def named(value: object) -> object:
-    """A bare name stands for that view's, or that objective's, defaults."""
-    return {"name": value} if isinstance(value, str) else value
 
 
 AnyRewriting = Annotated[SynonymView | MaskedView | EntailView, Field(discriminator="name"), BeforeValidator(named)]

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from models.choices import named
+
 
 class WhiteningConfig(BaseModel):
     """Whitening (Su et al., 2021, "BERT-whitening"): a corpus's vectors get mean 0, variance 1 and no covariance."""
@@ -17,11 +19,6 @@ class WhiteningConfig(BaseModel):
     """Directions of largest variance that are kept (published: 256 and 384 of 768); all of them unless given."""
 
 
-def _named(value: object) -> object:
-    """A bare name stands for that transform's defaults."""
-    return {"name": value} if isinstance(value, str) else value
-
-
 AnyTransform = WhiteningConfig
 """The union of all of them."""
-TransformConfig = Annotated[AnyTransform, Field(discriminator="name"), BeforeValidator(_named)]
+TransformConfig = Annotated[AnyTransform, Field(discriminator="name"), BeforeValidator(named)]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from models.choices import named
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -141,13 +143,8 @@ class RegressionConfig(BaseModel):
     name: Literal["regression"] = "regression"
 
 
-def _named(value: object) -> object:
-    """A bare name stands for that objective's defaults."""
-    return {"name": value} if isinstance(value, str) else value
-
-
 AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig
-ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(_named)]
+ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {
     config.model_fields["name"].default: config for config in get_args(AnyObjective)

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 import torch
 
+from models.annotated import both_orders, graded_pairs
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.errors import EvaluationError, TrainingError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.repeated import over_seeds
-from models.pairs import both_orders, graded_pairs
 from models.training.config import afs_config, stsb_config
 from models.training.evaluator import DevSet
 from models.training.loop import train

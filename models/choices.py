@@ -1,0 +1,6 @@
+"""Settings of which there are several kinds (objectives, transforms, rewritings): `name` says which one a section is."""
+
+
+def named(value: object) -> object:
+    """A bare name as the section that takes that kind's defaults; to be used as a `BeforeValidator`."""
+    return {"name": value} if isinstance(value, str) else value
