@@ -1,4 +1,4 @@
-"""Settings of which there are several kinds (objectives, transforms, rewritings): `name` says which one a section is."""
+"""Settings of which there are several kinds (objectives, transforms, rewritings): `name` says which one it is."""
 
 
 def named(value: object) -> object:
