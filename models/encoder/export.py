@@ -14,6 +14,7 @@ from models.encoder.files import read_json, write_json, write_weights
 from models.encoder.modules import name_of, write_head
 from models.encoder.pooling import FIRST
 from models.encoder.static import StaticTable, save_static_tokenizer
+from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,9 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
     """Write weights, tokenizer, heads, pooling and length into `folder`, which is made if needed.
 
     `SentenceTransformer(folder)` then gives the embeddings of `encode`, and `load_encoder(folder, ...)` reads it too.
+
+    Raises:
+        EncoderError: A static table with something between it and a plain mean.
     """
     folder.mkdir(parents=True, exist_ok=True)
     static = isinstance(encoder.backbone, StaticTable)
@@ -53,6 +57,12 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
 
 def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
     """The table, whose mean sentence-transformers takes in the same module."""
+    if encoder.config.pooling != "mean" or encoder.token_heads:
+        heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no heads"
+        raise EncoderError(
+            f"{encoder.config.model}: a static table pooled by {encoder.config.pooling}, {heads} on its tokens; "
+            "sentence-transformers knows the plain mean alone; export such an encoder as ONNX"
+        )
 
     def write(folder: Path) -> None:
         write_weights(folder, encoder.backbone.state_dict())

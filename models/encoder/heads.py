@@ -148,7 +148,7 @@ class Normalize(Head):
 
 
 class CNN(Head):
-    """Convolutions of several widths over the tokens of a sentence, side by side (IS-BERT, section 3.1).
+    """Convolutions of several widths over the tokens of a sentence, side by side (IS-BERT, EMNLP 2020).
 
     Beyond a sentence's ends there are zeros, whatever it is padded with. sentence-transformers lets a padded batch's
     filler into the last tokens instead, so it gives these vectors for sentences of one length or one by one.

@@ -82,18 +82,20 @@ def read_saved(folder: Path) -> SavedEncoder:
     modules = _modules(folder)
     _refuse_prompt(folder / "config_sentence_transformers.json")
     backbone, *others = modules
-    of = {level: tuple(each for each in others if LETTERS[each.kind] == level) for level in "ts"}
+    token_heads, sentence_heads = (
+        tuple(module for module in others if LETTERS[module.kind] == level) for level in "ts"
+    )
     normalize = modules[-1].kind == "Normalize"
     if backbone.kind == "StaticEmbedding":
         length = static_length(backbone.folder)
-        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=of["s"])
+        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=sentence_heads)
     _with_config(backbone.folder)
     pooling = _pooling(next(module.folder for module in others if module.kind == "Pooling"))
     if others[0].kind == "WeightedLayerPooling":
         pooling = _layers(others[0].folder, pooling)
     settings = read_json(backbone.folder / "sentence_bert_config.json", {})
-    lower_case = bool(settings.get("do_lower_case"))
-    return SavedEncoder(backbone, pooling, normalize, lower_case, settings.get("max_seq_length"), of["t"], of["s"])
+    lower_case, length = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
+    return SavedEncoder(backbone, pooling, normalize, lower_case, length, token_heads, sentence_heads)
 
 
 def saved_config(folder: Path, model: str) -> EncoderConfig | None:

@@ -88,10 +88,11 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
     read_json(folder / TOKENIZER)  # says what is wrong with the file, which the tokenizer's reader does not
     tokenizer = static_tokenizer(Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)
-    if len(tokenizer) > len(weight_VD):
+    last = max(tokenizer.get_vocab().values())
+    if last >= len(weight_VD):
         raise EncoderError(
-            f"{folder}: a table of {len(weight_VD)} rows for a vocabulary of {len(tokenizer)} tokens, expected a row "
-            "for each; check that table and tokenizer belong together"
+            f"{folder}: a table of {len(weight_VD)} rows and a tokenizer with ids up to {last}, expected a row for "
+            "each; check that they belong together"
         )
     return StaticTable(weight_VD), tokenizer
 

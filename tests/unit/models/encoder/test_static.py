@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from models.encoder.config import LONGEST, EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from models.encoder.heads import Dense
+from models.encoder.heads import CNN, Dense
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.saved import saved_config
@@ -114,6 +114,16 @@ def test_a_table_of_our_own_is_put_together_without_a_folder(tmp_path):
     np.testing.assert_array_equal(encode(*reload(tmp_path), TEXTS), vectors)
 
 
+@pytest.mark.parametrize(
+    ("fields", "heads", "said"), [({"pooling": "cls"}, [], "cls, no heads"), ({}, [CNN(WIDTH, 2)], "mean, CNN")]
+)
+def test_an_export_that_would_lose_a_part_is_refused(tmp_path, fields, heads, said):
+    encoder = Encoder(StaticTable(table()), EncoderConfig(model="own", **fields), heads)
+    with pytest.raises(EncoderError, match=f"pooled by {said}"):
+        export_sentence_transformers(encoder, static_tokenizer(tokeniser()), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_table_of_model2vec_is_unfolded(made, tmp_path):
     folder, _ = made()
     rng = np.random.default_rng(0)
@@ -135,7 +145,7 @@ def test_what_a_table_cannot_do_is_said(made):
         load_encoder(folder, EncoderConfig(model="x", pooling="cls"))
     weights = load_file(folder / "model.safetensors")
     save_file({"embedding.weight": weights["embedding.weight"][:10]}, folder / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"table of 10 rows for a vocabulary of \d+ tokens"):
+    with pytest.raises(EncoderError, match=r"table of 10 rows and a tokenizer with ids up to \d+"):
         load_encoder(folder, EncoderConfig(model="x"))
     save_file({"vectors": torch.zeros(3, 3)}, folder / "model.safetensors")
     with pytest.raises(EncoderError, match=r"holds vectors, expected embedding\.weight or embeddings"):
