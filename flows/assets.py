@@ -4,6 +4,8 @@ The two translators help each other: into English starts from out of English (sa
 and ends on what out of English makes of English sentences, so that a round trip comes back whole.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from prefect import flow

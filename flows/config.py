@@ -1,5 +1,7 @@
 """The complete, frozen configuration of a run: the stages' own configurations, composed."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args
 

@@ -1,5 +1,7 @@
 """Any encoder to its scores: no training, no corpus; several encoders also to their differences."""
 
+from __future__ import annotations
+
 from prefect import flow
 from prefect.runtime import flow_run
 

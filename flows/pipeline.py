@@ -1,5 +1,7 @@
 """Raw sentences in, an evaluated encoder out: one line an artifact, in the order in which the data flows."""
 
+from __future__ import annotations
+
 from prefect import flow
 from prefect.runtime import flow_run
 

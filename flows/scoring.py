@@ -1,16 +1,22 @@
 """Systems on every kind of set: whatever made the vectors, one line an artifact."""
 
-from models.baselines.config import TransformConfig
-from models.evaluation.config import Precision, ScoringConfig
-from storage.refs import ComparisonRef, CorpusRef, ScoresRef
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from tasks.embed import embed
 from tasks.embed_tfidf import TITLE, embed_tfidf
-from tasks.evaluation.kinds import FoundSets
-from tasks.evaluation.settings import EvaluationSettings
 from tasks.evaluation.systems import Candidate, System
-from tasks.settings import RunSettings
-from tasks.site import Site
 from tasks.transform import fit_transform, transform
+
+if TYPE_CHECKING:
+    from models.baselines.config import TransformConfig
+    from models.evaluation.config import Precision, ScoringConfig
+    from storage.refs import ComparisonRef, CorpusRef, ScoresRef
+    from tasks.evaluation.kinds import FoundSets
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.settings import RunSettings
+    from tasks.site import Site
 
 
 def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision: Precision) -> System:

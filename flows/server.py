@@ -6,6 +6,8 @@ client first imports the pipeline, then the whole server, and only then runs tha
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """
 
+from __future__ import annotations
+
 import atexit
 import http.client
 import os
@@ -49,7 +51,7 @@ def use_server(home: Path = HOME) -> str:
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
 
 
-def start_server() -> "EmbeddedServer | None":
+def start_server() -> EmbeddedServer | None:
     """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
 

@@ -1,10 +1,14 @@
 """Where a run happens, as the environment of its process says; the only place that reads it."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _VARIABLES: Final = {
     "store": "BSL_STORE",

@@ -1,5 +1,7 @@
 """Training pairs that people annotated: with a class, or with a score of how alike they are."""
 
+from __future__ import annotations
+
 import polars as pl
 
 from models.shuffle import scattered

@@ -4,8 +4,10 @@ The paper pairs the round trip through German with the round trip through French
 the sentence itself with one view (section 4.4); its multilingual models pair the sentence with each translation.
 """
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from models.augmentation.thinning import thinned
 from models.errors import ModelError
 from models.shuffle import scattered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class MissingViewError(ModelError):

@@ -1,5 +1,7 @@
 """The public collections that embedded assets are made from: where they come from and under which licence."""
 
+from __future__ import annotations
+
 from storage.embedded import AssetSource
 
 _TATOEBA = "CC BY 2.0 FR (Tatoeba; by way of manythings.org/anki)"

@@ -1,5 +1,7 @@
 """What lies where in a checkpoint artifact."""
 
+from __future__ import annotations
+
 from typing import Final
 
 ENCODER: Final = "encoder"

@@ -1,15 +1,21 @@
 """Garbage collection: what is old and no kept report or evaluation needs."""
 
+from __future__ import annotations
+
 import logging
 import shutil
 import time
 from datetime import datetime, timedelta
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
-from storage.manifest import Manifest
 from storage.refs import ArtifactRef
-from storage.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.manifest import Manifest
+    from storage.store import Store
 
 logger = logging.getLogger(__name__)
 

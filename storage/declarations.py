@@ -1,13 +1,18 @@
 """The data sets that are known by name: where they are, what is in them, whose they are, which suites they make up."""
 
-from collections.abc import Iterable
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from storage.declared.afs import AFS_SETS
-from storage.declared.dataset import Dataset
 from storage.declared.nli import NLI
 from storage.declared.sts import STS
 from storage.declared.transfer import TRANSFER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from storage.declared.dataset import Dataset
 
 DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS)}
 

@@ -1,10 +1,14 @@
 """sha256 of files, read in blocks so that size does not matter."""
 
-import hashlib
-from pathlib import Path
-from typing import BinaryIO, Final
+from __future__ import annotations
 
-import fsspec
+import hashlib
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import fsspec
 
 _BLOCK: Final = 1 << 20
 _known: dict[str, str] = {}  # file version (fsspec's ukey) → sha256

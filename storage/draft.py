@@ -1,14 +1,14 @@
 """An artifact while it is being made: a staging folder that `Store.draft` publishes when its block ends."""
 
+from __future__ import annotations
+
 import errno
 import re
 import time
-from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import JsonValue
 
 from storage.errors import StoreWriteError
 from storage.files import sync
@@ -22,8 +22,15 @@ from storage.manifest import (
     installed_versions,
     now,
 )
-from storage.refs import ArtifactRef
 from storage.schemas import check_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from pydantic import JsonValue
+
+    from storage.refs import ArtifactRef
 
 ROW_GROUP_ROWS = 131_072  # one group of short sentences is about 10 MB: the unit that streaming readers hold
 

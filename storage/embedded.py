@@ -4,6 +4,8 @@ An asset is a folder `storage/assets/<name>/` with a `manifest.json` that says w
 under which licence, how it was made and what it measured. Files are checked against it before anyone reads them.
 """
 
+from __future__ import annotations
+
 import hashlib
 from functools import cache
 from importlib.resources import files

@@ -12,6 +12,8 @@
 Each takes one finished sentence that says what was found, what was expected and what to do next.
 """
 
+from __future__ import annotations
+
 
 class StorageError(Exception):
     """Anything this package raises on purpose."""

@@ -1,14 +1,20 @@
 """Copies of artifacts for people: a folder or a zip."""
 
+from __future__ import annotations
+
 import shutil
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from storage.errors import StoreWriteError
 from storage.files import whole
 from storage.manifest import NAME
-from storage.refs import ArtifactRef
-from storage.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
 
 def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = None) -> Path:

@@ -1,10 +1,15 @@
 """Files and folders that are there as a whole or not at all."""
 
+from __future__ import annotations
+
 import os
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def sync(path: Path) -> None:

@@ -1,14 +1,18 @@
 """The Hugging Face Hub, as far as sources and models need it: which commit, and its bytes."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SECONDS_TO_ANSWER: Final = 10.0  # a Hub that cannot be reached must not cost a run minutes
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")

@@ -4,6 +4,8 @@ Equal inputs give an equal key on every machine: paths, device and other fields 
 marked `NotInKey` where they are declared and never reach the digest.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,14 @@
 """Artifacts by the names that people give them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from storage.errors import ArtifactMissingError
-from storage.refs import ArtifactRef
-from storage.store import Store
+
+if TYPE_CHECKING:
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
 
 def find(store: Store, text: str) -> ArtifactRef:

@@ -1,17 +1,22 @@
 """`manifest.json`: what an artifact is, why it is so, whether it is intact, and how to make it again."""
 
+from __future__ import annotations
+
 import hashlib
 import platform
 import socket
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from storage.digest import file_sha256
 from storage.errors import CorruptArtifactError, NewerFormatError
 from storage.refs import ArtifactRef
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = 2  # 2: the stage's name; manifests of format 1 are still read
 NAME = "manifest.json"

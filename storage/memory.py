@@ -9,18 +9,24 @@ Design choices
 - A damaged part is left out with a warning; its sentences count as missing and are translated again.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.keys import canonical
-from storage.refs import ArtifactRef
 from storage.schemas import TRANSLATIONS
-from storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,12 @@
 against it and kept, so a broken run goes on.
 """
 
+from __future__ import annotations
+
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import pyarrow.parquet as pq
 
@@ -23,6 +24,9 @@ from storage.readers.parquet import BATCH_ROWS
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MODEL: Final = "model:"  # how a name says that it is a model's
 

@@ -1,11 +1,15 @@
 """What `mirror.json` says of a mirror's files: where each came from, and its sha256."""
 
-from pathlib import Path
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RECORD: Final = "mirror.json"
 

@@ -1,8 +1,8 @@
 """A resolved source as frames, whether its bytes are files or the Hub's."""
 
-from collections.abc import Iterator
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from storage.hub import stream_table
 from storage.readers.columns import Columns, require
@@ -12,7 +12,13 @@ from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, detect
 from storage.readers.sts import read_sts, scored_shape
 from storage.readers.table import columns_of, format_of, read_table
-from storage.sources import ResolvedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from storage.sources import ResolvedSource
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:

@@ -1,5 +1,7 @@
 """References to artifacts: what tasks hand to each other instead of frames and tensors."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field

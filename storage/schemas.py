@@ -1,5 +1,7 @@
 """The columns of every table, declared once and checked on write and on read."""
 
+from __future__ import annotations
+
 import polars as pl
 
 from storage.errors import SchemaError

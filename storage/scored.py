@@ -1,12 +1,18 @@
 """Declared scored sets: read, and held against what their papers say of them."""
 
-import polars as pl
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
-from storage.sources import ResolvedSource
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from storage.sources import ResolvedSource
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:

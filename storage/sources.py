@@ -3,16 +3,17 @@
 A source is taken from the first that has it: its own `path`, an embedded asset, the mirror, the Hub.
 """
 
+from __future__ import annotations
+
 import difflib
 import glob
 import hashlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from storage.declarations import DATASETS
-from storage.declared.dataset import Dataset
 from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
@@ -20,6 +21,9 @@ from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
+
+if TYPE_CHECKING:
+    from storage.declared.dataset import Dataset
 
 
 class SourceSpec(BaseModel):
@@ -49,7 +53,7 @@ class SourceSpec(BaseModel):
     """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
 
     @model_validator(mode="after")
-    def _names_something(self) -> "SourceSpec":
+    def _names_something(self) -> SourceSpec:
         if self.dataset is None and self.path is None:
             raise ValueError("a source needs a `dataset` or a `path`")
         return self

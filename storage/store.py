@@ -7,6 +7,8 @@ Design choices
 - Reading is checked: bytes are hashed once per process and file version, columns against `storage.schemas`.
 """
 
+from __future__ import annotations
+
 import errno
 import glob
 import hashlib
@@ -15,11 +17,10 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import fsspec
 import polars as pl
@@ -32,6 +33,10 @@ from storage.files import sync
 from storage.manifest import NAME, FileEntry, Manifest, Provenance, describe_files, parse_manifest
 from storage.refs import ArtifactRef
 from storage.schemas import check_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,10 @@
 The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import fsspec
 import polars as pl
@@ -13,9 +14,13 @@ import polars as pl
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
 from storage.reading import read_columns
-from storage.sources import ResolvedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from storage.readers.report import ReadReport
+    from storage.sources import ResolvedSource
 
 CLASS = "class"
 Record = tuple[tuple[str, ...], str]

@@ -1,5 +1,7 @@
 """Pretrained models: where their folder is, and an identity that is the same on every machine."""
 
+from __future__ import annotations
+
 import hashlib
 import logging
 from pathlib import Path

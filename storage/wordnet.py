@@ -1,15 +1,19 @@
 """Where the WordNet database lies on this machine, and an identity that is the same on every machine."""
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.keys import NotInKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet"))  # where packages put it
 _MARK: Final = "data.noun"

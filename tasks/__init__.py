@@ -1,5 +1,7 @@
 """Stages: each loads its inputs from the store, lets `models` compute, and publishes one artifact."""
 
+from __future__ import annotations
+
 import os
 
 # Threads that wait for one another spin for microseconds, then sleep. By default libgomp spins for milliseconds, which

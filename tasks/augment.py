@@ -1,9 +1,12 @@
 """A corpus to its views: every method's views made or found made, every loss counted."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.augmentation.config import AugmentConfig
 from models.augmentation.views import (
     JUDGED,
     begin_route,
@@ -21,10 +24,13 @@ from models.translation.filters import FilterConfig, drop_table
 from storage.memory import TranslationMemory
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.rewrite import rewritten
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 from tasks.translate import Hop, find_hop, translate_missing
+
+if TYPE_CHECKING:
+    from models.augmentation.config import AugmentConfig
+    from tasks.site import Site
 
 SAMPLE_ROWS = 20
 

@@ -1,16 +1,21 @@
 """What a model card says, gathered from a run's settings and what its stages measured."""
 
-from collections.abc import Iterator
-from typing import Final
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING, Final
 
 from models.report.card import CardContent, Material
 from models.report.page import score_rows
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_manifest
-from storage.refs import CheckpointRef
-from tasks.settings import RunSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from storage.refs import CheckpointRef
+    from tasks.settings import RunSettings
 
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"

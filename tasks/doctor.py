@@ -1,11 +1,12 @@
 """What a long run needs, checked in seconds before it starts."""
 
+from __future__ import annotations
+
 import os
 import shutil
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from models.augmentation.wordnet import FILES
 from storage.draft import writing
@@ -15,8 +16,12 @@ from storage.wordnet import find_wordnet
 from tasks.evaluation.kinds import UnknownSuiteError, available_frozen, names_of
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.pretrained import look_up_model
-from tasks.site import Site
 from tasks.stage.machine import cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tasks.site import Site
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
 

@@ -1,6 +1,7 @@
 """An encoder and evaluation sets or a corpus to embeddings: each unique sentence once, and once for all runs."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,20 +11,23 @@ from models.errors import EncoderError, NoEmbeddingError
 from models.evaluation.config import Precision
 from storage.checkpoint import ENCODER
 from storage.errors import StorageError
-from storage.manifest import Provenance
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
-from storage.store import Store
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.pretrained import resolve_encoder
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from storage.manifest import Provenance
+    from storage.store import Store
+    from tasks.site import Site
 
 _NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
 GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
@@ -89,7 +93,7 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
 
 def _encode(
     work: Work, encoder: CheckpointRef | ResolvedModel, texts: list[str], config: EncoderConfig, precision: Precision
-) -> "NDArray[np.float32]":
+) -> NDArray[np.float32]:
     from models.encoder.encode import ENCODE_TOKENS, encode
     from models.encoder.loading import load_encoder
 

@@ -1,5 +1,7 @@
 """A corpus and evaluation sets to the vectors of unigram TF-IDF: a system without a network."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from storage.refs import CorpusRef, EmbeddingsRef

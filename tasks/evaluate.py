@@ -1,7 +1,9 @@
 """An object that embeds text, scored on the papers' sets from Python: no flow, no store, no model folder."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -11,10 +13,14 @@ from models.evaluation.objects import TextEncoder, embed_texts
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from tasks.evaluation.kinds import available, kind_of, names_of
-from tasks.evaluation.sets import EvaluationSet
 from tasks.evaluation.vectors import DenseVectors, Vectors
 from tasks.site import Site
 from tasks.stage.machine import device_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tasks.evaluation.sets import EvaluationSet
 
 _NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
 

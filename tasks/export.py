@@ -1,14 +1,13 @@
 """Artifacts as others read them: MTEB's results, Markdown, LaTeX; a checkpoint with its card and ONNX graph."""
 
+from __future__ import annotations
+
 import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
-
-import polars as pl
+from typing import TYPE_CHECKING, Final
 
 from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
@@ -17,10 +16,16 @@ from storage.checkpoint import ENCODER
 from storage.collect import readable_manifests
 from storage.declarations import DATASETS
 from storage.errors import ArtifactMissingError, StoreWriteError
-from storage.refs import ArtifactRef
-from storage.store import Store
 from tasks.card import CARD
 from tasks.evaluation.kinds import tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
 GRAPH = "sentence-embedding.onnx"
 

@@ -1,25 +1,30 @@
 """Ingest: raw sources to the corpus of unique normalised sentences."""
 
+from __future__ import annotations
+
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from models.progress import OnProgress
 from models.text.corpus import CORPUS_VERSION, CorpusConfig, TextChunk, build_corpus
-from models.text.statistics import CorpusStatistics
 from storage.keys import NotInKey
 from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.refs import CorpusRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source, source_bytes
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_markdown, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from models.progress import OnProgress
+    from models.text.statistics import CorpusStatistics
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 

@@ -1,9 +1,8 @@
 """NLI: the annotated pairs of the corpus's sources, as a table of sentence ids beside the corpus."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from models.text.nli import build_nli
 from storage.errors import SourceError
@@ -16,6 +15,9 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import polars as pl
     from pydantic import JsonValue
 
 

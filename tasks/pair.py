@@ -1,19 +1,21 @@
 """Views, or annotated sentences, to training pairs."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING
 
 from models.annotated import labelled_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
+    import polars as pl
     from pydantic import JsonValue
+
+    from tasks.site import Site
 
 SAMPLE_ROWS = 20
 

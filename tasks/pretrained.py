@@ -1,10 +1,15 @@
 """Pretrained models that a run takes from outside: found before the first stage, named in keys by their bytes."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from models.encoder.config import EncoderConfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from storage.weights import ResolvedModel, find_model, resolve_model
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from models.encoder.config import EncoderConfig
+    from tasks.site import Site
 
 
 def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[ResolvedModel, EncoderConfig]:

@@ -1,5 +1,7 @@
 """Everything a run made to one page for people: scores, views, curve, statistics, provenance."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import polars as pl

@@ -1,15 +1,20 @@
 """Views that need no translator, each method an artifact of its own: adding one does not make the others again."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from __future__ import annotations
 
-from models.augmentation.config import AugmentConfig
+from typing import TYPE_CHECKING, Any, Final
+
 from models.augmentation.rewritings import EntailView, MaskedView, Rewriting, SynonymView
-from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.rewrites.entail import make_entail
 from tasks.rewrites.mlm import make_mlm
 from tasks.rewrites.synonym import make_synonym
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from models.augmentation.config import AugmentConfig
+    from storage.refs import CorpusRef, NliRef, ViewsRef
+    from tasks.site import Site
 
 REWRITERS: Final[dict[type[Rewriting], Callable[[Site, CorpusRef, NliRef | None, Any], ViewsRef]]] = {
     SynonymView: make_synonym,

@@ -1,5 +1,7 @@
 """What decides a run: the stages' own configurations, side by side."""
 
+from __future__ import annotations
+
 from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.config import AugmentConfig

@@ -1,5 +1,7 @@
 """Where a run happens. Nothing here changes a result, so nothing here enters an artifact key."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field

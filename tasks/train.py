@@ -1,5 +1,7 @@
 """Pairs to a checkpoint: training, resumable from the store's scratch folder."""
 
+from __future__ import annotations
+
 import json
 from typing import TYPE_CHECKING
 
@@ -64,7 +66,7 @@ def train(
     _show(work, result)
 
 
-def _figures(result: "TrainingResult", speed: "dict[str, JsonValue]") -> "dict[str, JsonValue]":
+def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {
         "steps": result.steps,
         "start_dev_spearman": result.start_dev,
@@ -74,7 +76,7 @@ def _figures(result: "TrainingResult", speed: "dict[str, JsonValue]") -> "dict[s
     }
 
 
-def _show(work: Work, result: "TrainingResult") -> None:
+def _show(work: Work, result: TrainingResult) -> None:
     key = work.ref.key[:12]
     from models.report.curve import training_curve  # matplotlib
 

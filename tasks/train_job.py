@@ -4,12 +4,13 @@ Several are started by torchrun, which runs this module: `python -m torch.distri
 They leave the finished state in the run's work folder, where the process that started them reads it back.
 """
 
+from __future__ import annotations
+
 import json
 import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
-from models.progress import OnProgress
 from models.training.config import TrainingConfig
 from storage.refs import EmbeddingsRef, PairsRef
 from storage.weights import ResolvedModel
@@ -28,9 +28,12 @@ from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pydantic import JsonValue
     from transformers import PreTrainedTokenizerBase
 
+    from models.progress import OnProgress
     from models.training.loop import TrainingResult
     from models.training.teacher import Teacher
 
@@ -62,7 +65,7 @@ def run_job(
     device: str,
     should_stop: Callable[[], bool],
     on_progress: OnProgress | None = None,
-) -> "tuple[TrainingResult, PreTrainedTokenizerBase]":
+) -> tuple[TrainingResult, PreTrainedTokenizerBase]:
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.loading import load_encoder
@@ -132,7 +135,7 @@ def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) ->
             continue
 
 
-def measured(result: "TrainingResult") -> "dict[str, JsonValue]":
+def measured(result: TrainingResult) -> dict[str, JsonValue]:
     """How fast the steps of this call were."""
     return {
         "pairs_per_s": round(result.pairs_per_s, 2),
@@ -141,7 +144,7 @@ def measured(result: "TrainingResult") -> "dict[str, JsonValue]":
     }
 
 
-def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> "Teacher":
+def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> Teacher:
     from models.training.processes import first_alone
     from models.training.teacher import open_teacher
 

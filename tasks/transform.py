@@ -1,5 +1,7 @@
 """Post-hoc systems: what is fitted on a corpus's vectors, and the vectors that it makes of others."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -52,7 +54,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1]})
 
 
-def _tensor(table: pl.DataFrame) -> "torch.Tensor":
+def _tensor(table: pl.DataFrame) -> torch.Tensor:
     import torch
 
     return torch.tensor(table["embedding"].to_numpy())  # a copy: Polars' memory is not to be written

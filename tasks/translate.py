@@ -12,6 +12,8 @@ Design choices
 - SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
 """
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import os
@@ -25,24 +27,24 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.progress import OnProgress
 from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
 from models.translation.errors import TranslationStoppedError
 from storage.keys import NotInKey
 from storage.memory import TranslationMemory, translator_fingerprint
 from storage.refs import ArtifactRef
-from storage.store import Store
 from tasks.assets.pins import embedded_pins
 from tasks.pretrained import resolve_named_model
-from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.show import progress_of
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
+    from storage.store import Store
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +210,7 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> "BatchedTranslator":
+def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test

@@ -1,5 +1,7 @@
 """`bsl artifacts ls | show | verify | gc | export`: the store without Prefect."""
 
+from __future__ import annotations
+
 import argparse
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,15 +16,16 @@ from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import NewerFormatError
 from storage.export import export
 from storage.lookup import find
-from storage.manifest import Manifest
-from storage.refs import ArtifactRef
-from storage.store import Store
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from storage.manifest import Manifest
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
-def add_artifacts(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+
+def add_artifacts(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb and its own verbs."""
     parser = verbs.add_parser("artifacts", help="list, show, verify, collect or export what runs have made")
     place = argparse.ArgumentParser(add_help=False)

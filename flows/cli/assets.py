@@ -1,6 +1,7 @@
 """`bsl assets build|verify|ls`: the models and texts that travel in the package."""
 
-import argparse
+from __future__ import annotations
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
+    import argparse
     from argparse import _SubParsersAction
 
 
-def add_assets(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_assets(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb with its three forms."""
     parser = verbs.add_parser("assets", help="list, verify or rebuild the models and texts in the package")
     forms = parser.add_subparsers(dest="form", required=True, metavar="FORM")

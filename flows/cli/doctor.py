@@ -1,6 +1,7 @@
 """`bsl doctor RECIPE`: will this run find everything it needs?"""
 
-import argparse
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,10 +13,11 @@ from flows.server import use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
+    import argparse
     from argparse import _SubParsersAction
 
 
-def add_doctor(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_doctor(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb."""
     parser = verbs.add_parser("doctor", help="check devices, disk, store, server, models and data of a recipe")
     parser.add_argument("recipe", nargs="?", default="tiny")

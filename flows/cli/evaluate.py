@@ -1,5 +1,7 @@
 """`bsl evaluate MODEL … --suite …`: any encoder's scores on the papers' sets."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
-def add_evaluate(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb."""
     parser = verbs.add_parser(
         "evaluate",
@@ -77,7 +79,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _conclude(store: "Store", ref: "EvaluationRef") -> None:
+def _conclude(store: Store, ref: EvaluationRef) -> None:
     from models.report.page import INTERVALS, difference_rows, score_rows
     from models.report.tables import paper_tables
     from tasks.evaluation.kinds import tables

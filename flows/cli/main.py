@@ -1,9 +1,11 @@
 """The command `bsl`: parses, calls, prints. Each verb's work is in a room of its own."""
 
+from __future__ import annotations
+
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from flows.cli.artifacts import add_artifacts
 from flows.cli.assets import add_assets
@@ -13,6 +15,9 @@ from flows.cli.mirror import add_mirror
 from flows.cli.run import add_recipes, add_run, add_ui
 from models.errors import ModelError
 from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 USAGE_ERROR, FAILURE = 2, 1
 

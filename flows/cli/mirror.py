@@ -1,6 +1,7 @@
 """`bsl mirror FOLDER [NAME …]`: data sets and models into a folder for machines without the Hub."""
 
-import argparse
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +12,11 @@ from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
 
 if TYPE_CHECKING:
+    import argparse
     from argparse import _SubParsersAction
 
 
-def add_mirror(verbs: "_SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_mirror(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb."""
     parser = verbs.add_parser("mirror", help="fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR")
     parser.add_argument("folder", type=Path)

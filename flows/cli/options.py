@@ -1,9 +1,14 @@
 """What several verbs share: where a run happens, and how a table is printed."""
 
-import argparse
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def add_site_options(parser: argparse.ArgumentParser) -> None:

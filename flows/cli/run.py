@@ -1,6 +1,7 @@
 """`bsl run`, `bsl recipes`, `bsl ui`."""
 
-import argparse
+from __future__ import annotations
+
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
+    import argparse
     from argparse import _SubParsersAction
 
     from storage.refs import ReportRef
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     Verbs = _SubParsersAction[argparse.ArgumentParser]
 
 
-def add_run(verbs: "Verbs") -> None:
+def add_run(verbs: Verbs) -> None:
     """`bsl run RECIPE [--set field=value …]`."""
     parser = verbs.add_parser("run", help="run a recipe from raw sentences to its report")
     parser.add_argument("recipe", help="see `bsl recipes`")
@@ -32,14 +34,14 @@ def add_run(verbs: "Verbs") -> None:
     parser.set_defaults(call=_run)
 
 
-def add_recipes(verbs: "Verbs") -> None:
+def add_recipes(verbs: Verbs) -> None:
     """`bsl recipes [RECIPE]`."""
     parser = verbs.add_parser("recipes", help="list the recipes, or print one's complete configuration")
     parser.add_argument("recipe", nargs="?")
     parser.set_defaults(call=_recipes)
 
 
-def add_ui(verbs: "Verbs") -> None:
+def add_ui(verbs: Verbs) -> None:
     """`bsl ui [--port N]`."""
     parser = verbs.add_parser("ui", help="serve the Prefect UI over the runs of this folder")
     parser.add_argument("--port", type=int, default=4200)
@@ -70,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _conclude(store: "Store", ref: "ReportRef", title: str, server: str) -> None:
+def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
     from models.report.page import INTERVALS, score_rows
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))

@@ -1,5 +1,7 @@
 """`--set FIELD=VALUE`: a person's changes to a recipe, with errors that name the nearest field."""
 
+from __future__ import annotations
+
 import difflib
 import json
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 
-def configured(name: str, settings: list[str]) -> "PipelineConfig":
+def configured(name: str, settings: list[str]) -> PipelineConfig:
     """A recipe with `field=value` settings.
 
     Raises:

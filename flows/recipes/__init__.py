@@ -1,12 +1,17 @@
 """Recipes: complete configurations, one per published row or use, named after the functions that return them."""
 
+from __future__ import annotations
+
 import difflib
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
-from flows.config import PipelineConfig
 from flows.recipes import paper
 from flows.recipes.tiny import tiny, tiny_entail, tiny_multilingual
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     tiny, tiny_entail, tiny_multilingual,

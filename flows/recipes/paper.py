@@ -1,5 +1,7 @@
 """Recipes of the papers' rows, and of your own sentences."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from flows.config import PipelineConfig

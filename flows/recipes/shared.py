@@ -1,12 +1,17 @@
 """The views that recipes share, and how they are paired."""
 
-from collections.abc import Mapping
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from models.augmentation.config import ORIGINAL, TranslatedView, round_trip
 from models.augmentation.rewritings import EntailView
 from models.pairs import PairConfig, ViewPair
-from models.translation.config import TranslatorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from models.translation.config import TranslatorConfig
 
 ENTAIL: Final = EntailView(hypotheses=4)  # of 22,471 premises of SNLI, 1 has more
 LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")

@@ -1,5 +1,7 @@
 """Recipes of embedded sentences, translators and encoders: true runs on a laptop, without Hub or GPU."""
 
+from __future__ import annotations
+
 from flows.config import PipelineConfig
 from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
 from models.augmentation.config import AugmentConfig, translation

@@ -1,5 +1,7 @@
 """Which views of a sentence are made, and from which translations."""
 
+from __future__ import annotations
+
 from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator

@@ -1,10 +1,16 @@
 """The entailed hypothesis as a view of its premise (BSL, section 4.4: NLI_entail)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from models.augmentation.rewritings import EntailView
 from models.shuffle import scattered
 from models.text.nli import ENTAILMENT
+
+if TYPE_CHECKING:
+    from models.augmentation.rewritings import EntailView
 
 
 def entailed_views(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView) -> pl.LazyFrame:

@@ -11,20 +11,25 @@ Design choices
 Shapes: B sentences, T tokens, N masked tokens of a batch, V pieces, K pieces drawn from.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from models.augmentation.rewritings import MaskedView
 from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from models.augmentation.rewritings import MaskedView
 
 _SPACE_MARKS: Final = ("Ġ", "▁")  # how byte-level BPE and SentencePiece begin a word
 _CONTINUATION: Final = "##"  # how WordPiece goes on with one

@@ -1,5 +1,7 @@
 """Settings of the views that need no translator; `AnyRewriting` in config.py is their table."""
 
+from __future__ import annotations
+
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field

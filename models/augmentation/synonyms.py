@@ -7,17 +7,21 @@ Design choices
 - Function words never count: WordNet knows "a" as a vitamin and "in" as a metal.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import open_wordnet
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nltk.corpus.reader import WordNetCorpusReader
+
+    from models.augmentation.rewritings import SynonymView
 
 Synonyms = Callable[[str], tuple[str, ...]]
 """The forms that may stand for a word, both in lower case."""
@@ -100,7 +104,7 @@ def wordnet_synonyms(folder: Path, senses: int | None = None) -> Synonyms:
     return look_up
 
 
-def _forms(reader: "WordNetCorpusReader", word: str, part: str, senses: int | None) -> Iterator[str]:
+def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None) -> Iterator[str]:
     """The lemmas that share a sense with the word as this part of speech, inflected as it is."""
     lemma = reader.morphy(word, part)
     tag = None if lemma is None else _tag(word, lemma, part)

@@ -5,6 +5,8 @@ before two views become a pair. A small masked language model's mean vector lean
 views that keep different ones of them teach it not to.
 """
 
+from __future__ import annotations
+
 import polars as pl
 
 from models.shuffle import scattered

@@ -10,7 +10,9 @@ Translations are keyed by the sentence they translate (the translation memory), 
 German sentence that two English ones lead to is translated back once.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,6 +20,9 @@ from models.augmentation.config import ORIGINAL
 from models.shuffle import scattered
 from models.text.normalize import normalize, sentence_ids
 from models.translation.filters import FilterConfig, closeness, verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JUDGED = pl.Schema(
     {

@@ -1,11 +1,14 @@
 """WordNet by nltk, from a folder of its database files wherever that lies."""
 
+from __future__ import annotations
+
 import io
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nltk.corpus.reader import WordNetCorpusReader
 
 PARTS_OF_SPEECH: Final = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}
@@ -36,7 +39,7 @@ _LEXNAMES: Final = (
 )
 
 
-def open_wordnet(folder: Path) -> "WordNetCorpusReader":
+def open_wordnet(folder: Path) -> WordNetCorpusReader:
     """A reader of the database in `folder`, which is read into memory (28 MB; seconds).
 
     Args:

@@ -1,5 +1,7 @@
 """How the uncertainty of a figure is drawn: by resampling its pairs."""
 
+from __future__ import annotations
+
 from pydantic import BaseModel, ConfigDict, Field
 
 

@@ -1,5 +1,7 @@
 """What encoders are scored on, how, and how uncertainty is drawn."""
 
+from __future__ import annotations
+
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field

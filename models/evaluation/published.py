@@ -4,9 +4,13 @@ Figures are in the order of their suite, which is the paper's. Dev selection use
 STS12-16, so "unsupervised" here means: no labels but those of the dev set's ranking.
 """
 
-from collections.abc import Collection, Mapping
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 Rows = dict[str, tuple[float | None, ...]]
 

@@ -1,5 +1,7 @@
 """Batches of like length: no padding to speak of, a bounded number of tokens each, random order."""
 
+from __future__ import annotations
+
 import numpy as np
 
 

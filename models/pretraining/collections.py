@@ -1,9 +1,8 @@
 """Which sentences the small models learn from: the collections by name, and how much of each."""
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING, Final
 
 from models.pretraining.texts import (
     is_sentence,
@@ -12,6 +11,11 @@ from models.pretraining.texts import (
     training_sentences,
     wiki_sentences,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import polars as pl
 
 LANGUAGES: Final = {"de": "deu", "fr": "fra", "es": "spa", "ar": "ara", "tr": "tur"}
 """Languages of the translators: ISO 639-1 → the code in the target token."""

@@ -1,5 +1,7 @@
 """What decides a pre-training run: optimizer, schedule, budget."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field

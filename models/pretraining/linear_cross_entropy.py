@@ -4,6 +4,8 @@ On a CPU the (N, V) matrix of logits and its passes through memory cost a third 
 stay in cache. Loss and gradient come out of the same pass, as in Liger's fused loss (arXiv 2410.10989).
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -1,11 +1,11 @@
 """The pre-training loop: batches in, a trained network out; resumable, interruptible, budgeted."""
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -13,13 +13,18 @@ from torch import Tensor, nn
 
 from models.encoder.arithmetic import arithmetic
 from models.errors import TrainingError
-from models.pretraining.config import LearningConfig
 from models.pretraining.optimizer import build_optimizers, learning_rate
 from models.pretraining.state import RunState, restore, take_snapshot
-from models.progress import OnProgress
 from models.training.fingerprint import fingerprint
 from models.training.optimizer import clip_gradients, set_learning_rate
 from models.training.snapshots import Saving, newest_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from models.pretraining.config import LearningConfig
+    from models.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,9 @@ ModernBERT architecture (arXiv 2412.13663: pre-norm, rotary positions, no dropou
 BERT of the same size stays on the plateau of unigram statistics for longer than a CPU's patience.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,6 +15,9 @@ from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
 from models.pretraining.batches import length_batches, pad
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 IGNORED = -100
 

@@ -1,9 +1,14 @@
 """Which optimizers a pre-training run has, and the learning rate that they share."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
-from models.pretraining.config import LearningConfig
+if TYPE_CHECKING:
+    from models.pretraining.config import LearningConfig
 
 
 def build_optimizers(model: nn.Module, config: LearningConfig) -> list[torch.optim.Optimizer]:

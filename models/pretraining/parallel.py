@@ -1,5 +1,7 @@
 """Sentence pairs of several languages with English, split so that held-out pairs share no side with training."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,13 +3,18 @@
 BLEU and chrF are sacreBLEU's with its default settings (13a tokenisation; chrF2), from 0 to 100.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import polars as pl
 import sacrebleu
 
 from models.pretraining.texts import fingerprint
 from models.translation.filters import loops
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_REPEATS = 3
 

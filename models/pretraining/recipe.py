@@ -1,5 +1,7 @@
 """How each embedded model is made: shape, vocabulary, learning, data."""
 
+from __future__ import annotations
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.pretraining.config import LearningConfig

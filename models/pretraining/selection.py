@@ -1,11 +1,16 @@
 """Which pairs of a corpus are most like the sentences that will be translated (Moore and Lewis 2010, with unigrams)."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 _WORD = re.compile(r"\w+")
 

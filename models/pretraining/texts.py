@@ -1,9 +1,14 @@
 """Sentences for pre-training out of licensed collections, free of evaluation texts."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 SENTENCE_END = re.compile(r"""(?<=[.!?])["'”’)]*\s+(?=["'“‘(]?[A-Z0-9])""")
 FIELD = re.compile(r"^[A-Z][A-Za-z _]{1,24}\d*: ")

@@ -1,5 +1,7 @@
 """A small MarianMT model: the architecture of OPUS-MT checkpoints at a size that a CPU can train."""
 
+from __future__ import annotations
+
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import nn

@@ -3,17 +3,22 @@
 Shapes: B examples, S source tokens, T target tokens, D width, V vocabulary, N target tokens that are no padding.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import MarianMTModel, MarianTokenizer
 
 from models.pretraining.batches import length_batches, pad
 from models.pretraining.linear_cross_entropy import linear_cross_entropy
-from models.pretraining.translation import TranslationModelConfig
+
+if TYPE_CHECKING:
+    from transformers import MarianMTModel, MarianTokenizer
+
+    from models.pretraining.translation import TranslationModelConfig
 
 
 @dataclass(frozen=True)

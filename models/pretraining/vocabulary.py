@@ -1,14 +1,20 @@
 """A joint SentencePiece vocabulary in the layout of OPUS-MT checkpoints, as `MarianTokenizer` reads it."""
 
+from __future__ import annotations
+
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import sentencepiece
 from transformers import MarianTokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import polars as pl
 
 CAPTIONS = 60_000
 PROPORTIONS = {"de": 170_000, "fr": 140_000, "es": 40_000, "ar": 11_000, "tr": 30_000}

@@ -1,12 +1,17 @@
 """A lower-cased WordPiece vocabulary learnt from text, as a tokenizer that transformers loads."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from tokenizers.trainers import WordPieceTrainer
 from transformers import PreTrainedTokenizerFast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

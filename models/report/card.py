@@ -1,9 +1,14 @@
 """The model card of a trained encoder: what it is, how it was made and measured, whose material is in it."""
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from models.report.page import INTERVALS, markdown_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _USAGE = """## Use
 

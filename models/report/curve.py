@@ -1,5 +1,7 @@
 """The training curve as a picture."""
 
+from __future__ import annotations
+
 import io
 
 import polars as pl

@@ -1,5 +1,7 @@
 """The report's page: Markdown from tables, nothing computed but the layout."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,21 +6,26 @@ Memory is bounded by the size of a chunk and a fixed budget, never by the size o
 depend only on which sentences came in and which source had each first, not on how they were cut into chunks.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.progress import OnProgress
 from models.text.dedup import deduplicate
 from models.text.errors import EmptyCorpusError
 from models.text.normalize import NormalizeConfig, normalize, sentence_ids
 from models.text.partitions import Partitions
 from models.text.statistics import CorpusStatistics, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from models.progress import OnProgress
 
 CORPUS_VERSION: Final = 1  # bump when equal sources would give other bytes
 PART_ROWS: Final = 500_000  # about 25 MB of Parquet

@@ -1,5 +1,7 @@
 """Exact duplicates: one row per sentence id, in id order."""
 
+from __future__ import annotations
+
 import polars as pl
 
 from models.text.errors import SentenceIdCollisionError

@@ -6,6 +6,8 @@ ModelError
     └── EmptyCorpusError           nothing is left of the sources
 """
 
+from __future__ import annotations
+
 from models.errors import ModelError
 
 

@@ -1,12 +1,16 @@
 """Labelled pairs of sentences, by the ids that their sentences have in the corpus."""
 
-from collections.abc import Iterable
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.text.normalize import normalize, sentence_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ENTAILMENT: Final = 0
 """Label of a hypothesis that follows from its premise; 1 is neutral, 2 contradiction (SNLI, MultiNLI)."""

@@ -7,6 +7,8 @@ Design choices
   Polars evaluates a `then` branch on the selected rows alone (measured: 7 times faster on clean English).
 """
 
+from __future__ import annotations
+
 from typing import Final
 
 import polars as pl
@@ -31,7 +33,7 @@ class NormalizeConfig(BaseModel):
     """Longest text kept, in characters. BSL's released code reads 64 tokens; longer lines are rarely sentences."""
 
     @model_validator(mode="after")
-    def _in_order(self) -> "NormalizeConfig":
+    def _in_order(self) -> NormalizeConfig:
         if self.min_chars > self.max_chars:
             raise ValueError(f"min_chars is {self.min_chars}, above max_chars {self.max_chars}; nothing would be kept")
         return self

@@ -6,14 +6,18 @@ Design choices
 - What comes out does not depend on the budget, on the number of partitions or on how the rows came in.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from itertools import pairwise
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from models.text.dedup import deduplicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 PARTITION_BITS: Final = 6  # 64 partitions: 10 M sentences make parts of about 20 MB
 _SHIFT: Final = 64 - PARTITION_BITS

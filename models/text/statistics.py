@@ -1,5 +1,7 @@
 """What a corpus is like: counts by reason, lengths and sample rows."""
 
+from __future__ import annotations
+
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 

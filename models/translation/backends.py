@@ -1,9 +1,13 @@
 """Which engine runs a model, at which precision: `auto` becomes a fact before anything is keyed."""
 
-from typing import Literal
+from __future__ import annotations
 
-from models.translation.config import Backend, Precision, TranslatorConfig
+from typing import TYPE_CHECKING, Literal
+
 from models.translation.errors import TranslatorLoadError
+
+if TYPE_CHECKING:
+    from models.translation.config import Backend, Precision, TranslatorConfig
 
 _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
     "ctranslate2": {"cpu": "int8", "gpu": "fp16"},

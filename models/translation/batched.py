@@ -4,17 +4,22 @@ An engine sees numbers only. So all backends cut a corpus into the same batches 
 sentence the same cap, and pass the same sentences through.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sacremoses import MosesPunctNormalizer
 
-from models.progress import OnProgress
 from models.translation.batches import longest_first, run_in_batches
-from models.translation.config import TranslatorConfig
 from models.translation.translator import Decoded, Translation, is_translatable
-from models.translation.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from models.progress import OnProgress
+    from models.translation.config import TranslatorConfig
+    from models.translation.vocabulary import Vocabulary
 
 
 class Engine(Protocol):

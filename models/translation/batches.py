@@ -4,12 +4,17 @@ Sorted by length and cut at 1,024 padded tokens, NLI text wastes 1.5 times its u
 sentences a batch it wastes 2.9 times (PERF A).
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from models.translation.errors import DeviceMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 logger = logging.getLogger(__name__)
 

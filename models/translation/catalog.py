@@ -5,6 +5,8 @@ punctuation ("normalization + SentencePiece" on their cards). Revisions are comm
 with the model's files; what these models write could not be seen where this was written, so none is pinned here.
 """
 
+from __future__ import annotations
+
 from typing import Final
 
 from models.translation.config import TranslatorConfig

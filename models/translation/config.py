@@ -1,5 +1,7 @@
 """What decides a translation: the model, the languages, the search and the limits on it."""
 
+from __future__ import annotations
+
 import math
 from typing import Literal
 

@@ -3,15 +3,18 @@
 CTranslate2 brings the weights to the precision asked for when it loads them, so one conversion serves all.
 """
 
+from __future__ import annotations
+
 import json
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.files import written_whole
 from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import MarianMTModel
 
 logger = logging.getLogger(__name__)
@@ -61,7 +64,7 @@ def _convert(folder: Path, made: Path) -> None:
     SafeConverter(str(folder)).convert(str(made))
 
 
-def _fault(model: "MarianMTModel") -> str | None:
+def _fault(model: MarianMTModel) -> str | None:
     """Where CTranslate2's idea of Marian, decoding from a zero embedding and one vocabulary, would be wrong."""
     config = model.config
     start, vocabulary = config.decoder_start_token_id, config.vocab_size

@@ -8,9 +8,9 @@ Design choices
 - Pieces go in and out by name through the one vocabulary of all backends.
 """
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import get_args
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
 
 import ctranslate2
 
@@ -19,6 +19,10 @@ from models.translation.config import Precision, TranslatorConfig
 from models.translation.conversion import convert_once, positions_of
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well

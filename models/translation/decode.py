@@ -9,6 +9,8 @@ Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 - Beam search is `generate`'s.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

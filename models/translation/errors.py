@@ -8,6 +8,8 @@ ModelError
     └── SmokeTestError           the translator runs, but what it writes is not language
 """
 
+from __future__ import annotations
+
 from models.errors import ModelError
 
 

@@ -6,13 +6,18 @@ Verdicts are Polars expressions over a column of sources and one of translations
 A short translation equal to its source (names, numbers, "OK") is allowed.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.translation.language import speaks_another
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class FilterConfig(BaseModel):

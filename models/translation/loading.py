@@ -1,13 +1,16 @@
 """A translator by whichever engine its configuration resolves to."""
 
-from pathlib import Path
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from models.translation.backends import resolve
-from models.translation.config import TranslatorConfig
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from models.translation.batched import BatchedTranslator
+    from models.translation.config import TranslatorConfig
 
 
 def load_translator(
@@ -17,7 +20,7 @@ def load_translator(
     converted: Path,
     cores: int,
     token_budget: int | None = None,
-) -> "BatchedTranslator":
+) -> BatchedTranslator:
     """Load the model in `folder` with the backend that `config` resolves to.
 
     Args:

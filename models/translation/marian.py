@@ -3,22 +3,29 @@
 `transformers` 5 has no translation pipeline; the model and the parts of its tokenizer are called directly.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import MarianMTModel
 
 from models.translation.backends import resolve
 from models.translation.batched import BatchedTranslator
-from models.translation.config import TranslatorConfig
 from models.translation.decode import SpecialTokens, beam_search, greedy
 from models.translation.errors import TranslatorLoadError
-from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 from models.translation.weights import load_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from transformers import MarianMTModel
+
+    from models.translation.config import TranslatorConfig
+    from models.translation.translator import Decoded
 
 CPU_TOKEN_BUDGET = 2048  # 6.5 M parameters, greedy, NLI premises: 57, 74, 87, 88, 85 sentences/s at 512, 1,024 … 8,192
 GPU_TOKEN_BUDGET = 65_536  # about 4,096 NLI sentences: where a decode step stops being bound by memory (PERF A4)

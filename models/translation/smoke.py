@@ -5,14 +5,20 @@ writes the same word for ever, or nothing, for every sentence (OPUS-MT-train iss
 the translator must reproduce them to the letter; where none are, its output must look like the language asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
-from models.translation.translator import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from models.translation.config import Pin, TranslatorConfig
+    from models.translation.translator import Translator
 
 PLAIN_SENTENCES: Mapping[str, tuple[str, ...]] = {
     "en": ("The boy is reading a book.", "Two dogs are running in the snow.", "She bought bread and milk today."),

@@ -1,10 +1,14 @@
 """What a translator is, whichever engine runs it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from __future__ import annotations
 
-from models.progress import OnProgress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.progress import OnProgress
 
 
 @dataclass(frozen=True)

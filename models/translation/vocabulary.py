@@ -7,14 +7,19 @@ Deviation: text that looks like a special token (`</s>`, `>>fra<<`) is plain tex
 from the configuration, so a sentence of the corpus cannot switch it.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformers import MarianTokenizer
 
 from models.translation.errors import TranslatorLoadError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 _SPACE = "\N{LOWER ONE EIGHTH BLOCK}"  # SentencePiece writes a space as this block
 

@@ -1,14 +1,19 @@
 """Marian weights from a folder, without ever running what a pickle says."""
 
+from __future__ import annotations
+
 import logging
-from pathlib import Path
 from pickle import UnpicklingError
+from typing import TYPE_CHECKING
 
 import torch
 from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
 from models.translation.errors import TranslatorLoadError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 logger = logging.getLogger(__name__)
 

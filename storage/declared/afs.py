@@ -1,5 +1,7 @@
 """Argument Facet Similarity."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from storage.declared.dataset import Dataset

@@ -1,5 +1,7 @@
 """What a declaration of a data set says."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field

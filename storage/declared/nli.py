@@ -1,5 +1,7 @@
 """Natural language inference: the sentences that BSL is trained on, and labelled pairs."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from storage.declared.dataset import TRAIN_DEV_TEST, Dataset

@@ -1,5 +1,7 @@
 """Semantic textual similarity: every set of the papers' tables, in the forms that they are scored in."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from storage.declared.dataset import TRAIN_DEV_TEST, Dataset, MtebTask

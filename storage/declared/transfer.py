@@ -1,5 +1,7 @@
 """SentEval's transfer sets; storage/transfer.py says how their files spell a row."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from storage.declared.dataset import Dataset

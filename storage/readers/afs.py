@@ -3,16 +3,21 @@
 ISO-8859-1, a header line, 11 columns; the score from 0 to 5 is in the first, the sentences are in the last two.
 """
 
+from __future__ import annotations
+
 import csv
-from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import fsspec
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.readers.columns import Columns
+    from storage.readers.report import ReadReport
 
 TOPICS: Final = ("GC", "GM", "DP")  # gun control, gay marriage, death penalty
 COLUMNS: Final = 11

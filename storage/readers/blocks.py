@@ -1,18 +1,23 @@
 """Bytes of a source in blocks of whole lines, whatever file system and compression they come from."""
 
+from __future__ import annotations
+
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 
 import fsspec
 import pyarrow as pa
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.readers.report import ReadReport
 
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20

@@ -1,10 +1,15 @@
 """Which columns are wanted of a source, and how to say that they are not there."""
 
+from __future__ import annotations
+
 import difflib
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)

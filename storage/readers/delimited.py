@@ -5,11 +5,12 @@ so far is even. The first block that Polars refuses hands the rest of the file t
 forgives stray quotes and knows line numbers.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +18,13 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks
-from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 
 if TYPE_CHECKING:
     import _csv
+    from collections.abc import Iterator
+
+    from storage.readers.columns import Columns
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
@@ -43,7 +46,7 @@ class Dialect:
     separator: str
     quoted: bool
 
-    def reader(self, lines: Iterator[str]) -> "_csv.Reader":
+    def reader(self, lines: Iterator[str]) -> _csv.Reader:
         """The csv module's reader of this dialect."""
         csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
         return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE)

@@ -5,17 +5,22 @@ string is expected, so a block that fails or looks odd is cut in halves until th
 which is read line by line. Good lines give the same result on both ways, so the cutting never shows.
 """
 
+from __future__ import annotations
+
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
-from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.readers.columns import Columns
 
 _PIECE_BYTES: Final = 32 << 10
 _KEYS_OF_FIRST: Final = 100  # objects whose keys together are the columns

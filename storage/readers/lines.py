@@ -1,13 +1,19 @@
 """Plain text: one sentence per line, separated by line feeds alone (a carriage return at the end is white space)."""
 
+from __future__ import annotations
+
 import io
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
-from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.readers.columns import Columns
+    from storage.readers.report import ReadReport
 
 COLUMN = "text"
 

@@ -4,14 +4,19 @@ Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in S
 counted: annotators did not agree on them.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.readers.shapes import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.readers.report import ReadReport
+    from storage.readers.shapes import Shape
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their places are the Hub's numbers
 _UNLABELLED: Final = ("-", "-1", "")

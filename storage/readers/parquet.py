@@ -1,7 +1,8 @@
 """Parquet files and other Arrow batches."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, cast
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
 
 import polars as pl
 import pyarrow as pa
@@ -9,8 +10,12 @@ import pyarrow.parquet as pq
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from storage.readers.columns import Columns
 
 BATCH_ROWS: Final = 131_072
 

@@ -1,5 +1,7 @@
 """What a reader met in a source: records read, and records that could not be read, with where and why."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Final
 

@@ -1,11 +1,15 @@
 """The shapes in which sentences come: which columns hold text and which holds the label."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,19 @@
 """Semantic textual similarity: pairs of sentences with a graded score."""
 
-from collections.abc import Iterable, Sequence
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.columns import Columns, require
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from storage.readers.report import ReadReport
 
 STS: Final = pl.Schema(
     {"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64},

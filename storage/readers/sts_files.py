@@ -6,16 +6,21 @@
   two sentences, behind which some lines name their sources.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import fsspec
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.readers.columns import Columns
+    from storage.readers.report import ReadReport
 
 NAMES: Final = ("subset", "sentence1", "sentence2", "score")
 _INPUT, _GOLD = "STS.input.", "STS.gs."

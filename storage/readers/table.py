@@ -1,17 +1,22 @@
 """One way to read any file of records: its format by suffix, its columns checked, frames of bounded size."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-import polars as pl
-
 from storage.errors import SourceError
 from storage.readers import afs, delimited, jsonl, lines, parquet, sts_files
 from storage.readers.columns import Columns, require
-from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from storage.readers.report import ReadReport
 
 _COMPRESSIONS: Final = (".gz", ".zst")
 

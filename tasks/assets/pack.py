@@ -1,7 +1,9 @@
 """A trained model becomes an embedded asset: files, then the manifest, then the figures of what was packed."""
 
+from __future__ import annotations
+
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -9,10 +11,14 @@ from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TES
 from storage.embedded import AssetManifest, AssetSource
 from storage.files import whole
 from storage.manifest import NAME, describe_files
-from storage.refs import ArtifactRef
-from storage.store import Store
 from tasks.assets.pretrain import MODEL
 from tasks.assets.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.refs import ArtifactRef
+    from storage.store import Store
 
 SHARE_ALIKE = "CC BY-SA 4.0"
 

@@ -5,18 +5,23 @@ instructions and with those of 2013, whose sums saturate: so a pin holds on ever
 is left out. Other precisions, which need a GPU, have no pins.
 """
 
+from __future__ import annotations
+
 import logging
 import os
-from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from models.translation.config import Pin, TranslatorConfig
 from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic import JsonValue
 
 logger = logging.getLogger(__name__)
 

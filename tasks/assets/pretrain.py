@@ -4,6 +4,8 @@ Each model is an artifact of its own (kind `asset`): `model/` as transformers lo
 training. Runs resume from the store's scratch folder.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,7 +16,6 @@ from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
 from storage.errors import SourceError
 from storage.refs import ArtifactRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.show import progress_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from models.pretraining.state import RunState
     from models.pretraining.translation_pairs import EncodedPairs
+    from tasks.site import Site
 
 MODEL = "model"
 VOCABULARY = "vocabulary"
@@ -194,7 +196,7 @@ def back_translate(
         frame.write_parquet(work.draft.folder / f"{code}.parquet")
 
 
-def _examples(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorRecipe) -> "list[EncodedPairs]":
+def _examples(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
     from models.pretraining.collections import LANGUAGES
     from models.pretraining.translation_pairs import EncodedPairs, comparable
     from models.pretraining.vocabulary import encode_pieces
@@ -212,7 +214,7 @@ def _examples(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorReci
     return found
 
 
-def _back_translated(folder: Path, tokenizer: "MarianTokenizer", recipe: TranslatorRecipe) -> "list[EncodedPairs]":
+def _back_translated(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
     from models.pretraining.translation_pairs import EncodedPairs
     from models.pretraining.vocabulary import encode_pieces
 
@@ -223,7 +225,7 @@ def _back_translated(folder: Path, tokenizer: "MarianTokenizer", recipe: Transla
     return [EncodedPairs(source, target, None, recipe.back_translated) for source, target in encoded]
 
 
-def _training(state: "RunState") -> "dict[str, JsonValue]":
+def _training(state: RunState) -> dict[str, JsonValue]:
     return {
         "steps": state.step,
         "tokens": state.tokens,

@@ -5,22 +5,27 @@ asset; translators by ctranslate2, beam 4 as recipe `tiny` searches, but at full
 A figure is thus either reproduced or wrong.
 """
 
+from __future__ import annotations
+
 import logging
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.pretraining.collections import LANGUAGES
 from models.translation.catalog import MINI
-from models.translation.config import TranslatorConfig
 from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
 from tasks.assets.pins import PINNED, record_pins
 from tasks.stage.machine import cores
 from tasks.stage.show import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from models.translation.config import TranslatorConfig
 
 logger = logging.getLogger(__name__)
 

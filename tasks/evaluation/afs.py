@@ -1,7 +1,8 @@
 """Argument Facet Similarity: found in a user's folder, scored as it is or after fine-tuning, fold by fold."""
 
-from collections.abc import Mapping
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -22,10 +23,14 @@ from tasks.evaluation.finetune import finetune
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, place_in_pairs, rows_of
-from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tasks.evaluation.systems import System
+    from tasks.site import Site
 
 AFS: Final = "afs"
 _SPLIT: Final = "all"

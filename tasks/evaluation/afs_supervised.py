@@ -1,18 +1,23 @@
 """Argument Facet Similarity under the protocols that fine-tune an encoder on some of it and score the rest."""
 
-from collections.abc import Mapping
-from typing import Final, get_args
+from __future__ import annotations
 
-import polars as pl
+from typing import TYPE_CHECKING, Final, get_args
 
 from models.evaluation.config import FOLDS_OF, Supervision
-from storage.refs import ScoresRef
 from tasks.evaluation.afs import AFS, AfsSet, find_afs_set, predict_afs, score_afs_predictions
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.settings import EvaluationSettings
-from tasks.evaluation.systems import Candidate
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from storage.refs import ScoresRef
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.evaluation.systems import Candidate
+    from tasks.site import Site
 
 AFS_PROTOCOLS: Final[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
 """Name of the data set under a protocol → the protocol."""

@@ -1,23 +1,26 @@
 """An encoder to evaluate, however a person names it."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import Precision
 from storage.checkpoint import ENCODER
 from storage.errors import ArtifactMissingError
 from storage.lookup import find
 from storage.refs import CheckpointRef
-from storage.store import Store
-from tasks.evaluation.settings import Reading
 from tasks.evaluation.systems import Candidate
 from tasks.pretrained import resolve_named_model
-from tasks.site import Site
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.evaluation.config import Precision
+    from storage.store import Store
     from storage.weights import ResolvedModel
+    from tasks.evaluation.settings import Reading
+    from tasks.site import Site
 
 _MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
 

@@ -1,5 +1,7 @@
 """A scored set by which training selects."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from tasks.evaluation.sets import ScoredSet, read_scored_set
@@ -8,7 +10,7 @@ if TYPE_CHECKING:
     from models.training.evaluator import DevSet
 
 
-def dev_set(scored: ScoredSet) -> "DevSet":
+def dev_set(scored: ScoredSet) -> DevSet:
     """The set's pairs and scores as the training loop takes them."""
     from models.training.evaluator import DevSet  # imported here: it brings torch
 

@@ -1,15 +1,11 @@
 """An encoder fine-tuned inside a stage: as every training run it keeps snapshots, stops at SIGTERM and goes on."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from models.encoder.config import EncoderConfig
-from models.training.config import TrainingConfig
 from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
-from storage.weights import ResolvedModel
-from tasks.stage.cached import Work
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 from tasks.stage.stopping import stop_requested
@@ -18,9 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
+    from models.encoder.config import EncoderConfig
+    from models.training.config import TrainingConfig
     from models.training.evaluator import DevSet
+    from storage.weights import ResolvedModel
+    from tasks.stage.cached import Work
 
 
 def finetune(
@@ -30,8 +31,8 @@ def finetune(
     pairs: pl.DataFrame,
     config: TrainingConfig,
     task: str,
-    dev: "DevSet | None" = None,
-) -> "Callable[[pl.DataFrame], NDArray[np.float64]]":
+    dev: DevSet | None = None,
+) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
     Args:
@@ -75,7 +76,7 @@ def finetune(
             on_progress=progress_of(task),
         )
 
-    def cosines(scored: pl.DataFrame) -> "NDArray[np.float64]":
+    def cosines(scored: pl.DataFrame) -> NDArray[np.float64]:
         vectors = encode(result.encoder, tokenizer, [*scored["sentence1"], *scored["sentence2"]], device=device)
         return cosine_scores(vectors[: scored.height], vectors[scored.height :])
 

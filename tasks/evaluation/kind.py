@@ -1,19 +1,24 @@
 """What a kind of evaluation is. To add one: a file that says all this, and its line in `kinds.KINDS`."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-import polars as pl
-
-from models.evaluation.config import ScoringConfig
-from models.report.tables import PaperTable
-from storage.refs import ComparisonRef, ScoresRef
 from tasks.evaluation.sets import EvaluationSet
-from tasks.evaluation.settings import EvaluationSettings
-from tasks.evaluation.systems import Candidate, System
-from tasks.evaluation.vectors import Vectors
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from models.evaluation.config import ScoringConfig
+    from models.report.tables import PaperTable
+    from storage.refs import ComparisonRef, ScoresRef
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.evaluation.systems import Candidate, System
+    from tasks.evaluation.vectors import Vectors
+    from tasks.site import Site
 
 S = TypeVar("S", bound=EvaluationSet)
 

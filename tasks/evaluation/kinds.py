@@ -1,12 +1,12 @@
 """The kinds of evaluation; what `--suite` means by them, and which sets can be had here."""
 
+from __future__ import annotations
+
 import difflib
 import logging
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from models.report.tables import PaperTable
 from storage.errors import SourceError
 from tasks.evaluation.afs import AfsKind
 from tasks.evaluation.afs_supervised import SupervisedAfsKind
@@ -15,7 +15,12 @@ from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.sts import StsKind
 from tasks.evaluation.supervised import SupervisedStsKind
 from tasks.evaluation.transfer import TransferKind
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from models.report.tables import PaperTable
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 

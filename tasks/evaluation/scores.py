@@ -1,10 +1,16 @@
 """The one way to publish figures."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from storage.schemas import SCORES
-from tasks.stage.cached import Work
 from tasks.stage.show import show_table
+
+if TYPE_CHECKING:
+    from tasks.stage.cached import Work
 
 
 def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:

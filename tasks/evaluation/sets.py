@@ -1,8 +1,10 @@
 """What encoders are evaluated on: found before the first stage, named in keys by its bytes, read once a process."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +15,11 @@ from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.scored import read_declared_pairs
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tasks.site import Site
 
 
 class EvaluationSet(BaseModel, ABC):

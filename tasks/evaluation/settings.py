@@ -1,5 +1,7 @@
 """How encoders are evaluated that a person names."""
 
+from __future__ import annotations
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.encoder.config import Pooling

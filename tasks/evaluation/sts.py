@@ -1,6 +1,7 @@
 """Semantic textual similarity: the cosine of each pair's vectors beside its gold score."""
 
-from collections.abc import Iterator, Mapping
+from __future__ import annotations
+
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
@@ -9,7 +10,6 @@ import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import ScoringConfig
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
@@ -17,15 +17,19 @@ from storage.schemas import COMPARISON
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
-from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from models.evaluation.config import ScoringConfig
+    from tasks.evaluation.systems import System
+    from tasks.site import Site
 
 _TITLES: Final = {
     "sts": "Semantic textual similarity (STS13 without SMT)",
@@ -148,7 +152,7 @@ def compare(
     show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
 
 
-def _cosines(vectors: Vectors, scored: ScoredSet) -> "NDArray[np.float64]":
+def _cosines(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
     """Cosine of the two sentences of each pair, (n,)."""
     with _named(f"{scored.name}, {vectors.name}"):
         return vectors.cosines(read_scored_set(scored), scored.name)

@@ -1,7 +1,8 @@
 """Scores of one or more encoders to one page: the papers' tables, the differences, and what could not be scored."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +13,9 @@ from storage.keys import NotInKey
 from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PAGE = "evaluation.md"
 
@@ -27,7 +31,7 @@ class Missing(BaseModel):
     """Name → why, and what to do."""
 
     @classmethod
-    def of(cls, reasons: Mapping[str, str]) -> "Missing":
+    def of(cls, reasons: Mapping[str, str]) -> Missing:
         """From name → why."""
         return cls(names=tuple(reasons), reasons=dict(reasons))
 

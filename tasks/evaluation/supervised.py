@@ -1,8 +1,9 @@
 """Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
 from dataclasses import asdict
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -19,10 +20,14 @@ from tasks.evaluation.finetune import finetune
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from tasks.evaluation.settings import EvaluationSettings
-from tasks.evaluation.systems import Candidate
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.evaluation.systems import Candidate
+    from tasks.site import Site
 
 SUPERVISED = "supervised"
 NAME: Final = "stsb-supervised"

@@ -1,5 +1,7 @@
 """What is evaluated: an encoder that was found, and whatever else made vectors."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict

@@ -1,6 +1,7 @@
 """SentEval's transfer tasks: found before the first stage, read where they are scored by linear classifiers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from __future__ import annotations
+
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,6 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, headings_of, suites_of
@@ -20,18 +20,21 @@ from storage.transfer import CLASS, TRANSFER_SETS, read_senteval_files, read_tra
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
+    from models.evaluation.config import ScoringConfig
     from models.evaluation.probe.problem import Layout, Part, Problem
+    from tasks.evaluation.systems import System
+    from tasks.site import Site
 
 
 class TransferSplit(BaseModel):
@@ -161,7 +164,7 @@ def read_transfer_set(labelled: TransferSet) -> Mapping[str, pl.DataFrame]:
     return rows_of(labelled)
 
 
-def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> "Problem":
+def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
     """A transfer set with its features, in SentEval's order and folds.
 
     Raises:
@@ -193,7 +196,7 @@ def _sides(rows: pl.DataFrame) -> dict[str, str]:
     return {"" if len(names) == 1 else f", {name}": name for name in names}
 
 
-def _part(rows: pl.DataFrame, embedded: "Sequence[NDArray[np.float32]]") -> "Part":
+def _part(rows: pl.DataFrame, embedded: Sequence[NDArray[np.float32]]) -> Part:
     from models.evaluation.probe.problem import Part, pair_features, senteval_order
 
     texts = [rows[name].to_list() for name in _sides(rows).values()]

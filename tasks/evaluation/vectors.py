@@ -3,9 +3,10 @@
 Shapes: N pairs or texts, S unique sentences, D width.
 """
 
+from __future__ import annotations
+
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -13,14 +14,17 @@ import polars as pl
 
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
-from storage.refs import EmbeddingsRef
 from storage.schemas import SPARSE_EMBEDDINGS
-from storage.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
+
+    from storage.refs import EmbeddingsRef
+    from storage.store import Store
 
 SPARSE: Final = "sparse_embeddings"
 """Table of an embeddings artifact whose vectors are sparse."""
@@ -39,7 +43,7 @@ class Vectors(ABC):
     rows: Mapping[int, int]
 
     @abstractmethod
-    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+    def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
         """Cosine of the vectors of `sentence1` and `sentence2`: (N,).
 
         Raises:
@@ -48,7 +52,7 @@ class Vectors(ABC):
         """
 
     @abstractmethod
-    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
         """What a classifier reads of all the texts of one task: (N, D) for each.
 
         Args:
@@ -86,15 +90,15 @@ class DenseVectors(Vectors):
         table: a vector a row, (S, D).
     """
 
-    table: "NDArray[np.float32]"
+    table: NDArray[np.float32]
 
-    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+    def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
         """As `Vectors.cosines`."""
         from models.evaluation.correlation import cosine_scores
 
         return cosine_scores(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
-    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
         """The vectors themselves."""
         return [self.table[self.numbers(column, place)] for place, column in texts.items()]
 
@@ -107,15 +111,15 @@ class SparseVectors(Vectors):
         table: a vector a row, (S, D).
     """
 
-    table: "csr_array"
+    table: csr_array
 
-    def cosines(self, pairs: pl.DataFrame, place: str) -> "NDArray[np.float64]":
+    def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
         """As `Vectors.cosines`; a sentence without a known word has cosine 0 with all."""
         from models.evaluation.sparse import sparse_cosines
 
         return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
-    def features(self, texts: Mapping[str, pl.Series]) -> "list[NDArray[np.float32]]":
+    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
         """The words of the task: its at most 4,096 columns of largest summed weight, dense."""
         from models.evaluation.sparse import dense_features
 
@@ -132,18 +136,18 @@ def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
     return SparseVectors(str(embeddings), rows, _matrix(table))
 
 
-def sparse_table(ids: pl.Series, table: "csr_array") -> pl.DataFrame:
+def sparse_table(ids: pl.Series, table: csr_array) -> pl.DataFrame:
     """Sentence ids and the vector of each as the table `SPARSE`."""
     columns, values = (_split(part, table.indptr) for part in (table.indices, table.data))
     return pl.DataFrame({"sentence_id": ids, "columns": columns, "values": values}, schema=SPARSE_EMBEDDINGS)
 
 
-def _split(values: "NDArray[np.generic]", starts: Sequence[int]) -> list[list[object]]:
+def _split(values: NDArray[np.generic], starts: Sequence[int]) -> list[list[object]]:
     flat = values.tolist()
     return [flat[start:end] for start, end in itertools.pairwise(starts)]
 
 
-def _matrix(table: pl.DataFrame) -> "csr_array":
+def _matrix(table: pl.DataFrame) -> csr_array:
     import numpy as np
     from scipy.sparse import csr_array
 

@@ -1,12 +1,18 @@
 """Views `entail`, `entail-2`, …: the hypotheses that a sentence entails."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from models.augmentation.entailment import entailed_views
 from models.augmentation.rewritings import EntailView
 from models.augmentation.views import ordered_views
 from storage.errors import SourceError
 from storage.refs import CorpusRef, NliRef, ViewsRef
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from tasks.site import Site
 
 
 def make_entail(site: Site, corpus: CorpusRef, nli: NliRef | None, view: EntailView) -> ViewsRef:

@@ -1,15 +1,20 @@
 """View `mlm`: tokens refilled by a masked language model."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from models.augmentation.rewritings import MaskedView
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.weights import ResolvedModel
 from tasks.pretrained import resolve_named_model
 from tasks.rewrites.slices import rewrite_corpus
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
+
+if TYPE_CHECKING:
+    from tasks.site import Site
 
 CPU_BATCH_TOKENS, GPU_BATCH_TOKENS = 2048, 32_768
 

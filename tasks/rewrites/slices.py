@@ -1,7 +1,9 @@
 """A corpus rewritten slice by slice, so that a killed run makes one slice twice at most."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -9,9 +11,13 @@ from models.shuffle import scattered
 from models.text.normalize import normalize
 from storage.draft import writing
 from storage.files import whole
-from storage.refs import CorpusRef
-from tasks.stage.cached import Work
 from tasks.stage.show import progress_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.refs import CorpusRef
+    from tasks.stage.cached import Work
 
 SLICE_ROWS = 8192
 

@@ -1,15 +1,20 @@
 """View `synonym`: words replaced through WordNet."""
 
+from __future__ import annotations
+
 from functools import partial
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import FILES
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.wordnet import ResolvedWordNet, find_wordnet
 from tasks.rewrites.slices import rewrite_corpus
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from tasks.site import Site
 
 
 def make_synonym(site: Site, corpus: CorpusRef, nli: NliRef | None, view: SynonymView) -> ViewsRef:  # noqa: ARG001

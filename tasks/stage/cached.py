@@ -8,6 +8,8 @@ Design choices
 - Prefect's locks are not used: publishing is idempotent, and a killed run's lock would stop the next one for ever.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,16 +20,17 @@ from prefect import Task
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 
-from storage.draft import Draft
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
-from storage.store import Store
-from tasks.site import Site
 from tasks.stage.records import ArtifactKey, ManifestRecords
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
+
+    from storage.draft import Draft
+    from storage.store import Store
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,7 @@
 """This program's log lines in the Prefect UI; the console has them from the root logger."""
 
+from __future__ import annotations
+
 import logging
 
 from prefect.context import FlowRunContext, TaskRunContext

@@ -1,8 +1,12 @@
 """The processor that a stage computes on."""
 
-import os
+from __future__ import annotations
 
-from tasks.site import Site
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tasks.site import Site
 
 
 def device_of(site: Site) -> str:

@@ -1,12 +1,13 @@
 """What Prefect sees of the store: the key and the result record of one artifact."""
 
+from __future__ import annotations
+
 import contextlib
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect.cache_policies import CachePolicy
-from prefect.context import TaskRunContext
 from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
@@ -14,6 +15,9 @@ from prefect.serializers import JSONSerializer
 from storage.errors import ArtifactMissingError, StoreWriteError
 from storage.refs import ArtifactRef
 from tasks.site import Site
+
+if TYPE_CHECKING:
+    from prefect.context import TaskRunContext
 
 logger = logging.getLogger(__name__)
 

@@ -3,11 +3,12 @@
 Outside a run (a stage called from a test or a notebook) there is no page to show it on, so each is logged and dropped.
 """
 
+from __future__ import annotations
+
 import base64
 import logging
 import time
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -20,7 +21,10 @@ from prefect.artifacts import (
 )
 from prefect.context import FlowRunContext, TaskRunContext
 
-from models.progress import OnProgress
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.progress import OnProgress
 
 logger = logging.getLogger(__name__)
 

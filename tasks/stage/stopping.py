@@ -4,11 +4,16 @@ A worker that is told to go (a scaled-down pool, a spot machine) is given some s
 can be published or a snapshot written; without this it would be lost.
 """
 
+from __future__ import annotations
+
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
 
