@@ -16,7 +16,8 @@ from storage.declarations import DATASETS
 from storage.readers.afs import TOPICS
 from storage.refs import ArtifactRef
 from storage.weights import resolve_model
-from tasks.evaluation.afs import predict_afs, resolve_afs_set
+from tasks.evaluation.afs import resolve_afs_set
+from tasks.evaluation.afs_supervised import predict_afs
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.supervised import score_supervised
 from tasks.site import Site

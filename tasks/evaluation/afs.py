@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import polars as pl
 
-from models.annotated import both_orders, graded_pairs
-from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.evaluation.config import AfsProtocol, ScoringConfig, Supervision
 from models.report.tables import PaperTable
-from models.training.config import TrainingConfig
 from storage.errors import SourceError
-from storage.readers.afs import HIGH, TOPICS, read_afs, topic_file
-from storage.refs import CheckpointRef, EmbeddingsRef, PredictionsRef, ScoresRef
-from storage.schemas import PREDICTIONS
+from storage.readers.afs import TOPICS, read_afs, topic_file
+from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import ResolvedModel
-from tasks.evaluation.finetune import finetune
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, place_in_pairs, rows_of
@@ -29,6 +21,7 @@ from tasks.stage.cached import Work, stage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from models.evaluation.config import AfsProtocol, ScoringConfig
     from tasks.evaluation.systems import System
     from tasks.site import Site
 
@@ -133,7 +126,7 @@ def score_afs(
 ) -> None:
     """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
     scored = afs_cosines(arguments, open_vectors(work.store, embeddings))
-    _publish(work, scored, "unsupervised", model, checkpoint, config)
+    publish_afs(work, scored, "unsupervised", model, checkpoint, config)
 
 
 def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
@@ -142,47 +135,10 @@ def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
     return pairs.select("topic", gold="score", cosine=pl.Series(vectors.cosines(pairs, AFS)))
 
 
-@stage(ref=PredictionsRef, version=3)
-def predict_afs(
-    work: Work,
-    encoder: CheckpointRef | ResolvedModel,
-    arguments: AfsSet,
-    protocol: Supervision,
-    fold: int,
-    seed: int,
-    network: EncoderConfig,
-    config: TrainingConfig,
-) -> None:
-    """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
-    from models.evaluation.afs import afs_folds
-
-    pairs = read_afs_set(arguments)
-    learnt, test = afs_folds(pairs, protocol, seed)[fold]
-    seeded = config.model_copy(update={"seed": seed})
-    task = f"fine-tuning on AFS ({protocol}, fold {fold})"
-    cosines = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
-    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosines(pairs[test])))
-    predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
-    work.draft.write(predictions.sort("row").cast(PREDICTIONS))
-
-
-@stage(ref=ScoresRef, version=2)
-def score_afs_predictions(
-    work: Work,
-    predictions: tuple[PredictionsRef, ...],
-    protocol: Supervision,
-    model: str,
-    checkpoint: str,
-    config: BootstrapConfig,
-) -> None:
-    """Correlate the cosines that all folds predicted with the scores, topic by topic."""
-    tables = [work.store.scan(ref).collect() for ref in predictions]
-    _publish(work, pl.concat(tables).sort("row"), protocol, model, checkpoint, config)
-
-
-def _publish(
+def publish_afs(
     work: Work, scored: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
 ) -> None:
+    """Write the figures of scored pairs: `topic`, `gold`, `cosine`."""
     title = f"Argument Facet Similarity of {model} ({protocol})"
     publish_scores(work, afs_figures(scored, protocol, config), model, checkpoint, config.seed, title)
 

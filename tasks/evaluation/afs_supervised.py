@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, get_args
 
+import numpy as np
+import polars as pl
+
+from models.annotated import both_orders, graded_pairs
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF, Supervision
-from tasks.evaluation.afs import AFS, AfsSet, find_afs_set, predict_afs, score_afs_predictions
+from models.training.config import TrainingConfig
+from storage.readers.afs import HIGH
+from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
+from storage.schemas import PREDICTIONS
+from storage.weights import ResolvedModel
+from tasks.evaluation.afs import AFS, AfsSet, find_afs_set, publish_afs, read_afs_set
+from tasks.evaluation.finetune import finetune
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
-    from storage.refs import ScoresRef
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate
     from tasks.site import Site
@@ -64,3 +74,41 @@ def _score_folds(site: Site, candidate: Candidate, folds: AfsFolds, config: Eval
         for fold in range(FOLDS_OF[protocol])
     )
     return score_afs_predictions(site, predictions, protocol, candidate.label, candidate.checkpoint, config.bootstrap)
+
+
+@stage(ref=PredictionsRef, version=3)
+def predict_afs(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    arguments: AfsSet,
+    protocol: Supervision,
+    fold: int,
+    seed: int,
+    network: EncoderConfig,
+    config: TrainingConfig,
+) -> None:
+    """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
+    from models.evaluation.afs import afs_folds
+
+    pairs = read_afs_set(arguments)
+    learnt, test = afs_folds(pairs, protocol, seed)[fold]
+    seeded = config.model_copy(update={"seed": seed})
+    task = f"fine-tuning on AFS ({protocol}, fold {fold})"
+    cosines = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosines(pairs[test])))
+    predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
+    work.draft.write(predictions.sort("row").cast(PREDICTIONS))
+
+
+@stage(ref=ScoresRef, version=2)
+def score_afs_predictions(
+    work: Work,
+    predictions: tuple[PredictionsRef, ...],
+    protocol: Supervision,
+    model: str,
+    checkpoint: str,
+    config: BootstrapConfig,
+) -> None:
+    """Correlate the cosines that all folds predicted with the scores, topic by topic."""
+    tables = [work.store.scan(ref).collect() for ref in predictions]
+    publish_afs(work, pl.concat(tables).sort("row"), protocol, model, checkpoint, config)

@@ -13,7 +13,6 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import TrainingConfig
 from storage.declarations import DATASETS
 from storage.refs import CheckpointRef, ScoresRef
-from storage.schemas import SCORES
 from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
 from tasks.evaluation.finetune import finetune
@@ -107,10 +106,8 @@ def score_supervised(
     figures = sts_scores(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
-    named = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(
-        model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint), protocol=pl.lit(SUPERVISED)
-    )
-    work.draft.write(named.select(SCORES.names()).cast(SCORES))
+    supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(SUPERVISED))
+    publish_scores(work, supervised, model, checkpoint, seed, f"{model} fine-tuned on {train.name}, seed {seed}")
 
 
 @stage(ref=ScoresRef, version=1)

@@ -18,13 +18,8 @@ from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.evaluation.afs import (
-    predict_afs,
-    read_afs_set,
-    resolve_afs_set,
-    score_afs,
-    score_afs_predictions,
-)
+from tasks.evaluation.afs import read_afs_set, resolve_afs_set, score_afs
+from tasks.evaluation.afs_supervised import predict_afs, score_afs_predictions
 from tasks.site import Site
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
