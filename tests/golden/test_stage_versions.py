@@ -11,7 +11,7 @@ import importlib
 import json
 import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -54,10 +54,18 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(file.read_text())
 
 
+def run_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it, but for what is imported for types alone, which runs nothing."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"):
+            yield from run_nodes(child)
+
+
 def imports(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
     """Name that an import binds → modules of ours that it stands for; imports inside functions too."""
     bound: dict[str, set[str]] = {}
-    for node in (inner for outer in nodes for inner in ast.walk(outer)):
+    for node in (inner for outer in nodes for inner in run_nodes(outer)):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 bound.setdefault(alias.asname or alias.name, set()).update((node.module, f"{node.module}.{alias.name}"))
@@ -72,7 +80,7 @@ def behind(function: str, module: str) -> set[str]:
     """Modules that one function of a module stands on: those whose names it uses, by way of the module's others too."""
     body = tree_of(module).body
     defined = {name: node for node in body for name in _names(node)}
-    at_top = imports(node for node in body if isinstance(node, ast.Import | ast.ImportFrom | ast.If))
+    at_top = imports(node for node in body if isinstance(node, ast.Import | ast.ImportFrom))
     seen: set[str] = set()
     ahead, modules = {function}, {module}
     while ahead:
@@ -82,9 +90,7 @@ def behind(function: str, module: str) -> set[str]:
         if name in defined:
             modules |= set().union(*imports([defined[name]]).values())
             used = {inner.id for inner in ast.walk(defined[name]) if isinstance(inner, ast.Name)}
-            # Annotations of what is imported for types alone are quoted.
-            quoted = {inner.value for inner in ast.walk(defined[name]) if isinstance(inner, ast.Constant)}
-            ahead |= (used | (quoted & set(at_top))) - seen
+            ahead |= used - seen
     return modules
 
 
