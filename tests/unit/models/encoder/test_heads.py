@@ -26,11 +26,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
 ROWS = np.array([5, 0, 9, 3, 3, 8])
 # Name → its heads on tokens and on sentences, here and in sentence-transformers, and the width that they make.
 KINDS = {
-    "Dense": (
-        lambda: ([], [Dense(WIDTH, 12)]),
-        lambda: ([], [theirs.Dense(WIDTH, 12)]),
-        12,
-    ),
+    "Dense": (lambda: ([], [Dense(WIDTH, 12)]), lambda: ([], [theirs.Dense(WIDTH, 12)]), 12),
     "Dense, residual": (
         lambda: ([], [Dense(WIDTH, 12, bias=False, activation=torch.nn.GELU, residual=True)]),
         lambda: (
