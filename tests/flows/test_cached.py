@@ -46,6 +46,9 @@ def doubled(work: Work, corpus: CorpusRef, config: Size) -> None:
         lang_1="lang",
         lang_2="lang",
         source="source",
+        label=pl.lit(None, pl.Int8),
+        score=pl.lit(None, pl.Float32),
+        group=pl.lit(None, pl.UInt64),
     )
     work.draft.write(pairs.collect())
 

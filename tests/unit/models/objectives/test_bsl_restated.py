@@ -92,7 +92,7 @@ def batches(pairs):
 
 
 def package_loss(bootstrap, pairs):
-    return bootstrap(pairs.tokens, pairs.view_1, pairs.view_2, batch_tokens=24)
+    return bootstrap(pairs, batch_tokens=24)
 
 
 def test_loss_equals_equation_2(setting):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from transformers import MarianMTModel, MarianTokenizer
 
-from models.translation import backends
+from models.translation import loading
 from models.translation.batched import BatchedTranslator
 from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
@@ -60,13 +60,13 @@ def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: i
         config = MINI[direction].model_copy(update=settings)
         pinned = config.model_copy(update={"pinned": embedded_pins(config)})
         folder = embedded_path(config.model.removeprefix("embedded:"))
-        engine = backends.load_translator(folder, pinned, "cpu", tmp_path / "converted", cores=1)
+        engine = loading.load_translator(folder, pinned, "cpu", tmp_path / "converted", cores=1)
         assert len(smoke_test(engine, pinned)) >= 2
 
 
 def test_another_direction_does_not_reproduce_them(tmp_path: Path) -> None:
     german, french = (MINI[direction].model_copy(update={"precision": "int8"}) for direction in ("en-de", "en-fr"))
-    engine = backends.load_translator(embedded_path(OUT), french, "cpu", tmp_path / "converted", cores=1)
+    engine = loading.load_translator(embedded_path(OUT), french, "cpu", tmp_path / "converted", cores=1)
     with pytest.raises(SmokeTestError, match=r"expected 'Der Junge liest ein Buch\.', found 'Le garçon"):
         smoke_test(engine, german.model_copy(update={"pinned": embedded_pins(german)}))
 
