@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from models.pretraining.quality import round_trip_quality, translation_quality  # noqa: E402
-from models.translation.loading import load_translator  # noqa: E402
 from models.translation.catalog import MINI  # noqa: E402
+from models.translation.loading import load_translator  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
 from tasks.assets.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
 from tasks.stage.machine import cores  # noqa: E402
