@@ -57,7 +57,7 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     teacher = embed_teacher(site, corpus, config.teacher, config.evaluation.precision)
     checkpoint = train(site, pairs, start, dev, encoder, config.training, teacher)
 
-    title = config.training.objective.title
+    title = config.training.objective.label
     before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
     after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
     words, *encoders = run_systems(site, corpus, [before, after], found, config)

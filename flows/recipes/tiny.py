@@ -18,7 +18,7 @@ from tasks.ingest import IngestConfig
 def tiny() -> PipelineConfig:
     """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
     return PipelineConfig(
-        title="tiny: BSL on the embedded NLI sample",
+        title="tiny: BSL + in-batch negatives on the embedded NLI sample",
         ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
         augment=AugmentConfig(translations=round_trips(MINI)),
         pairs=PairConfig(
@@ -49,7 +49,7 @@ def tiny_entail() -> PipelineConfig:
     base = tiny()
     return base.model_copy(
         update={
-            "title": "tiny-entail: BSL on the entailed pairs of the embedded NLI sample",
+            "title": "tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
             "augment": AugmentConfig(rewritings=(ENTAIL,)),
             "pairs": beside_original(*ENTAIL.methods).model_copy(update={"drop_identical": True}),
             "training": base.training.model_copy(update={"max_steps": 120}),
@@ -63,7 +63,7 @@ def tiny_multilingual() -> PipelineConfig:
     base = tiny()
     return base.model_copy(
         update={
-            "title": "tiny-multilingual: BSL on the embedded NLI sample in six languages",
+            "title": "tiny-multilingual: BSL + in-batch negatives on the embedded NLI sample in six languages",
             "augment": AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
             "pairs": base.pairs.model_copy(update={"pairings": ACROSS}),
             "encoder": EncoderConfig(model="embedded:bert-mini-mul"),

@@ -1,24 +1,20 @@
-"""Settings of every objective; `name` says which one a section is for.
-
-Each class carries what reports say of its objective: `title` is what they call it, `citation` the work it is from.
-"""
+"""Settings of every objective; `name` says which one a section is for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from models.choices import named
+from models.objectives.settings import ObjectiveSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class TwoBranchConfig(BaseModel):
+class TwoBranchConfig(ObjectiveSettings):
     """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     predictor: Literal["paper", "released"] = "paper"
     """`paper`: one d→kd→kd→d block (§4); `released`: three chained d→kd→kd→d blocks, normalised after the first
@@ -61,11 +57,14 @@ class BSLConfig(TwoBranchConfig):
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Temperature of the contrastive term; used where its weight is above 0 (SimCSE: 0.05)."""
 
+    @property
+    def label(self) -> str:
+        """The paper's claim is "without negative pairs": with them it is another method."""
+        return f"{self.title} + in-batch negatives" if self.contrastive_weight > 0 else self.title
 
-class ContrastiveConfig(BaseModel):
+
+class ContrastiveConfig(ObjectiveSettings):
     """The paper's contrastive comparison (§4.4, Table 7): other sentences of the batch are pushed away; no target."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str] = "contrastive training"
     citation: ClassVar[str] = (
@@ -78,13 +77,11 @@ class ContrastiveConfig(BaseModel):
     """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
 
 
-class SimCSEConfig(BaseModel):
+class SimCSEConfig(ObjectiveSettings):
     """Unsupervised SimCSE (Gao et al., 2021): the first view twice under different dropout; view 2 is not used.
 
     The encoder must drop something: see `encoder.dropout`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str] = "SimCSE"
     citation: ClassVar[str] = (
@@ -130,10 +127,8 @@ class BarlowConfig(TwoBranchConfig):
     """λ: weight of the squared correlations between different dimensions (published: 0.0051)."""
 
 
-class RegressionConfig(BaseModel):
+class RegressionConfig(ObjectiveSettings):
     """Mean squared error of the cosine against the pair's score (SBERT section 3); needs pairs with scores."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str] = "cosine regression"
     citation: ClassVar[str] = (

@@ -96,7 +96,9 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     run_to_its_end("bsl-evaluate/any", asked, cluster, worker_log)
     (evaluation,) = store.refs("evaluation")
     (found,) = store.scan(evaluation, "scores").filter(metric="spearman", protocol="all").collect()["value"]
-    figures = store.scan(report, "scores").filter(model="after BSL", split="test", metric="spearman", protocol="all")
+    figures = store.scan(report, "scores").filter(
+        model="after BSL + in-batch negatives", split="test", metric="spearman", protocol="all"
+    )
     assert figures.collect()["value"].to_list() == [found]
 
 

@@ -16,6 +16,7 @@ from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.site import Site
 
 HERE = Path(__file__).parent
+BEFORE, AFTER = "before BSL + in-batch negatives (mean)", "after BSL + in-batch negatives"
 KILLED_IN = (
     "corpus",
     "translations",
@@ -49,13 +50,19 @@ def test_report_names_what_it_is_made_of(undisturbed):
     store, ref = undisturbed
     folder = store.fetch(ref)
     page = (folder / "report.md").read_text()
-    assert "| figure | Unigram TF-IDF | before BSL (mean) | after BSL |" in page
+    assert (
+        "| figure | Unigram TF-IDF | before BSL + in-batch negatives (mean) | after BSL + in-batch negatives |" in page
+    )
     assert "| stsb test: spearman, all |" in page
-    assert "| after BSL | before BSL (mean) | stsb test |" in page
+    assert f"| {AFTER} | {BEFORE} | stsb test |" in page
     assert "bt-de" in page
     assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
-    assert sorted(systems) == ["Unigram TF-IDF", "after BSL", "before BSL (mean)"]
+    assert sorted(systems) == [
+        "Unigram TF-IDF",
+        "after BSL + in-batch negatives",
+        "before BSL + in-batch negatives (mean)",
+    ]
 
 
 def test_every_kind_is_there_and_whole(undisturbed):

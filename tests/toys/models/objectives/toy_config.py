@@ -2,13 +2,11 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from models.objectives.settings import ObjectiveSettings
 
 
-class ToyConfig(BaseModel):
+class ToyConfig(ObjectiveSettings):
     """The cosine is to be what the pair's class says."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str] = "the toy"
     citation: ClassVar[str] = "Nobody, 2026. A toy."
