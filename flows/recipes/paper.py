@@ -74,7 +74,7 @@ def nli_entail() -> PipelineConfig:
 def synonym() -> PipelineConfig:
     """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
     return _variant(
-        "synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(SynonymView(),)), ("synonym",), "Synonym"
+        "synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(SynonymView(inflect=False),)), ("synonym",), "Synonym"
     )
 
 
