@@ -161,9 +161,7 @@ def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool =
     return look_up
 
 
-def _forms(
-    reader: WordNetCorpusReader, word: str, part: str, senses: int | None, *, inflect: bool
-) -> Iterator[str]:
+def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None, *, inflect: bool) -> Iterator[str]:
     """The lemmas that share a sense with the word as this part of speech, inflected as it is if asked."""
     lemma = reader.morphy(word, part)
     if lemma is None:
