@@ -74,12 +74,8 @@ def nli_entail() -> PipelineConfig:
 
 def synonym() -> PipelineConfig:
     """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
-    return _variant(
-        "synonym: BSL on WordNet synonyms",
-        AugmentConfig(rewritings=(SynonymView(inflect=False),)),
-        ("synonym",),
-        "Synonym",
-    )
+    bare = SynonymView(inflect=False)
+    return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(bare,)), bare.methods, "Synonym")
 
 
 def mlm() -> PipelineConfig:
@@ -180,9 +176,7 @@ def afs() -> PipelineConfig:
 
 
 def custom() -> PipelineConfig:
-    """Your sentences: as `nli`, with `ingest.sources` set to your files or Hub id, a target that cannot collapse and
-    translations that are filtered.
-    """
+    """Your sentences: as `nli`, with `ingest.sources` set to yours, a target that cannot collapse, filtered views."""
     base = nli()
     return base.model_copy(
         update={
