@@ -8,6 +8,7 @@ from storage.declared.afs import AFS_SETS
 from storage.declared.nli import NLI
 from storage.declared.sts import STS
 from storage.declared.transfer import TRANSFER
+from storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +16,21 @@ if TYPE_CHECKING:
     from storage.declared.dataset import Dataset
 
 DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS)}
+
+
+def require_rows(dataset: str, split: str, rows: int) -> None:
+    """Check that a split has the rows that its papers count; one that declares none may have any.
+
+    Raises:
+        SourceError: with both numbers, and where the right copy is.
+    """
+    declared = DATASETS[dataset]
+    expected = declared.rows.get(split, rows)
+    if rows != expected:
+        remedy = declared.remedy or "copy it again, or give a set of your own a name of its own"
+        raise SourceError(
+            f"{dataset} {split} holds {rows:,} rows, expected the {expected:,} that papers report; {remedy}"
+        )
 
 
 def suites_of(datasets: Iterable[Dataset]) -> dict[str, tuple[Dataset, ...]]:

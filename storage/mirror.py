@@ -23,6 +23,7 @@ from storage.mirror_record import RECORD, MirroredFile, model_origin, read_recor
 from storage.readers.parquet import BATCH_ROWS
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
+from storage.transfer import TRANSFER_SETS, read_transfer_table
 from storage.weights import resolve_model
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Mirror:
             return
         source = resolve_source(SourceSpec(dataset=dataset, split=split), self._source)
         # A set that is not the papers' own is refused here, not on the machine that scores it.
+        if dataset in TRANSFER_SETS:
+            read_transfer_table(dataset, split, source)
         pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
         if source.hub is None and source.format != "parquet" and pairs is None:
             yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.declarations import DATASETS
-from storage.errors import SourceError
+from storage.declarations import DATASETS, require_rows
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
 
@@ -24,11 +23,5 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
     declared = DATASETS[dataset]
     low, high = declared.score_range or (0.0, 5.0)
     pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
-    expected = declared.pairs.get(split, pairs.height)
-    if pairs.height != expected:
-        remedy = declared.remedy or "copy it again, or give a set of your own a name of its own"
-        raise SourceError(
-            f"{dataset} {split} holds {pairs.height:,} scored pairs, expected the {expected:,} that papers report; "
-            f"{remedy}"
-        )
+    require_rows(dataset, split, pairs.height)
     return pairs

@@ -1,25 +1,28 @@
 """SentEval's transfer sets: their columns, their classes in its order, the files of its download script, their rows.
 
 The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
+A blank line of a file whose name says the class is a row, as in SentEval; it has no words, so it comes first in the
+order that decides the folds.
 """
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import fsspec
 import polars as pl
 
-from storage.declarations import DATASETS
+from storage.declarations import DATASETS, require_rows
 from storage.errors import SourceError
 from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
 from storage.reading import read_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from storage.readers.report import ReadReport
     from storage.sources import ResolvedSource
 
 CLASS = "class"
@@ -104,46 +107,47 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
 }
 
 
-def read_transfer_table(name: str, source: ResolvedSource, report: ReadReport) -> pl.DataFrame:
-    """A split as a table: its texts, and `class` (Int64) by the set's order of classes.
+def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.DataFrame:
+    """A split from a table: its texts ("" where SentEval's file has a blank line), and `class` (Int64).
 
     Raises:
-        SourceError: a column is missing, or a label is none of the set's.
+        SourceError: a column is missing, a label is none of the set's, or the rows are not as many as papers count.
     """
+    report = ReadReport(f"{name} {split}")
     label = TRANSFER_SETS[name].label
     frames = list(read_columns(source, Columns(DATASETS[name].texts, (label,)), report))
     table = pl.concat(frames).with_columns(pl.col(label).cast(pl.String))
-    return _numbered(name, table.rename({label: CLASS}), report)
+    return _checked(name, split, table.rename({label: CLASS}))
 
 
-def read_senteval_files(name: str, sources: Sequence[tuple[ResolvedSource, str]], report: ReadReport) -> pl.DataFrame:
-    """A split from SentEval's files, as `read_transfer_table`; blank lines are dropped.
+def read_senteval_files(name: str, split: str, sources: Sequence[ResolvedSource]) -> pl.DataFrame:
+    """A split from SentEval's files, as `read_transfer_table`.
 
     Args:
         name: the set.
-        sources: the split's files with the label of all their lines, as declared.
-        report: counts what is read.
+        split: the split.
+        sources: its files, as declared.
 
     Raises:
-        SourceError: a line has another form, or a label is none of the set's.
+        SourceError: a line has another form, or as `read_transfer_table`.
     """
-    rows = [row for source, label in sources for row in _lines(source.files[0], label, TRANSFER_SETS[name])]
-    report.records += len(rows)
-    report.check(max_bad_share=0.0)
-    schema = [*DATASETS[name].texts, CLASS]
+    declared = TRANSFER_SETS[name]
+    files = zip(sources, declared.files[split], strict=True)
+    rows = [row for source, (_, label) in files for row in _lines(source.files[0], label, declared)]
+    schema = dict.fromkeys([*DATASETS[name].texts, CLASS], pl.String)
     table = pl.DataFrame([(*texts, label) for texts, label in rows], schema=schema, orient="row", strict=True)
-    return _numbered(name, table, report)
+    return _checked(name, split, table)
 
 
 def _lines(path: str, label: str, declared: TransferFiles) -> list[tuple[tuple[str, ...], str]]:
     with fsspec.open(path, "rb") as file:
-        lines = _decoded(file.read()).split("\n")
+        lines = io.StringIO(_decoded(file.read()))  # a line feed ends a line, and nothing else does
     out = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or (number == 1 and declared.header):
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if (number == 1 and declared.header) or not (line or label):
             continue
         try:
-            out.append(declared.parse(line.strip(), label))
+            out.append(declared.parse(line, label))
         except (ValueError, IndexError) as error:
             raise SourceError(
                 f"{path}, line {number}: {line[:100]!r} has not the form of this set's files; expected the file that "
@@ -160,7 +164,8 @@ def _decoded(content: bytes) -> str:
         return content.decode("cp1252", errors="replace")
 
 
-def _numbered(name: str, table: pl.DataFrame, report: ReadReport) -> pl.DataFrame:
+def _checked(name: str, split: str, table: pl.DataFrame) -> pl.DataFrame:
+    require_rows(name, split, table.height)
     classes = TRANSFER_SETS[name].classes
     number = pl.col(CLASS).replace_strict(list(classes), list(range(len(classes))), default=None, return_dtype=pl.Int64)
     numbered = table.select(*DATASETS[name].texts, number)
@@ -168,7 +173,7 @@ def _numbered(name: str, table: pl.DataFrame, report: ReadReport) -> pl.DataFram
     if len(unknown):
         row = int(unknown[0])
         raise SourceError(
-            f"{report.name}: row {row + 1} has the label {table[CLASS][row]!r}, expected one of "
+            f"{name} {split}: row {row + 1} has the label {table[CLASS][row]!r}, expected one of "
             f"{', '.join(classes)}; correct it, or name the right column"
         )
     return numbered

@@ -37,7 +37,7 @@ def prepare(folder: Path) -> Path:
     write_tiny(folder / "tiny")
     (folder / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD})
-    for split, pairs in DATASETS["stsb"].pairs.items():
+    for split, pairs in DATASETS["stsb"].rows.items():
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(folder / "mirror" / "stsb" / f"{split}.parquet")
     (folder / "mirror" / "afs").mkdir()

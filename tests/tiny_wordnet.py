@@ -9,6 +9,8 @@ SYNSETS = {
         ("picture", "photo"),
         ("sofa", "couch"),
         ("a", "vitamin_A"),
+        ("b", "atomic_number_5"),
+        ("c", "degree_celsius"),
     ),
     "verb": (("run", "sprint"), ("eat", "devour"), ("give_up", "quit"), ("watch", "look_at")),
     "adj": (("big", "large"), ("quick", "fast")),

@@ -15,6 +15,7 @@ from models.pairs import PairConfig
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig, supervised_config
 from models.translation.catalog import OPUS_MT
+from models.translation.filters import UNFILTERED, FilterConfig
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
 
@@ -28,7 +29,7 @@ def nli() -> PipelineConfig:
         ingest=IngestConfig(
             sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
         ),
-        augment=AugmentConfig(translations=round_trips(OPUS_MT)),
+        augment=AugmentConfig(translations=round_trips(OPUS_MT), filters=UNFILTERED),
         pairs=PairConfig(),
         encoder=EncoderConfig(
             model="google-bert/bert-base-uncased", revision="86b5e0934494bd15c9632b12f734a8a67f723594"
@@ -73,9 +74,8 @@ def nli_entail() -> PipelineConfig:
 
 def synonym() -> PipelineConfig:
     """Synonym (Table 4): the sentence beside itself with 30 % of its words replaced through WordNet."""
-    return _variant(
-        "synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(SynonymView(),)), ("synonym",), "Synonym"
-    )
+    bare = SynonymView(inflect=False)
+    return _variant("synonym: BSL on WordNet synonyms", AugmentConfig(rewritings=(bare,)), bare.methods, "Synonym")
 
 
 def mlm() -> PipelineConfig:
@@ -140,7 +140,9 @@ def multilingual() -> PipelineConfig:
     return nli().model_copy(
         update={
             "title": "multilingual: BSL-uns on SNLI and MultiNLI in six languages",
-            "augment": AugmentConfig(translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES)),
+            "augment": AugmentConfig(
+                translations=tuple(translation(OPUS_MT[f"en-{lang}"]) for lang in LANGUAGES), filters=UNFILTERED
+            ),
             "pairs": PairConfig(pairings=ACROSS),
             "encoder": EncoderConfig(model="google-bert/bert-base-multilingual-cased"),
             "training": TrainingConfig(lr=5e-5),  # multilingual_tuning.py
@@ -174,11 +176,13 @@ def afs() -> PipelineConfig:
 
 
 def custom() -> PipelineConfig:
-    """Your sentences: as `nli`, with `ingest.sources` set to your files or Hub id and a target that cannot collapse."""
-    return nli().model_copy(
+    """Your sentences: as `nli`, with `ingest.sources` set to yours, a target that cannot collapse, filtered views."""
+    base = nli()
+    return base.model_copy(
         update={
             "title": "custom: BSL on your sentences",
             "ingest": IngestConfig(sources=(SourceSpec(path="sentences.txt"),)),
+            "augment": base.augment.model_copy(update={"filters": FilterConfig()}),
             "training": TrainingConfig(objective=BSLConfig(target_norm="standardize")),
         }
     )
@@ -186,5 +190,6 @@ def custom() -> PipelineConfig:
 
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """A row of Table 4: as `nli`, with the sentence beside other views."""
-    changes = {"title": title, "augment": augment, "pairs": beside_original(*views)}
+    unfiltered = augment.model_copy(update={"filters": UNFILTERED})
+    changes = {"title": title, "augment": unfiltered, "pairs": beside_original(*views)}
     return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})

@@ -40,7 +40,12 @@ class SynonymView(Rewriting):
     name: Literal["synonym"] = "synonym"
 
     share: float = Field(0.3, gt=0, le=1)
-    """Share of the words replaced (paper: 30 %), at least one; only words that have a synonym count."""
+    """Share of all words replaced (paper: 30 %), rounded and at least one, drawn from those that have a synonym; where
+    these are fewer, all of them."""
+
+    inflect: bool = True
+    """Whether a synonym takes the form of its word ("cats" → "felines"); the paper's examples (Tables 5 and 11) show
+    bare lemmas."""
 
     senses: int | None = Field(None, ge=1)
     """Most frequent senses of a word that synonyms are taken from; None takes all, as the paper's examples show."""

@@ -1,6 +1,11 @@
-"""Words replaced by synonyms out of WordNet, in the form and the case of the word that they replace.
+"""Words replaced by synonyms out of WordNet, in the case of the word that they replace and, if asked, in its form.
 
 Design choices
+- A word is a run of letters and figures, with what single points, hyphens and apostrophes join to it: "well-known",
+  "b.c." and "7th" are one word each, and the clitic of a tokenised "you 're" is none. Whoever counts a share of the
+  words counts these.
+- Replaceable is a word of two letters or more, of nothing but letters, hyphens and apostrophes: WordNet knows the "b"
+  of "b.c." as an element.
 - Nothing is tagged: without a tagger's model, the synonyms of a word are those of every part of speech that its form
   can be. The paper's own examples show such noise ("love" became "have sex").
 - The text between the words stays as it is: no tokenising and joining again.
@@ -10,7 +15,8 @@ Design choices
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +45,8 @@ _FUNCTION_WORDS: Final = """
     not there here too very just only also again
 """
 FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
-_WORD: Final = re.compile(r"((?<![\w'’])[^\W\d_]+(?:['’-][^\W\d_]+)*)")  # not the "re" of a tokenised "you 're"
+_WORD: Final = re.compile(r"((?<![\w'’])[^\W_]+(?:[.'’-][^\W_]+)*)")  # not the "re" of a tokenised "you 're"
+_REPLACEABLE: Final = re.compile(r"(?=..)[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TAGS: Final = {
     "n": ("NN", "NNS"),
     "v": ("VB", "VBZ", "VBG", "VBD", "VBN"),
@@ -49,8 +56,36 @@ _TAGS: Final = {
 """Forms that are kept, in the Penn Treebank's tags, the lemma's own first."""
 
 
+@dataclass(frozen=True)
+class ReplacementCounts:
+    """What became of the words of many sentences.
+
+    Attributes:
+        words: all of them.
+        replaced: those that gave way to a synonym.
+        shortfall: those that the share asks for beyond a sentence's replaceable ones.
+    """
+
+    words: int
+    replaced: int
+    shortfall: int
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A sentence taken apart: what is between its words at the even places of `parts`, its words at the odd ones."""
+
+    parts: list[str]
+    synonyms: Mapping[int, tuple[str, ...]]  # place of each replaceable word → what may stand for it
+    wanted: int  # words to be replaced, whether or not there are so many replaceable ones
+
+    @property
+    def words(self) -> int:
+        return len(self.parts) // 2
+
+
 def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synonyms, view: SynonymView) -> list[str]:
-    """Each text with a share of its replaceable words replaced; one without such a word stays as it is.
+    """Each text with a share of its words replaced; one without a replaceable word stays as it is (BSL, section 4.4).
 
     Args:
         texts: Sentences.
@@ -58,22 +93,43 @@ def replace_synonyms(texts: Sequence[str], seeds: Sequence[int], synonyms: Synon
         synonyms: The forms that may stand for a word.
         view: The share of words.
     """
-    return [_replaced(text, Random(seed), synonyms, view.share) for text, seed in zip(texts, seeds, strict=True)]
+    return [
+        _replaced(_taken_apart(text, synonyms, view.share), Random(seed))
+        for text, seed in zip(texts, seeds, strict=True)
+    ]
 
 
-def _replaced(text: str, random: Random, synonyms: Synonyms, share: float) -> str:
-    parts = _WORD.split(text)  # what is between the words at even places, the words at odd ones
+def count_replacements(texts: Iterable[str], synonyms: Synonyms, view: SynonymView) -> ReplacementCounts:
+    """How many words `replace_synonyms` replaces, whatever the seeds, and how many it lacks synonyms for."""
+    words = replaced = wanted = 0
+    for text in texts:
+        sentence = _taken_apart(text, synonyms, view.share)
+        words += sentence.words
+        replaced += min(sentence.wanted, len(sentence.synonyms))
+        wanted += sentence.wanted
+    return ReplacementCounts(words, replaced, wanted - replaced)
+
+
+def _taken_apart(text: str, synonyms: Synonyms, share: float) -> _Sentence:
+    parts = _WORD.split(text)
     shouts = text.isupper()
-    found = {
+    replaceable = {
         place: forms
         for place in range(1, len(parts), 2)
-        if (place == 1 or shouts or not parts[place][0].isupper())  # a capital inside a sentence begins a name
+        if _REPLACEABLE.fullmatch(parts[place])
+        and (place == 1 or shouts or not parts[place][0].isupper())  # a capital inside a sentence begins a name
         and (forms := synonyms(parts[place].lower()))
     }
+    words = len(parts) // 2
+    return _Sentence(parts, replaceable, max(round(share * words), min(words, 1)))
+
+
+def _replaced(sentence: _Sentence, random: Random) -> str:
+    parts = list(sentence.parts)
     # Only Random.random() is promised to give the same numbers in every version of Python.
-    drawn = sorted((random.random(), place) for place in found)
-    for _, place in drawn[: max(1, int(share * len(found) + 0.5))]:
-        forms = found[place]
+    drawn = sorted((random.random(), place) for place in sentence.synonyms)
+    for _, place in drawn[: sentence.wanted]:
+        forms = sentence.synonyms[place]
         parts[place] = _cased_like(parts[place], forms[int(random.random() * len(forms))])
     return "".join(parts)
 
@@ -84,12 +140,13 @@ def _cased_like(word: str, form: str) -> str:
     return form[0].upper() + form[1:] if word[0].isupper() else form
 
 
-def wordnet_synonyms(folder: Path, senses: int | None = None) -> Synonyms:
+def wordnet_synonyms(folder: Path, senses: int | None = None, *, inflect: bool = True) -> Synonyms:
     """Synonyms out of a WordNet database; each word is looked up once.
 
     Args:
         folder: The database.
         senses: Most frequent senses taken of a word, for each part of speech; None takes all.
+        inflect: Whether a synonym takes the form of its word; else it stands as its lemma.
     """
     reader = open_wordnet(folder)
     known: dict[str, tuple[str, ...]] = dict.fromkeys(FUNCTION_WORDS, ())
@@ -97,17 +154,19 @@ def wordnet_synonyms(folder: Path, senses: int | None = None) -> Synonyms:
     def look_up(word: str) -> tuple[str, ...]:
         forms = known.get(word)
         if forms is None:
-            found = {form for part in _TAGS for form in _forms(reader, word, part, senses)}
-            forms = known[word] = tuple(sorted(found - {word}))
+            all_forms = {form for part in _TAGS for form in _forms(reader, word, part, senses, inflect=inflect)}
+            forms = known[word] = tuple(sorted(all_forms - {word}))
         return forms
 
     return look_up
 
 
-def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None) -> Iterator[str]:
-    """The lemmas that share a sense with the word as this part of speech, inflected as it is."""
+def _forms(reader: WordNetCorpusReader, word: str, part: str, senses: int | None, *, inflect: bool) -> Iterator[str]:
+    """The lemmas that share a sense with the word as this part of speech, inflected as it is if asked."""
     lemma = reader.morphy(word, part)
-    tag = None if lemma is None else _tag(word, lemma, part)
+    if lemma is None:
+        return
+    tag = _tag(word, lemma, part) if inflect else _TAGS[part][0]
     if tag is None:
         return
     for synset in reader.synsets(lemma, part)[:senses]:

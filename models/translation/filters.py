@@ -2,6 +2,7 @@
 
 Finished views may also be too far from their sentence or too close to it.
 
+The papers keep every pair, so recipes of their rows take `UNFILTERED`, which drops only what has no text.
 Verdicts are Polars expressions over a column of sources and one of translations, so that millions of rows stream.
 A short translation equal to its source (names, numbers, "OK") is allowed.
 """
@@ -9,7 +10,7 @@ A short translation equal to its source (names, numbers, "OK") is allowed.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,18 +22,20 @@ if TYPE_CHECKING:
 
 
 class FilterConfig(BaseModel):
-    """Limits beyond which a translation is dropped."""
+    """Limits beyond which a translation is dropped. Deviation: all but `UNFILTERED`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    max_length_ratio: float = Field(3.0, gt=1, le=100)
-    """Most characters of the longer text per character of the shorter one, the slack added to both."""
+    max_length_ratio: float | None = Field(3.0, gt=1, le=100)
+    """Most characters of the longer text per character of the shorter one, the slack added to both; None allows any
+    length."""
 
     length_slack: int = Field(15, ge=0, le=1000)
     """Characters added to both sides before the ratio is taken, so that "Yes." may become "Yes, that is so."."""
 
-    max_repeats: int = Field(3, ge=1, le=7)
-    """Times that a phrase of one to four words may stand in a row; one more is a loop, unless the source loops too."""
+    max_repeats: int | None = Field(3, ge=1, le=7)
+    """Times that a phrase of one to four words may stand in a row; one more is a loop, unless the source loops too.
+    None keeps all loops."""
 
     copied_words: int | None = Field(6, ge=1)
     """Words from which on a translation equal to its source, case aside, is dropped as not translated; shorter ones
@@ -42,11 +45,14 @@ class FilterConfig(BaseModel):
     """A translation is dropped if another language is so many times as probable as its own; None does not look."""
 
     min_overlap: float = Field(0.0, ge=0, le=1)
-    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; 0 drops none.
-    Deviation: above 0; the paper keeps every view."""
+    """Least share of words (`overlap`) that a view in its sentence's language has in common with it; 0 drops none."""
 
     max_overlap: float = Field(1.0, ge=0, le=1)
-    """Largest such share; below 1 it drops views that say the same in the same words. Deviation: below 1."""
+    """Largest such share; below 1 it drops views that say the same in the same words."""
+
+
+UNFILTERED: Final = FilterConfig(max_length_ratio=None, max_repeats=None, copied_words=None, language_odds=None)
+"""Drops only what has no text (`missing`, `empty`): the papers name no filter."""
 
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
@@ -61,16 +67,17 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
         lang: Language that the translation must be in (ISO 639-1); not looked at if None.
     """
     ratio = (translation.str.len_chars() + config.length_slack) / (source.str.len_chars() + config.length_slack)
+    longest = config.max_length_ratio or float("inf")
     return (
         pl.when(translation.is_null())
         .then(pl.lit("missing"))
         .when(translation.str.strip_chars() == "")
         .then(pl.lit("empty"))
-        .when(loops(translation, config.max_repeats) & ~loops(source, config.max_repeats))
+        .when(_begins_to_loop(source, translation, config.max_repeats))
         .then(pl.lit("loop"))
-        .when(ratio > config.max_length_ratio)
+        .when(ratio > longest)
         .then(pl.lit("too_long"))
-        .when(ratio < 1 / config.max_length_ratio)
+        .when(ratio < 1 / longest)
         .then(pl.lit("too_short"))
         .when(_is_copy(source, translation, config.copied_words))
         .then(pl.lit("copy"))
@@ -99,6 +106,12 @@ def overlap(one: pl.Expr, other: pl.Expr) -> pl.Expr:
     ours, theirs = (text.str.to_lowercase().str.extract_all(r"\w+").list.unique() for text in (one, other))
     common, both = ours.list.set_intersection(theirs).list.len(), ours.list.len() + theirs.list.len()
     return pl.when(both == 0).then(1.0).otherwise(2.0 * common / both)
+
+
+def _begins_to_loop(source: pl.Expr, translation: pl.Expr, max_repeats: int | None) -> pl.Expr:
+    if max_repeats is None:
+        return pl.lit(value=False)
+    return loops(translation, max_repeats) & ~loops(source, max_repeats)
 
 
 def _is_copy(source: pl.Expr, translation: pl.Expr, words: int | None) -> pl.Expr:

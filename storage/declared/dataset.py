@@ -48,8 +48,8 @@ class Dataset(BaseModel):
     """Columns of text; by the known shapes if empty."""
     score_range: tuple[float, float] | None = None
     """Smallest and largest gold score of an STS set."""
-    pairs: dict[str, int] = {}
-    """Split → scored pairs of an STS set, as its papers count them; a copy with others is refused."""
+    rows: dict[str, int] = {}
+    """Split → its scored pairs or labelled sentences, as its papers count them; a copy with others is refused."""
     heading: str = ""
     """What the papers' tables call it; a set without one has no column there."""
     suites: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
         revision=revision,
         texts=_RAW,
         score_range=(0, 5),
-        pairs={"test": pairs},
+        rows={"test": pairs},
         divided=True,
         heading=name.upper(),
         suites=("sts",),
@@ -87,7 +87,7 @@ def _track(name: str, heading: str, file: str, suite: str) -> Dataset:
         revision="faeb762787bd10488a50c8b5be4a3b82e411949c",
         texts=_RAW,
         score_range=(0, 5),
-        pairs={"test": 2846 if name == "ko-ko" else 250},
+        rows={"test": 2846 if name == "ko-ko" else 250},
         heading=heading,
         suites=("sts17", suite),
         mteb=MtebTask(name="STS17", subset=name),
@@ -105,7 +105,7 @@ _STSB: Final = Dataset(
     revision="b0fddb56ed78048fa8b90373c8a3cfc37b684831",
     texts=_RAW,
     score_range=(0, 5),
-    pairs={"train": 5749, "dev": 1500, "test": 1379},
+    rows={"train": 5749, "dev": 1500, "test": 1379},
     heading="STS-B",
     suites=("sts",),
     mteb=MtebTask(name="STSBenchmark"),
@@ -119,7 +119,7 @@ _SICKR: Final = Dataset(
     citation="Marelli et al., 2014. A SICK cure for the evaluation of compositional semantic models. LREC.",
     splits={"test": "test"},
     score_range=(1, 5),
-    pairs={"test": 4927},
+    rows={"test": 4927},
     heading="SICK-R",
     suites=("sts",),  # and no MTEB task: its SICK-R has 9,927 pairs
     originals={"test": ("sickr/**/SICK_test_annotated.txt",)},
@@ -138,7 +138,7 @@ _STSB_MT: Final = _STSB.model_copy(
         "heading": "",
         "suites": (),
         "mteb": None,
-        "pairs": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
+        "rows": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
         "originals": {},
         "remedy": "the package has it: embedded:stsb-mt",
     }

@@ -13,7 +13,6 @@ from models.evaluation.probe.config import ProbeConfig
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.transfer import CLASS, TRANSFER_SETS, read_senteval_files, read_transfer_table
@@ -55,24 +54,24 @@ class TransferSet(EvaluationSet):
     """Whether the sources are SentEval's files."""
     splits: tuple[TransferSplit, ...]
     """In the order of the protocol."""
+    blank: str = "."
+    """What an encoder is given for a blank line, as by the example scripts of SentEval."""
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """`text`, or `sentence1` and `sentence2`, and `class`, the number of the class."""
-        rows = {}
-        for split in self.splits:
-            report = ReadReport(f"{self.dataset} {split.name}")
-            if self.original:
-                labels = (label for _, label in TRANSFER_SETS[self.dataset].files[split.name])
-                files = list(zip(split.sources, labels, strict=True))
-                rows[split.name] = read_senteval_files(self.dataset, files, report)
-            else:
-                rows[split.name] = read_transfer_table(self.dataset, split.sources[0], report)
-        return rows
+        if self.original:
+            return {split.name: read_senteval_files(self.dataset, split.name, split.sources) for split in self.splits}
+        return {split.name: read_transfer_table(self.dataset, split.name, split.sources[0]) for split in self.splits}
 
     def sentences(self) -> pl.Series:
         """All texts, as they are scored."""
         texts = DATASETS[self.dataset].texts
-        return pl.concat([rows[name].rename("text") for rows in read_transfer_set(self).values() for name in texts])
+        frames = read_transfer_set(self).values()
+        return pl.concat([self.spoken(rows[name]).rename("text") for rows in frames for name in texts])
+
+    def spoken(self, texts: pl.Series) -> pl.Series:
+        """Texts as an encoder is given them: `blank` for those that have no word."""
+        return texts.str.replace(r"^\s*$", self.blank)
 
 
 class TransferKind(FrozenKind[TransferSet]):
@@ -177,7 +176,7 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> P
     frames = read_transfer_set(labelled)
     # Features are those of the task as a whole, for sparse vectors keep the columns that its texts have.
     texts = {
-        f"{labelled.dataset} {split}{side}": rows[name]
+        f"{labelled.dataset} {split}{side}": labelled.spoken(rows[name])
         for split, rows in frames.items()
         for side, name in _sides(rows).items()
     }
@@ -205,7 +204,7 @@ def _part(rows: pl.DataFrame, embedded: Sequence[NDArray[np.float32]]) -> Part:
     return Part(features, labels, senteval_order(texts, labels))
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score_transfer(
     work: Work,
     embeddings: EmbeddingsRef,

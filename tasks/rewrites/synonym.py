@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
 
 from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import FILES
@@ -16,6 +19,9 @@ from tasks.stage.cached import Work, stage
 if TYPE_CHECKING:
     from tasks.site import Site
 
+LANG: Final = "en"
+"""Language that WordNet is of."""
+
 
 def make_synonym(site: Site, corpus: CorpusRef, nli: NliRef | None, view: SynonymView) -> ViewsRef:  # noqa: ARG001
     """Make it, or find it made.
@@ -26,7 +32,7 @@ def make_synonym(site: Site, corpus: CorpusRef, nli: NliRef | None, view: Synony
     return synonym(site, corpus, find_wordnet(FILES), version("lemminflect"), view)
 
 
-@stage(ref=ViewsRef, version=1)
+@stage(ref=ViewsRef, version=2)
 def synonym(
     work: Work,
     corpus: CorpusRef,
@@ -35,7 +41,10 @@ def synonym(
     view: SynonymView,
 ) -> None:
     """Each English sentence with words replaced through WordNet."""
-    from models.augmentation.synonyms import replace_synonyms, wordnet_synonyms
+    from models.augmentation.synonyms import count_replacements, replace_synonyms, wordnet_synonyms
 
-    replace = partial(replace_synonyms, synonyms=wordnet_synonyms(wordnet.folder, view.senses), view=view)
-    rewrite_corpus(work, corpus, "synonym", "en", view.seed, replace)
+    synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
+    rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
+    # Counted of the whole corpus: a run that goes on after a kill has not seen its first slices.
+    texts = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect().to_series()
+    work.draft.note(asdict(count_replacements(texts, synonyms, view)))

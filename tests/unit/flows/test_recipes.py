@@ -7,10 +7,13 @@ import yaml
 
 from flows.recipes import RECIPES, recipe
 from models.augmentation.config import ORIGINAL, AugmentConfig
+from models.augmentation.rewritings import SynonymView
 from models.evaluation.published import TABLES, published_tables
+from models.translation.filters import UNFILTERED, FilterConfig
 from storage.declarations import headings_of
 
 ROOT = Path(__file__).parents[3]
+FILTERED = {"tiny", "tiny-entail", "tiny-multilingual", "custom"}
 WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
 SUITES = {table.suite: headings_of(table.suite) for table in TABLES}
 EVERYWHERE = {name for sets in SUITES.values() for name in sets}
@@ -47,6 +50,15 @@ def test_published_rows_exist(name: str) -> None:
 
 def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
     assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_recipes_of_published_rows_keep_every_view(name: str) -> None:
+    assert recipe(name).augment.filters == (FilterConfig() if name in FILTERED else UNFILTERED)
+
+
+def test_the_synonyms_of_table_4_are_three_words_in_ten_as_bare_lemmas() -> None:
+    assert recipe("synonym").augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
 
 
 def test_every_recipe_is_deployed_under_its_name() -> None:

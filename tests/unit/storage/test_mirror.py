@@ -71,7 +71,7 @@ def test_a_second_run_keeps_and_a_changed_file_is_noticed(stand_in, tmp_path):
 
 def test_a_set_that_is_not_the_papers_is_not_mirrored(stand_in, tmp_path):
     PAIRS.head(249).write_parquet(stand_in / "sts17-en-de" / "test.parquet")
-    with pytest.raises(SourceError, match="249 scored pairs, expected the 250"):
+    with pytest.raises(SourceError, match="249 rows, expected the 250"):
         list(Mirror(tmp_path / "made", str(stand_in)).add("sts17-en-de"))
     assert not (tmp_path / "made" / "sts17-en-de" / "test.parquet").exists()
 

@@ -1,5 +1,7 @@
 """Transfer sets read alike from tables and from SentEval's files, and what is wrong with one is said with its row."""
 
+import os
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,15 +9,19 @@ import pytest
 from models.evaluation.probe.problem import pair_features, senteval_order
 from storage.declarations import DATASETS
 from storage.errors import SourceError
+from storage.mirror import Mirror
 from storage.transfer import TRANSFER_SETS
-from tasks.evaluation.transfer import read_transfer_set, resolve_transfer_set
+from tasks.evaluation.sets import unique_sentences
+from tasks.evaluation.transfer import find_transfer_set, read_transfer_set, resolve_transfer_set
 from tasks.site import Site
+from tests.toy_sets import allow_any_rows
 
+MIRROR = os.environ.get("BSL_DATA_MIRROR")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 # Set → its files as SentEval's script leaves them, and the same rows as tables: texts, then the label as spelled there.
 ROWS = {
     "subj": (
-        {"SUBJ/subj.subjective": "a moving film .\nsly and sad\n", "SUBJ/subj.objective": "he goes home .\n\n"},
+        {"SUBJ/subj.subjective": "a moving film .\nsly and sad\n", "SUBJ/subj.objective": "he goes home .\n"},
         {"all": [("he goes home .", 0), ("a moving film .", 1), ("sly and sad", 1)]},
     ),
     "sst2": (
@@ -57,6 +63,12 @@ def write_tables(folder, name, splits):
         frame.write_parquet(folder / name / f"{split}.parquet")
 
 
+@pytest.fixture
+def toys(monkeypatch):
+    allow_any_rows(monkeypatch, *TRANSFER_SETS)
+
+
+@pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize("name", list(ROWS))
 def test_both_forms_give_the_same_rows(tmp_path, name):
     files, tables = ROWS[name]
@@ -72,18 +84,21 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
         assert table[split]["class"].to_list() == numbers
 
 
+@pytest.mark.usefixtures("toys")
 def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
     write_tables(tmp_path, "subj", ROWS["subj"][1])
     found = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "subj"))["all"]
     assert dict(found.rows()) == {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 
+@pytest.mark.usefixtures("toys")
 def test_files_as_first_distributed_are_windows_latin(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n", "CR/custrev.neg": "no\n"}, encoding="cp1252")
     found = resolve_transfer_set(Site(), "cr", str(tmp_path)).sentences()
     assert found.to_list() == ["no", "naïve – fun"]
 
 
+@pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
@@ -101,12 +116,79 @@ def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):
         read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "mr"))
 
 
+@pytest.mark.usefixtures("toys")
 def test_a_line_of_another_form_is_named(tmp_path):
     files = dict(ROWS["trec"][0])
     files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
     write_files(tmp_path, files)
     with pytest.raises(SourceError, match=r"TREC_10.label, line 2: 'no colon' has not the form"):
         read_transfer_set(resolve_transfer_set(Site(), "trec", str(tmp_path)))
+
+
+@pytest.mark.usefixtures("toys")
+@pytest.mark.parametrize("form", ["files", "tables"])
+def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_path, form):
+    if form == "files":
+        write_files(tmp_path, {"CR/custrev.pos": "good\n\n", "CR/custrev.neg": "\r\nbad one\n \n"})
+    else:
+        write_tables(tmp_path, "cr", {"all": [("", 0), ("bad one", 0), (" ", 0), ("good", 1), ("", 1)]})
+    found = find_transfer_set(Site(mirror=str(tmp_path)), "cr")
+    rows = read_transfer_set(found)["all"]
+    assert [(text.strip(), label) for text, label in rows.rows()] == [
+        ("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)
+    ]  # fmt: skip
+    assert senteval_order([rows["text"].to_list()], rows["class"].to_numpy()).tolist() == [0, 2, 4, 3, 1]
+    assert found.sentences().to_list() == [".", "bad one", ".", "good", "."]
+    assert sorted(unique_sentences([found])["text"]) == [".", "bad one", "good"]
+
+
+def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
+    write_tables(tmp_path, "cr", {"all": [(f"sentence {row}", row % 2) for row in range(3771)]})
+    words = (
+        r"cr all holds 3,771 rows, expected the 3,775 that papers report; four of its lines .*unpack .*senteval\.tar"
+    )
+    with pytest.raises(SourceError, match=words):
+        find_transfer_set(Site(mirror=str(tmp_path)), "cr").sentences()
+    with pytest.raises(SourceError, match=words):
+        list(Mirror(tmp_path / "made", str(tmp_path)).add("cr"))
+
+
+@pytest.mark.parametrize(("name", "of_class", "blank"), [("cr", (1368, 2407), (2, 2)), ("mpqa", (7294, 3312), (2, 1))])
+def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of_class, blank):
+    files = {}
+    for file, label in TRANSFER_SETS[name].files["all"]:
+        lines, blanks = of_class[int(label)], blank[int(label)]
+        files[file] = "so it goes .\n" * (lines - blanks - 1) + "\n" * blanks + "and so on\n"
+    write_files(tmp_path, files)
+    rows = read_transfer_set(resolve_transfer_set(Site(), name, str(tmp_path)))["all"]
+    assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
+    assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
+@pytest.mark.parametrize(("name", "rows", "blank"), [("cr", 3775, 4), ("mpqa", 10_606, 3)])
+def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
+    table = pl.read_parquet(f"{MIRROR}/{name}/all.parquet")
+    assert (table.height, table.filter(text="").height) == (rows, blank)
+    files = {
+        file: "".join(f"{text}\n" for text in table.filter(label=int(label))["text"])
+        for file, label in TRANSFER_SETS[name].files["all"]
+    }
+    write_files(tmp_path, files)
+    found = read_transfer_set(resolve_transfer_set(Site(), name, str(tmp_path)))["all"]
+    assert found.equals(
+        read_transfer_set(resolve_transfer_set(Site(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
+    )
+    assert (found.height, found.filter(text="").height) == (rows, blank)
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
+@pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
+def test_a_real_set_has_the_rows_that_are_declared(name):
+    found = read_transfer_set(resolve_transfer_set(Site(mirror=MIRROR), name))
+    assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 
 def test_a_set_that_nobody_has_is_named(tmp_path):

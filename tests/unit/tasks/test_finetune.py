@@ -144,7 +144,7 @@ def test_one_seed_and_uneven_seeds_are_refused():
 def test_stages_score_each_seed_and_sum_them_up(tmp_path):
     (tmp_path / "mirror" / "stsb").mkdir(parents=True)
     frame = pl.DataFrame({"sentence1": ONE, "sentence2": TWO, "score": 5 * GOLD})
-    for split, pairs in DATASETS["stsb"].pairs.items():  # as many as the papers count, else they are refused
+    for split, pairs in DATASETS["stsb"].rows.items():  # as many as the papers count, else they are refused
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
     site = Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)

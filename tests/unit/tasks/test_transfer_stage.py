@@ -15,6 +15,7 @@ from storage.refs import EmbeddingsRef
 from storage.schemas import SCORES
 from tasks.evaluation.transfer import resolve_transfer_set, score_transfer
 from tasks.site import Site
+from tests.toy_sets import allow_any_rows
 
 HOW = {"config": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
 WORDS = {0: ["dull", "stale", "flat"], 1: ["fresh", "bright", "keen"]}
@@ -25,7 +26,8 @@ def text(row: int, label: int) -> str:
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, monkeypatch):
+    allow_any_rows(monkeypatch, "mr", "mrpc")
     labels = [row % 2 for row in range(60)]
     one = pl.DataFrame({"text": [text(*item) for item in enumerate(labels)], "label": labels})
     pairs = pl.DataFrame(

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.augmentation.rewritings import SynonymView
-from models.augmentation.synonyms import FUNCTION_WORDS, replace_synonyms, wordnet_synonyms
+from models.augmentation.synonyms import FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
 from models.augmentation.wordnet import FILES
+from storage.embedded import embedded_path
 from storage.errors import SourceError
 from storage.wordnet import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
-ALL = SynonymView(share=1.0)
+ALL, THIRD = SynonymView(share=1.0), SynonymView(share=0.3)
 ONE_EACH = {
     "cat": "feline",
     "cats": "felines",
@@ -25,8 +27,13 @@ ONE_EACH = {
 
 
 @pytest.fixture(scope="module")
-def synonyms(tmp_path_factory: pytest.TempPathFactory):
-    return wordnet_synonyms(write_tiny_wordnet(tmp_path_factory.mktemp("wordnet")))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_wordnet(tmp_path_factory.mktemp("wordnet"))
+
+
+@pytest.fixture(scope="module")
+def synonyms(folder: Path):
+    return wordnet_synonyms(folder)
 
 
 def replaced(text: str, synonyms, view: SynonymView = ALL, seed: int = 0) -> str:
@@ -53,6 +60,21 @@ def test_a_synonym_has_the_form_of_its_word(synonyms, word: str, forms: tuple[st
     assert synonyms(word) == forms
 
 
+@pytest.mark.parametrize(
+    ("word", "lemmas"),
+    [("cats", ("feline",)), ("children", ("kid", "youngster")), ("ate", ("devour",)), ("watched", ("look at",))],
+)
+def test_a_bare_synonym_is_its_lemma(folder: Path, word: str, lemmas: tuple[str, ...]) -> None:
+    assert wordnet_synonyms(folder, inflect=False)(word) == lemmas
+
+
+def test_abbreviations_and_single_letters_stay(synonyms) -> None:
+    assert synonyms("b") == ("atomic number 5",)
+    for text in ("Found in the seventh millennium b.c.", "plan b or c", "(b) a 3-c."):
+        assert replaced(text, synonyms) == text
+    assert count_replacements(["b.c. 7th 3-c."], synonyms, ALL).words == 3
+
+
 def test_case_and_everything_between_the_words_stay(synonyms) -> None:
     assert replaced("Cats, on the  sofa!\t(big)", synonyms) == "Felines, on the  couch!\t(large)"
     assert replaced("CATS RAN", synonyms) == "FELINES SPRINTED"
@@ -67,13 +89,16 @@ def test_nothing_to_replace_leaves_the_sentence(synonyms) -> None:
 
 
 @given(st.lists(st.sampled_from([*ONE_EACH, "table", "the", "house"]), max_size=30), st.integers(0, 2**64 - 1))
-def test_the_share_of_replaceable_words_is_replaced(synonyms, words: list[str], seed: int) -> None:
-    view = SynonymView(share=0.3)
-    after = replaced(" ".join(words), synonyms, view, seed).split()
-    replaceable = sum(word in ONE_EACH for word in words)
+def test_the_share_of_all_words_is_replaced_out_of_the_replaceable(synonyms, words: list[str], seed: int) -> None:
+    text = " ".join(words)
+    wanted = max(round(0.3 * len(words)), min(len(words), 1))
+    possible = min(wanted, sum(word in ONE_EACH for word in words))
+    after = replaced(text, synonyms, THIRD, seed).split()
     changed = [(old, new) for old, new in zip(words, after, strict=True) if old != new]
-    assert len(changed) == (max(1, int(0.3 * replaceable + 0.5)) if replaceable else 0)
+    assert len(changed) == possible
     assert all(ONE_EACH[old] == new for old, new in changed)
+    counts = count_replacements([text], synonyms, THIRD)
+    assert (counts.words, counts.replaced, counts.shortfall) == (len(words), possible, wanted - possible)
 
 
 def test_a_sentence_and_its_seed_decide_alone(synonyms) -> None:
@@ -133,3 +158,13 @@ def test_the_real_database() -> None:
     view = replaced("The cats used to love plopping on the newspapers.", synonyms, SynonymView(), seed=1)
     assert view != "The cats used to love plopping on the newspapers."
     assert view.endswith(".")
+
+
+@pytest.mark.skipif(_installed() is None, reason="needs WordNet: apt-get install wordnet-base")
+@pytest.mark.parametrize("inflect", [False, True])
+def test_three_words_in_ten_of_real_sentences(inflect: bool) -> None:
+    premises = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
+    synonyms = wordnet_synonyms(_installed(), inflect=inflect)
+    counts = count_replacements(premises.head(3000), synonyms, SynonymView(inflect=inflect))
+    assert abs((counts.replaced + counts.shortfall) / counts.words - 0.3) < 0.01
+    assert counts.shortfall < 0.01 * counts.words

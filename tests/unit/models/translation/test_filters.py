@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from models.translation.filters import FilterConfig, closeness, drop_table, loops, overlap, verdict
+from models.translation.filters import UNFILTERED, FilterConfig, closeness, drop_table, loops, overlap, verdict
 
 HE_SLEEPS = "The old man is asleep in his chair."
 
@@ -39,6 +39,24 @@ HE_SLEEPS = "The old man is asleep in his chair."
 def test_verdict(source: str, translation: str | None, reason: str | None) -> None:
     frame = pl.DataFrame({"s": [source], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
     assert frame.select(verdict(pl.col("s"), pl.col("t"), FilterConfig())).item() == reason
+
+
+@pytest.mark.parametrize(
+    ("translation", "reason"),
+    [
+        (HE_SLEEPS, None),
+        ("ja " * 200, None),
+        ("J", None),
+        ("El viejo está dormido en su sillón.", None),
+        ("", "empty"),
+        (None, "missing"),
+    ],
+)
+def test_unfiltered_keeps_whatever_has_text(translation: str | None, reason: str | None) -> None:
+    frame = pl.DataFrame({"s": [HE_SLEEPS], "t": [translation]}, schema={"s": pl.String, "t": pl.String})
+    assert frame.select(verdict(pl.col("s"), pl.col("t"), UNFILTERED, "de")).item() == reason
+    if translation:
+        assert frame.select(closeness(pl.col("s"), pl.col("t"), UNFILTERED)).item() is None
 
 
 def test_verdicts_stream_as_they_compute() -> None:
