@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
+from flows.config import override
 from flows.recipes import RECIPES, recipe
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.evaluation.published import TITLES, columns_of, published_tables
@@ -51,3 +53,8 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     names = {each["name"]: each["parameters"] for each in deployments}
     assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+
+
+def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
+    with pytest.raises(ValidationError, match="the nearest of .* are BSL-BERT"):
+        override(recipe("tiny"), {"published": ["BSL-BRET"]})
