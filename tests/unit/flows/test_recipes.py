@@ -56,5 +56,5 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
 
 
 def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
-    with pytest.raises(ValidationError, match="the nearest of .* are BSL-BERT"):
+    with pytest.raises(ValidationError, match=r"the nearest of .* are BSL-BERT"):
         override(recipe("tiny"), {"published": ["BSL-BRET"]})
