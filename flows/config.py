@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
+from models.evaluation.published import rows_of
 from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
 from tasks.settings import RunSettings
 
@@ -17,7 +18,15 @@ class PipelineConfig(RunSettings):
     title: str = Field(min_length=1)
     """First line of the report."""
     published: tuple[str, ...] = ()
-    """Systems whose published figures the report prints beside the run's."""
+    """Systems whose published figures the report prints beside the run's, as models/evaluation/published.csv calls
+    them."""
+
+    @field_validator("published")
+    @classmethod
+    def _are_published(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
+        for system in systems:
+            rows_of(system)  # which raises before the first stage what the report would find hours later
+        return systems
 
     @property
     def settings(self) -> RunSettings:
