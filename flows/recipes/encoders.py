@@ -1,7 +1,7 @@
 """The encoders that recipes start from, each pinned to a commit of the Hub where a public source names one.
 
-Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: the run's
-manifest holds the digest of its files, so two runs still tell whether they began alike.
+Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
+hold the digest of its files, so two runs still tell whether they began alike.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from models.evaluation.published import TABLES, published_tables
 from storage.declarations import headings_of
 
 ROOT = Path(__file__).parents[3]
-WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
+WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"}
 SUITES = {table.suite: headings_of(table.suite) for table in TABLES}
 EVERYWHERE = {name for sets in SUITES.values() for name in sets}
 
