@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from flows.cli.settings import configured
+from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
+from flows.recipes.encoders import ENCODERS
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.evaluation.published import TABLES, published_tables
 from storage.declarations import headings_of
@@ -82,3 +85,22 @@ def _averages(system: str) -> list[float]:
     rows = [row for rows in published_tables((system,), EVERYWHERE, SUITES).values() for row in rows]
     figures = [[float(value) for name, value in row.items() if name != "published system"] for row in rows]
     return [sum(each) / len(each) for each in figures]
+
+
+def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
+    started = {(config.encoder.model, config.encoder.revision) for config in map(recipe, RECIPES)}
+    pinned = {(encoder.model, encoder.revision) for encoder in ENCODERS.values()}
+    assert {start for start in started if not start[0].startswith("embedded:")} == pinned
+    assert all(encoder.revision or "no commit" in encoder.note for encoder in ENCODERS.values())
+
+
+def test_five_million_sentences_of_books_are_the_limit_of_that_source_alone() -> None:
+    limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
+    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
+
+
+def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
+    config = configured("nli", ["training.objective.momentum=0.5", "training.collapse=null"])
+    assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
+    form = Overrides.model_validate({"training": {"objective": {"momentum": 0.5}, "collapse": None}})
+    assert override(recipe("nli"), form) == config
