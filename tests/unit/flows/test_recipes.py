@@ -6,8 +6,10 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from flows.config import override
+from flows.cli.settings import configured
+from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
+from flows.recipes.encoders import ENCODERS
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
 from models.evaluation.published import TITLES, columns_of, published_tables
@@ -15,7 +17,7 @@ from models.translation.filters import UNFILTERED, FilterConfig
 
 ROOT = Path(__file__).parents[3]
 FILTERED = {"tiny", "tiny-entail", "tiny-multilingual", "custom"}
-WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
+WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"}
 EVERYWHERE = {column for suite in TITLES for column in columns_of(suite)}
 
 
@@ -70,3 +72,22 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
 def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
     with pytest.raises(ValidationError, match=r"the nearest of .* are BSL-BERT"):
         override(recipe("tiny"), {"published": ["BSL-BRET"]})
+
+
+def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
+    started = {(config.encoder.model, config.encoder.revision) for config in map(recipe, RECIPES)}
+    pinned = {(encoder.model, encoder.revision) for encoder in ENCODERS.values()}
+    assert {start for start in started if not start[0].startswith("embedded:")} == pinned
+    assert all(encoder.revision or "no commit" in encoder.note for encoder in ENCODERS.values())
+
+
+def test_five_million_sentences_of_books_are_the_limit_of_that_source_alone() -> None:
+    limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
+    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
+
+
+def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
+    config = configured("nli", ["training.objective.momentum=0.5", "training.collapse=null"])
+    assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
+    form = Overrides.model_validate({"training": {"objective": {"momentum": 0.5}, "collapse": None}})
+    assert override(recipe("nli"), form) == config
