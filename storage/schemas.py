@@ -67,6 +67,7 @@ SCORES = pl.Schema(
         "ci_high": pl.Float64,
         "seed": pl.Int64,
         "checkpoint": pl.String,
+        "signature": pl.String,
     }
 )
 COMPARISON = pl.Schema(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.report.page import INTERVALS, differences, markdown_table, not_scored, score_rows
+from models.report.page import INTERVALS, differences, markdown_table, not_scored, score_rows, signatures
 from models.report.tables import paper_tables
 
 if TYPE_CHECKING:
@@ -22,5 +22,5 @@ def evaluation_page(
     sections = ["# Evaluation"]
     sections += [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores, tables)]
     sections.append(f"## {INTERVALS}\n\n{markdown_table(score_rows(scores))}")
-    sections += [*differences(comparison), *not_scored(missing)]
+    sections += [*differences(comparison), *not_scored(missing), signatures(scores)]
     return "\n\n".join(sections) + "\n"
