@@ -53,7 +53,7 @@ def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tup
 
 def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
     """Title → `system, figure: signature` of every row of the table that `paper_tables` draws."""
-    lines = {table.title: [_footnote(figures) for _, figures in _lines(table, _of(table, scores))] for table in tables}
+    lines = {table.title: [_footnote(*line) for line in _lines(table, _of(table, scores))] for table in tables}
     return {title: notes for title, notes in lines.items() if notes}
 
 
@@ -62,19 +62,9 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
     names = list(rows[0])
     lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
-    return "\n".join(
-        [
-            f"% {title}",
-            *(f"% {note}" for note in notes),
-            head,
-            r"\toprule",
-            lines[0],
-            r"\midrule",
-            *lines[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
-    )
+    comments = [f"% {line}" for line in (title, *notes)]
+    body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    return "\n".join([*comments, head, *body, r"\end{tabular}"])
 
 
 def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
@@ -85,11 +75,7 @@ def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
 
 def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
     return [
-        {
-            "system": model,
-            "figure": figure,
-            **_cells(table, [figures.get(name, {}).get("value") for name in table.sets]),
-        }
+        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
         for (model, figure), figures in _lines(table, scores)
     ]
 
@@ -110,20 +96,14 @@ def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
     return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
 
 
-def _footnote(figures: Mapping[str, Mapping[str, Any]]) -> str:
-    first = next(iter(figures.values()))
-    line = joint_signature([row["signature"] for row in figures.values()])
-    return f"{first['model']}, {first['metric']}, {first['protocol']}: {line}"
+def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
+    return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
 
 
-def _cells(table: PaperTable, values: list[float | None]) -> dict[str, str]:
-    there = [value for value in values if value is not None]
-    mean = sum(there) / len(there) if len(there) == len(values) else None
-    headings = (*(heading for _, heading in table.columns), table.average)
-    return {
-        name: MISSING if value is None else f"{100 * value:.2f}"
-        for name, value in zip(headings, (*values, mean), strict=True)
-    }
+def _cells(table: PaperTable, values: Mapping[str, float]) -> dict[str, str]:
+    mean = sum(values.values()) / len(values) if len(values) == len(table.columns) else None
+    cells = {heading: values.get(name) for name, heading in table.columns} | {table.average: mean}
+    return {name: MISSING if value is None else f"{100 * value:.2f}" for name, value in cells.items()}
 
 
 def _escaped(text: str) -> str:
