@@ -12,7 +12,7 @@ from flows.site import site_of
 from storage.refs import ReportRef
 from tasks.augment import augment
 from tasks.embed import embed_teacher
-from tasks.evaluation.kinds import available_frozen
+from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.summary import Missing
 from tasks.evaluation.systems import Candidate
@@ -73,6 +73,7 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
         pairs,
         views,
         corpus,
+        tables(),
         config.published,
         config.settings,
         config.ingest.sources,

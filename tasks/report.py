@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from models.augmentation.views import view_examples
-from models.evaluation.published import TABLES, published_tables
+from models.evaluation.published import published_tables
 from models.report.card import model_card
 from models.report.page import INTERVALS, ReportContent, page, score_rows
-from storage.declarations import headings_of
+from models.report.tables import PaperTable
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.card import CARD, card_content
@@ -35,6 +35,7 @@ def report(
     pairs: PairsRef,
     views: ViewsRef,
     corpus: CorpusRef,
+    tables: tuple[PaperTable, ...],
     published: tuple[str, ...],
     settings: RunSettings,
     sources: tuple[SourceSpec, ...],  # noqa: ARG001 - for the key: the card names them, and a corpus's key does not
@@ -49,9 +50,8 @@ def report(
         scores=table,
         comparison=pl.concat(compared) if compared else None,
         missing=missing.reasons,
-        published=published_tables(
-            published, set(table["dataset"]), {about.suite: headings_of(about.suite) for about in TABLES}
-        ),
+        tables=tables,
+        published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
         statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
         config=settings.model_dump_json(indent=1),

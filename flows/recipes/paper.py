@@ -35,7 +35,7 @@ def nli() -> PipelineConfig:
         ),
         training=TrainingConfig(),
         evaluation=EvaluationConfig(sets=("stsb/dev", "sts", "senteval")),
-        published=("BSL-BERT", "BERT avg.", "IS-BERT"),
+        published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
     )
 
 
@@ -168,7 +168,7 @@ def afs() -> PipelineConfig:
             "title": "afs: BSL on the sentences of Argument Facet Similarity",
             "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
             "evaluation": EvaluationConfig(sets=("afs",)),
-            "published": ("BSL-BERT on AFS", "IS-BERT on AFS", "BERT avg. on AFS"),
+            "published": ("BSL-BERT on AFS", "IS-BERT-AFS", "BERT avg. on AFS"),
         }
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.report.page import INTERVALS, differences, markdown_table, not_scored, score_rows, signatures
-from models.report.tables import paper_tables
+from models.report.page import INTERVALS, differences, markdown_table, not_scored, printed, score_rows, signatures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +18,7 @@ def evaluation_page(
     scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
 ) -> str:
     """The page as GitHub-flavoured Markdown."""
-    sections = ["# Evaluation"]
-    sections += [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores, tables)]
+    sections = ["# Evaluation", *printed(scores, tables)]
     sections.append(f"## {INTERVALS}\n\n{markdown_table(score_rows(scores))}")
     sections += [*differences(comparison), *not_scored(missing), signatures(scores)]
     return "\n\n".join(sections) + "\n"

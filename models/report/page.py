@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from models.evaluation.signature import joint_signature
+from models.report.tables import PaperTable, paper_tables
 
 Row = Mapping[str, Any]
 
@@ -28,7 +29,8 @@ class ReportContent:
         scores: the scores tables of all systems, one below the other.
         comparison: differences between the encoder before and after training; None without sets of scored pairs.
         missing: set that was asked for and could not be had → why.
-        published: title → rows of figures × 100 as the paper prints them.
+        tables: the form in which the papers print such scores.
+        published: title → rows of figures × 100 as papers print them, each with its source.
         examples: rows with the original sentence and one column a view.
         statistics: section → figure → value, as the stages measured them.
         config: the complete configuration, as JSON text.
@@ -40,6 +42,7 @@ class ReportContent:
     scores: pl.DataFrame
     comparison: pl.DataFrame | None
     missing: Mapping[str, str]
+    tables: Sequence[PaperTable]
     published: Mapping[str, Sequence[Row]]
     examples: Sequence[Row]
     statistics: Mapping[str, Mapping[str, object]]
@@ -52,6 +55,7 @@ def page(content: ReportContent) -> str:
     """The report as GitHub-flavoured Markdown."""
     sections = [
         f"# {content.title}",
+        *printed(content.scores, content.tables),
         f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(score_rows(content.scores))}",
         *_published(content.published),
         *differences(content.comparison),
@@ -64,6 +68,11 @@ def page(content: ReportContent) -> str:
         f"## Configuration\n\n``json\n{content.config}\n``",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def printed(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[str]:
+    """A section a table of the papers of which there are figures, with the mean over its sets where all are there."""
+    return [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores, tables)]
 
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
@@ -137,7 +146,8 @@ def interval(row: Row) -> str:
 
 def _published(published: Mapping[str, Sequence[Row]]) -> list[str]:
     return [
-        f"Published (by the paper, at BERT-base's scale and on whole corpora), {title}:\n\n{markdown_table(rows)}"
+        f"Published, not measured here: {title}. Each row says who printed it; encoder, corpus and translator are "
+        f"theirs.\n\n{markdown_table(rows)}"
         for title, rows in published.items()
     ]
 

@@ -124,7 +124,12 @@ def standing_on() -> dict[str, list[str]]:
 
 
 def hash_of(module: str) -> str:
-    return hashlib.sha256(bare(tree_of(module)).encode()).hexdigest()[:16]
+    """Of its code, and of the table that lies beside it under its name."""
+    file = file_of(module)
+    assert file is not None
+    table = file.with_suffix(".csv")
+    data = table.read_bytes() if table.is_file() else b""
+    return hashlib.sha256(bare(tree_of(module)).encode() + data).hexdigest()[:16]
 
 
 def bare(tree: ast.Module) -> str:

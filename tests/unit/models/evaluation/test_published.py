@@ -1,0 +1,208 @@
+"""Every published figure stands where and as its paper prints it, and averages are those of their rows."""
+
+import os
+import re
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from models.evaluation.published import AVERAGE, TITLES, PublishedRow, columns_of, published_rows, published_tables
+from storage.declarations import DATASETS
+
+MIRROR = os.environ.get("BSL_DATA_MIRROR")
+SHARED = Path(MIRROR).resolve().parent if MIRROR else None
+TEXTS = {"BSL": "bsl.txt", "IS-BERT": "is-bert.txt", "SCL": "supervised-contrastive.txt"}
+PRINTED = [  # every table of results; the papers' others show settings and examples
+    *(("BSL", number) for number in ["1", "2", "3", "4", "6", "7", "9", "10"]),
+    *(("IS-BERT", number) for number in ["1", "2", "3", "4"]),
+    *(("SCL", number) for number in ["2", "3", "4", "5", "6", "7"]),
+]
+MARKS = "†‡*◦"
+MARK = re.compile(rf"\s*\[?([{MARKS}])\]?$")
+PINNED = re.compile(r"README\.md at [0-9a-f]{7}$")  # figures that were read there, not in REFERENCE.md
+
+Cell = tuple[str, str, str]  # label of the line, heading of the column, text
+
+
+def papers() -> Path:
+    if SHARED is None or not (SHARED / "papers").is_dir():
+        pytest.skip("no folder papers beside the mirror; set BSL_DATA_MIRROR to a mirror that lies beside one")
+    return SHARED / "papers"
+
+
+def rows_in(paper: str, table: str) -> list[PublishedRow]:
+    return [row for row in published_rows() if (row.paper, row.table) == (paper, table)]
+
+
+def captioned(text: str, number: str) -> tuple[list[list[str]], str]:
+    """Lines of a table whose cells are divided by tabs, header first, and the caption below it."""
+    before, after = text.split(f"\nTable {number}: ", 1)
+    lines: list[list[str]] = []
+    for line in reversed(before.rstrip("\n").split("\n")):
+        if "\t" not in line:
+            break
+        lines.insert(0, line.split("\t"))
+    return lines, after.split("\n", 1)[0]
+
+
+def uncaptioned(text: str) -> dict[str, list[list[str]]]:
+    """SCL's tables: its text has them without captions; "Effect of Lambda" and what follows tells them apart."""
+    tables: list[list[list[str]]] = []
+    for line in (line for line in text.split("\n") if line.startswith("| ")):
+        cells = [cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")]
+        if "Avg." in cells:
+            # Above lines that are named after a setting, the empty heading slipped to the end.
+            tables.append([cells if cells[0] == "Model" else ["", *cells[:-1]]])
+        elif tables:
+            tables[-1].append(cells)
+    return dict(zip("234567", tables, strict=True))
+
+
+def cells_of(lines: list[list[str]]) -> list[Cell]:
+    header, *body = lines
+    return [
+        (MARK.sub("", line[0]), heading, figure)
+        for line in body
+        if len(line) == len(header)
+        for heading, text in zip(header[1:], line[1:], strict=True)
+        for figure in text.split(" \\pm ")
+    ]
+
+
+def heading_of(row: PublishedRow, column: str) -> str:
+    if (row.paper, row.table) in {("BSL", "6"), ("BSL", "7")}:
+        return row.system.rsplit(" ", 1)[1]
+    if row.suite in {"afs", "stsb-supervised"}:
+        return {"pearson": "r", "spearman": "ρ"}[row.metric]
+    own = {AVERAGE: "Avg.", "sst5": "SST5", "stsb/dev": "STS-B-dev"}
+    return own.get(column) or DATASETS[column].heading
+
+
+def spelt(heading: str) -> str:
+    return heading.replace("-", "").upper().replace("SST2", "SST")
+
+
+@pytest.mark.parametrize(("paper", "table"), PRINTED)
+def test_every_cell_is_as_printed(paper: str, table: str) -> None:
+    text = (papers() / TEXTS[paper]).read_text(encoding="utf-8")
+    lines = uncaptioned(text)[table] if paper == "SCL" else captioned(text, table)[0]
+    printed = [
+        (label, spelt(heading), figure) for label, heading, figure in cells_of([*lines[:1], *map(_unruled, lines[1:])])
+    ]
+    ours = [
+        (row.printed, spelt(heading_of(row, column)), figure or "-")
+        for row in rows_in(paper, table)
+        for column, figure in row.cells.items()
+    ]
+    assert ours == printed
+
+
+def _unruled(line: list[str]) -> list[str]:
+    """Nothing of a group's heading, which empty cells fill up, and of the rule below a header: they are no rows."""
+    return [] if line[0].startswith(("<i>", "---")) else line
+
+
+@pytest.mark.parametrize(("paper", "table"), [place for place in PRINTED if place[0] != "SCL"])
+def test_quoted_rows_name_whom_the_caption_names(paper: str, table: str) -> None:
+    lines, caption = captioned((papers() / TEXTS[paper]).read_text(encoding="utf-8"), table)
+    named = re.findall(r"\(([A-Z][^()]*\d{4}[^()]*)\)", caption)
+    marks = re.findall(rf"[{MARKS}]", caption.split("marked with", 1)[1]) if "marked with" in caption else []
+    cited = dict(zip(marks, named, strict=True)) if marks else {}
+    theirs = set()
+    for label in [line[0] for line in map(_unruled, lines[1:]) if line]:
+        mark = MARK.search(label)
+        baseline = named[0] if named and not marks and not label.startswith("Ours") else ""
+        theirs.add((MARK.sub("", label), cited[mark[1]] if mark else baseline))
+    assert {(row.printed, row.quoted_from) for row in rows_in(paper, table)} == theirs
+
+
+def test_no_table_of_results_is_missing() -> None:
+    here = dict.fromkeys((row.paper, row.table) for row in published_rows() if row.kind == "paper")
+    assert list(here) == PRINTED
+
+
+NOT_THE_MEAN = {  # printed averages that the printed cells do not give, even cut off instead of rounded
+    ("SBERT", "sts"): "its source, SBERT's Table 1, prints 74.89 above cells whose mean is 74.86",
+    ("BERT avg.", "senteval"): "its source, SBERT's Table 5, prints 84.94; the mean is 84.95",
+    ("IS-BERT-task", "senteval"): "IS-BERT's Table 3 prints 85.91; the mean is 85.83",
+    ("SBERT baseline (SCL)", "senteval-8"): "SCL prints 75.56; the mean is 75.585",
+    ("3palln-lambda0.5-SCL", "senteval-8"): "SCL prints 76.37; the mean is 76.386",
+    ("allpalln-lambda0.3-SCL", "senteval-8"): "SCL prints 76.16; the mean is 76.175",
+    ("SCL, λ = 0.3", "senteval-8"): "the same row in SCL's Table 4",
+    ("SCL, T = 1.0", "senteval-8"): "SCL's Table 5 prints MRPC as `73.`, Tables 3 and 4 as 73.1, which gives 76.28",
+    ("PromptBERT, BERT-base", "sts"): "the leaderboard has 78.54, as its paper; the mean is 78.52",
+}
+
+
+def test_averages_are_the_means_of_their_rows() -> None:
+    off = set()
+    for row in published_rows():
+        figures = row.values
+        average = figures.pop(AVERAGE, None)
+        if average is None or not figures:
+            continue
+        assert len(figures) == len(columns_of(row.suite)) - 1
+        decimals = len(row.cells[AVERAGE].partition(".")[2])
+        if abs(sum(figures.values()) / len(figures) - average) > 1.01 * 10**-decimals:
+            off.add((row.system, row.suite))
+    assert off == set(NOT_THE_MEAN)
+
+
+def test_a_system_has_one_figure_however_often_it_is_printed() -> None:
+    figures = defaultdict(set)
+    for row in published_rows():
+        for column, value in row.values.items():
+            figures[row.system, row.suite, column, row.metric, row.protocol].add(value)
+    assert {place: values for place, values in figures.items() if len(values) > 1} == {}
+
+
+def test_columns_are_declared_data_sets() -> None:
+    assert {row.suite for row in published_rows()} == set(TITLES)
+    columns = {column.split("/")[0] for suite in TITLES for column in columns_of(suite)}
+    assert columns - {AVERAGE} <= set(DATASETS)
+
+
+def test_figures_of_the_field_are_those_that_were_read() -> None:
+    if SHARED is None or not (SHARED / "REFERENCE.md").is_file():
+        pytest.skip("no REFERENCE.md beside the mirror that BSL_DATA_MIRROR names")
+    text = (SHARED / "REFERENCE.md").read_text(encoding="utf-8")
+    read_there = [row for row in published_rows() if row.kind == "field" and not PINNED.search(row.quoted_from)]
+    assert len(read_there) > 20
+    for row in read_there:
+        assert all(re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", text) for figure in row.cells.values()), row
+
+
+def test_a_name_is_one_system() -> None:
+    names = {row.system for row in published_rows() if row.printed.startswith("IS-BERT")}
+    assert names == {"IS-BERT-NLI", "IS-BERT-task", "IS-BERT-AFS"}
+    flows = [row.system for row in rows_in("BSL", "1") if row.printed == "BERT-flow"]
+    assert flows == ["BERT-flow", "BERT-flow on SBERT"]
+
+
+def test_a_system_that_no_table_has_is_named_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"'BSL-BRET': no published row is called so; the nearest of \d+ are BSL-BERT"):
+        published_tables(("BSL-BRET",), {"stsb"})
+
+
+def test_a_table_stands_beside_its_own_data_sets_only() -> None:
+    assert list(published_tables(("BSL-BERT",), {"stsb"})) == [TITLES["sts"]]
+    assert list(published_tables(("BSL-BERT",), {"stsb", "stsb/dev"})) == [TITLES["sts"], TITLES["stsb/dev"]]
+    assert published_tables(("BSL-BERT",), {"afs"}) == {}
+
+
+def test_rows_name_their_source_and_keep_the_decimals_of_print() -> None:
+    [[tfidf, roberta]] = published_tables(("Unigram-TFIDF", "BSL-SRoBERTa"), {"mr"}).values()
+    assert tfidf == {
+        "published system": "Unigram-TFIDF", "figure": "accuracy, senteval",
+        "mr": "73.7", "cr": "79.2", "subj": "90.3", "mpqa": "82.4", "sst2": "–", "trec": "85.0", "mrpc": "73.6",
+        "Avg.": "–", "source": "BSL, Table 2, quoted from Hill et al., 2016",
+    }  # fmt: skip
+    assert (roberta["Avg."], roberta["source"]) == ("88.24", "BSL, Table 2")
+
+
+def test_a_table_is_not_interrupted() -> None:
+    places = [(row.paper, row.table) for row in published_rows() if row.kind == "paper"]
+    changes = sum(one != two for one, two in pairwise(places))
+    assert changes == len(PRINTED) - 1
