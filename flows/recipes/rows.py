@@ -28,7 +28,7 @@ ROWS: Final = {
     "BSL-sup": "multilingual-sup",
     "BSL-BERT on AFS": "afs",
 }
-"""Published row → the recipe that does what the row did; a run is comparable as far as it does what that recipe says."""
+"""Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
 """Source → records of its training split."""

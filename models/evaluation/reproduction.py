@@ -7,7 +7,6 @@ independent, so their half-widths add as squares; with one seed the second stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Final, Literal
@@ -18,7 +17,7 @@ from models.errors import EvaluationError
 from models.evaluation.intervals import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 Verdict = Literal["REPRODUCED", "BELOW", "ABOVE", "NOT COMPARABLE"]
 TOLERANCE: Final = 1.0  # points; seeds of one recipe differ by about as much
