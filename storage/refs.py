@@ -94,3 +94,9 @@ class ReportRef(ArtifactRef):
     """Tables, plots and prose of one run."""
 
     kind: Literal["report"] = "report"
+
+
+class ReproductionRef(ArtifactRef):
+    """A published row beside what runs of its recipe measured."""
+
+    kind: Literal["reproduction"] = "reproduction"

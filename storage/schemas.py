@@ -67,6 +67,7 @@ SCORES = pl.Schema(
         "ci_high": pl.Float64,
         "seed": pl.Int64,
         "checkpoint": pl.String,
+        "signature": pl.String,
     }
 )
 COMPARISON = pl.Schema(
@@ -86,6 +87,23 @@ COMPARISON = pl.Schema(
         "seed": pl.Int64,
     }
 )
+REPRODUCTION = pl.Schema(
+    {
+        "row": pl.String,
+        "dataset": pl.String,
+        "metric": pl.String,
+        "protocol": pl.String,
+        "published": pl.Float64,
+        # × 100, as the row is printed; null where the set was not scored, and of one seed no deviation.
+        "value": pl.Float64,
+        "sd": pl.Float64,
+        "ci_low": pl.Float64,
+        "ci_high": pl.Float64,
+        "seeds": pl.UInt32,
+        "verdict": pl.String,
+        "signature": pl.String,
+    }
+)
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
@@ -99,6 +117,7 @@ TABLES: dict[str, pl.Schema] = {
     "predictions": PREDICTIONS,
     "scores": SCORES,
     "comparison": COMPARISON,
+    "reproduction": REPRODUCTION,
 }
 
 

@@ -14,6 +14,8 @@ from storage.errors import StorageError
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
+from tasks.evaluation.signing import encoder_made
+from tasks.evaluation.vectors import MADE
 from tasks.pretrained import resolve_encoder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
@@ -21,6 +23,7 @@ from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -43,7 +46,7 @@ def embed_teacher(
     return embed(site, encoder, corpus, named, precision)
 
 
-@stage(ref=EmbeddingsRef, version=3)
+@stage(ref=EmbeddingsRef, version=4)
 def embed(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -73,7 +76,8 @@ def embed(
     table = pl.concat(parts).sort("sentence_id")
     work.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array, by the table's schema
-    work.draft.note({"sentences": table.height, "embedded": missing.height, "dimensions": width})
+    made = encoder_made(_folder(work, encoder), config, precision)
+    work.draft.note({"sentences": table.height, "embedded": missing.height, "dimensions": width, MADE: made})
 
 
 def _sentences(store: Store, texts: Sequence[EvaluationSet] | CorpusRef) -> pl.DataFrame:
@@ -98,8 +102,7 @@ def _encode(
     from models.encoder.loading import load_encoder
 
     settle_threads(work.site)
-    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
-    network, tokenizer = load_encoder(folder, config)
+    network, tokenizer = load_encoder(_folder(work, encoder), config)
     device = device_of(work.site)
     return encode(
         network,
@@ -110,6 +113,10 @@ def _encode(
         bf16=precision == "bf16",
         on_progress=progress_of("embedding"),
     )
+
+
+def _folder(work: Work, encoder: CheckpointRef | ResolvedModel) -> Path:
+    return work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
 
 
 def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from storage.refs import CorpusRef, EmbeddingsRef
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
-from tasks.evaluation.vectors import SPARSE, sparse_table
+from tasks.evaluation.vectors import MADE, SPARSE, sparse_table
 from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 TITLE: Final = "Unigram TF-IDF"
 """What tables call it."""
 
 
-@stage(ref=EmbeddingsRef, version=1)
+@stage(ref=EmbeddingsRef, version=2)
 def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...]) -> None:
     """Fit TF-IDF on the corpus that an encoder is trained on, and embed the unique sentences of all sets.
 
@@ -26,4 +29,5 @@ def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...]) 
     sentences = unique_sentences(sets)
     vectors = tfidf_vectors(fitted_on, sentences["text"].to_list())
     work.draft.write(sparse_table(sentences["sentence_id"], vectors), SPARSE)
-    work.draft.note({"sentences": sentences.height, "dimensions": vectors.shape[1]})
+    made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
+    work.draft.note({"sentences": sentences.height, "dimensions": vectors.shape[1], MADE: made})

@@ -20,6 +20,8 @@ from tasks.stage.machine import device_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pydantic import JsonValue
+
     from tasks.evaluation.sets import EvaluationSet
 
 _NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
@@ -30,7 +32,7 @@ class Evaluation:
     """What an evaluation gives.
 
     Attributes:
-        scores: one row a figure: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high.
+        scores: one row a figure: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
         missing: set that could not be had → why, and what to do.
     """
 
@@ -76,4 +78,5 @@ def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet]) -> Vectors:
                 places[text] = wanted.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    return DenseVectors("the object's vectors", rows, embed_texts(encoder, list(places), list(places.values())))
+    made: dict[str, JsonValue] = {"vectors": f"object {type(encoder).__qualname__}"}
+    return DenseVectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))

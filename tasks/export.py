@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
-from models.report.tables import as_latex, paper_tables
+from models.report.tables import as_latex, paper_signatures, paper_tables
 from storage.checkpoint import ENCODER
 from storage.collect import readable_manifests
 from storage.declarations import DATASETS
@@ -66,12 +66,17 @@ def _mteb(scores: pl.DataFrame, target: Path) -> None:
 
 
 def _markdown(scores: pl.DataFrame, target: Path) -> None:
-    parts = [f"## {title}\n\n{markdown_table(rows)}\n" for title, rows in paper_tables(scores, tables())]
+    notes = paper_signatures(scores, tables())
+    parts = [
+        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- `{note}`" for note in notes[title]) + "\n"
+        for title, rows in paper_tables(scores, tables())
+    ]
     target.write_text("\n".join(parts), encoding="utf-8")
 
 
 def _latex(scores: pl.DataFrame, target: Path) -> None:
-    parts = [as_latex(title, rows) for title, rows in paper_tables(scores, tables())]
+    notes = paper_signatures(scores, tables())
+    parts = [as_latex(title, rows, notes[title]) for title, rows in paper_tables(scores, tables())]
     target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
 

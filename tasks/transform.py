@@ -8,6 +8,7 @@ import polars as pl
 
 from models.baselines.config import TransformConfig
 from storage.refs import EmbeddingsRef, TransformRef
+from tasks.evaluation.vectors import MADE, made_of
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import settle_threads
 
@@ -37,7 +38,7 @@ def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig
     work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1]})
 
 
-@stage(ref=EmbeddingsRef, version=1)
+@stage(ref=EmbeddingsRef, version=2)
 def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
     from pydantic import TypeAdapter
@@ -51,7 +52,9 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     table = work.store.scan(embeddings).collect()
     vectors_NK = restore_transform(config, load_file(folder / TENSORS)).apply(_tensor(table))
     work.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
-    work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1]})
+    before = made_of(work.store, embeddings)
+    made = before | {"vectors": f"{before['vectors']}+{config.name}", "fitted": str(fitted)}
+    work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
 
 
 def _tensor(table: pl.DataFrame) -> torch.Tensor:

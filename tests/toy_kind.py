@@ -13,6 +13,7 @@ from storage.refs import EmbeddingsRef, ScoresRef
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.site import Site
@@ -83,4 +84,5 @@ def paraphrase_figures(sets: tuple[Paraphrases, ...], vectors: Vectors) -> pl.Da
         value = float((nearest == np.arange(count)).mean())
         rows.append({"dataset": wanted.dataset, "subset": "all", "split": "test", "metric": "accuracy"})
         rows[-1] |= {"protocol": "nearest", "value": value, "n": count, "ci_low": None, "ci_high": None}
-    return pl.DataFrame(rows)
+    figures = pl.DataFrame(rows)
+    return signed(figures, digests(figures, sets), vectors.made, by="neighbour")

@@ -12,6 +12,7 @@ from flows.cli.assets import add_assets
 from flows.cli.doctor import add_doctor
 from flows.cli.evaluate import add_evaluate
 from flows.cli.mirror import add_mirror
+from flows.cli.reproduce import add_reproduce
 from flows.cli.run import add_recipes, add_run, add_ui
 from models.errors import ModelError
 from storage.errors import StorageError
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 USAGE_ERROR, FAILURE = 2, 1
+VERBS = (
+    add_run, add_evaluate, add_reproduce, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor, add_ui
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense."""
     parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in (add_run, add_evaluate, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor, add_ui):
+    for add in VERBS:
         add(verbs)
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")

@@ -7,6 +7,7 @@ from scipy.stats import t
 
 from models.errors import EvaluationError
 from models.evaluation.intervals import LEVEL
+from models.evaluation.signature import parse_signature, signature
 
 
 def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
@@ -32,6 +33,7 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
         n=pl.len().cast(pl.UInt32),
         seed=pl.col("seed").min(),
         checkpoint=pl.col("checkpoint").first(),
+        signature=pl.col("signature").first(),
     )
     uneven = groups.filter(pl.col("n") != seeds)
     if uneven.height:
@@ -39,14 +41,22 @@ def over_seeds(scores: pl.DataFrame) -> pl.DataFrame:
     margin = pl.col("sd") * float(t.ppf((1 + LEVEL) / 2, seeds - 1)) / seeds**0.5
     means = groups.with_columns(
         protocol=pl.col("protocol") + "-mean",
+        signature=_signatures(groups, "-mean"),
         value="mean",
         ci_low=pl.col("mean") - margin,
         ci_high=pl.col("mean") + margin,
     )
     spreads = groups.with_columns(
         protocol=pl.col("protocol") + "-sd",
+        signature=_signatures(groups, "-sd"),
         value="sd",
         ci_low=pl.lit(None, pl.Float64),
         ci_high=pl.lit(None, pl.Float64),
     )
     return pl.concat([means, spreads]).select(scores.columns)
+
+
+def _signatures(groups: pl.DataFrame, what: str) -> pl.Series:
+    """The signatures of figures over seeds, which say so and over how many."""
+    parsed = [(parse_signature(line), n) for line, n in groups.select("signature", "n").rows()]
+    return pl.Series([signature(fields | {"protocol": fields["protocol"] + what, "seeds": n}) for fields, n in parsed])

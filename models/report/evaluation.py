@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.report.page import INTERVALS, differences, markdown_table, not_scored, printed, score_rows
+from models.report.page import INTERVALS, differences, markdown_table, not_scored, printed, score_rows, signatures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,5 +20,5 @@ def evaluation_page(
     """The page as GitHub-flavoured Markdown."""
     sections = ["# Evaluation", *printed(scores, tables)]
     sections.append(f"## {INTERVALS}\n\n{markdown_table(score_rows(scores))}")
-    sections += [*differences(comparison), *not_scored(missing)]
+    sections += [*differences(comparison), *not_scored(missing), signatures(scores)]
     return "\n\n".join(sections) + "\n"

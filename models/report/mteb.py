@@ -61,6 +61,7 @@ def task_results(scores: pl.DataFrame, tasks: Mapping[str, Task]) -> dict[str, d
 def _entry(figures: pl.DataFrame, subset: str) -> dict[str, Any]:
     languages = ["en"] if subset == "default" else list(dict.fromkeys(subset.split("-")))
     value = dict(zip(figures["metric"], figures["value"], strict=True))
+    signatures = dict(zip(figures["metric"], figures["signature"], strict=True))
     return {
         "hf_subset": subset,
         "languages": [_LANGUAGES[language] for language in languages],
@@ -69,4 +70,5 @@ def _entry(figures: pl.DataFrame, subset: str) -> dict[str, Any]:
         "pearson": value["pearson"],
         "cosine_spearman": value["spearman"],
         "cosine_pearson": value["pearson"],
+        "signature": signatures["spearman"],
     }

@@ -8,12 +8,16 @@ from typing import Any
 
 import polars as pl
 
+from models.evaluation.signature import joint_signature
 from models.report.tables import PaperTable, paper_tables
 
 Row = Mapping[str, Any]
 
 INTERVALS = "Figures × 100 with their 95 % intervals"
 PLACE = ("dataset", "split", "metric", "protocol")
+_WHOLE = pl.col("subset").is_in(["all", "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
+# Pearson is reported beside Spearman on AFS alone.
+_PRINTED = _WHOLE & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def page(content: ReportContent) -> str:
         *_published(content.published),
         *differences(content.comparison),
         *not_scored(content.missing),
+        signatures(content.scores),
         "## Views\n\n" + markdown_table(content.examples),
         f"## Training\n\n![training curve]({content.curve})",
         *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
@@ -72,9 +77,7 @@ def printed(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[str]:
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     """One row a data set's figure, one column a system: `value × 100 [low, high]`; means over subsets are left out."""
-    whole = pl.col("subset").is_in(["all", "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
-    # Pearson is reported beside Spearman on AFS alone.
-    chosen = scores.filter(whole & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs")))
+    chosen = scores.filter(_PRINTED)
     systems = chosen["model"].unique(maintain_order=True).to_list()
     rows = []
     for place in chosen.select(*PLACE).unique(maintain_order=True).iter_rows(named=True):
@@ -82,6 +85,16 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
         name = f"{place['dataset']} {place['split']}: {place['metric']}, {place['protocol']}"
         rows.append({"figure": name, **{str(system): figures.get(system, "–") for system in systems}})
     return rows
+
+
+def signatures(scores: pl.DataFrame) -> str:
+    """The section that says how the printed figures came about: a line for each system, metric and protocol."""
+    groups = scores.filter(_PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
+    lines = [
+        f"- {model}, {metric}, {protocol}: `{joint_signature(rows['signature'].to_list())}`"
+        for (model, metric, protocol), rows in groups
+    ]
+    return "## Signatures\n\nPaste these lines beside the figures:\n\n" + "\n".join(lines)
 
 
 def not_scored(missing: Mapping[str, str]) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
+from models.evaluation.signature import joint_signature
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
 MISSING: Final = "–"
 
@@ -49,14 +51,20 @@ def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tup
     return [(title, rows) for title, rows in made if rows]
 
 
-def as_latex(title: str, rows: list[dict[str, str]]) -> str:
-    """A LaTeX `tabular` (booktabs) of one table."""
+def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
+    """Title → `system, figure: signature` of every row of the table that `paper_tables` draws."""
+    lines = {table.title: [_footnote(*line) for line in _lines(table, _of(table, scores))] for table in tables}
+    return {title: notes for title, notes in lines.items() if notes}
+
+
+def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:
+    """A LaTeX `tabular` (booktabs) of one table, with its notes as comments above it."""
     names = list(rows[0])
     lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
-    return "\n".join(
-        [f"% {title}", head, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}"]
-    )
+    comments = [f"% {line}" for line in (title, *notes)]
+    body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    return "\n".join([*comments, head, *body, r"\end{tabular}"])
 
 
 def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
@@ -66,29 +74,36 @@ def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
-    rows = []
+    return [
+        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
+        for (model, figure), figures in _lines(table, scores)
+    ]
+
+
+def _lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
+    """System and figure of each line, and the row of scores in each of its columns that has one."""
     for model, metric in scores.select("model", "metric").unique(maintain_order=True).rows():
-        figures = scores.filter(model=model, metric=metric)
+        figures = scores.filter(model=model, metric=metric).with_columns(column=_COLUMN)
         for protocol in figures["protocol"].unique(maintain_order=True):
-            values = [_value(table, figures, dataset, protocol) for dataset in table.sets]
-            rows.append({"system": model, "figure": f"{metric}, {protocol}", **_cells(table, values)})
-    return rows
+            shown = {name: figures.filter(column=name, protocol=_shown(table, name, protocol)) for name in table.sets}
+            yield (
+                (model, f"{metric}, {protocol}"),
+                {name: rows.row(0, named=True) for name, rows in shown.items() if rows.height},
+            )
 
 
-def _value(table: PaperTable, figures: pl.DataFrame, dataset: str, protocol: str) -> float | None:
-    shown = "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
-    values = figures.filter((dataset == _COLUMN) & (pl.col("protocol") == shown))["value"].to_list()
-    return float(values[0]) if values else None
+def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
+    return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
 
 
-def _cells(table: PaperTable, values: list[float | None]) -> dict[str, str]:
-    there = [value for value in values if value is not None]
-    mean = sum(there) / len(there) if len(there) == len(values) else None
-    headings = (*(heading for _, heading in table.columns), table.average)
-    return {
-        name: MISSING if value is None else f"{100 * value:.2f}"
-        for name, value in zip(headings, (*values, mean), strict=True)
-    }
+def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
+    return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
+
+
+def _cells(table: PaperTable, values: Mapping[str, float]) -> dict[str, str]:
+    mean = sum(values.values()) / len(values) if len(values) == len(table.columns) else None
+    cells = {heading: values.get(name) for name, heading in table.columns} | {table.average: mean}
+    return {name: MISSING if value is None else f"{100 * value:.2f}" for name, value in cells.items()}
 
 
 def _escaped(text: str) -> str:

@@ -15,6 +15,7 @@ from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, place_in_pairs, rows_of
+from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.stage.cached import Work, stage
 
@@ -77,7 +78,7 @@ class AfsKind(FrozenKind[AfsSet]):
         device: str,  # noqa: ARG002 - correlations need none
     ) -> pl.DataFrame:
         """Both correlations of each topic, and their means."""
-        return pl.concat([afs_figures(afs_cosines(each, vectors), "unsupervised", config.bootstrap) for each in sets])
+        return pl.concat([frozen_figures(arguments, vectors, config.bootstrap) for arguments in sets])
 
     @property
     def tables(self) -> tuple[PaperTable, ...]:
@@ -115,7 +116,7 @@ def read_afs_set(arguments: AfsSet) -> pl.DataFrame:
     return rows_of(arguments)[_SPLIT]
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score_afs(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -125,8 +126,14 @@ def score_afs(
     config: BootstrapConfig,
 ) -> None:
     """Unsupervised: correlate the cosine of each pair's embeddings with its score, topic by topic."""
-    scored = afs_cosines(arguments, open_vectors(work.store, embeddings))
-    publish_afs(work, scored, "unsupervised", model, checkpoint, config)
+    figures = frozen_figures(arguments, open_vectors(work.store, embeddings), config)
+    publish_afs(work, figures, "unsupervised", model, checkpoint, config)
+
+
+def frozen_figures(arguments: AfsSet, vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+    """Both correlations of each topic, and their means, with their signatures."""
+    figures = afs_figures(afs_cosines(arguments, vectors), "unsupervised", config)
+    return signed(figures, digests(figures, (arguments,)), vectors.made, by="cosine")
 
 
 def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
@@ -136,11 +143,11 @@ def afs_cosines(arguments: AfsSet, vectors: Vectors) -> pl.DataFrame:
 
 
 def publish_afs(
-    work: Work, scored: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
+    work: Work, figures: pl.DataFrame, protocol: AfsProtocol, model: str, checkpoint: str, config: BootstrapConfig
 ) -> None:
-    """Write the figures of scored pairs: `topic`, `gold`, `cosine`."""
+    """Write signed figures."""
     title = f"Argument Facet Similarity of {model} ({protocol})"
-    publish_scores(work, afs_figures(scored, protocol, config), model, checkpoint, config.seed, title)
+    publish_scores(work, figures, model, checkpoint, config.seed, title)
 
 
 def afs_figures(scored: pl.DataFrame, protocol: AfsProtocol, config: BootstrapConfig) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -16,14 +16,18 @@ from storage.readers.afs import HIGH
 from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
 from storage.schemas import PREDICTIONS
 from storage.weights import ResolvedModel
-from tasks.evaluation.afs import AFS, AfsSet, find_afs_set, publish_afs, read_afs_set
-from tasks.evaluation.finetune import finetune
+from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
+from tasks.evaluation.finetune import finetune, tuned_made
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digest_of, signed
+from tasks.evaluation.vectors import MADE
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from pydantic import JsonValue
 
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate
@@ -76,7 +80,7 @@ def _score_folds(site: Site, candidate: Candidate, folds: AfsFolds, config: Eval
     return score_afs_predictions(site, predictions, protocol, candidate.label, candidate.checkpoint, config.bootstrap)
 
 
-@stage(ref=PredictionsRef, version=3)
+@stage(ref=PredictionsRef, version=4)
 def predict_afs(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -98,9 +102,10 @@ def predict_afs(
     rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosines(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
     work.draft.write(predictions.sort("row").cast(PREDICTIONS))
+    work.draft.note({MADE: tuned_made(work, encoder, network, config, protocol), "data": digest_of(arguments)})
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score_afs_predictions(
     work: Work,
     predictions: tuple[PredictionsRef, ...],
@@ -111,4 +116,9 @@ def score_afs_predictions(
 ) -> None:
     """Correlate the cosines that all folds predicted with the scores, topic by topic."""
     tables = [work.store.scan(ref).collect() for ref in predictions]
-    publish_afs(work, pl.concat(tables).sort("row"), protocol, model, checkpoint, config)
+    noted = work.store.manifest(predictions[0]).figures  # all folds are tuned alike
+    figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
+    places = figures.select("dataset", "split").unique().rows()
+    made = cast("dict[str, JsonValue]", noted[MADE])
+    signatures = signed(figures, dict.fromkeys(places, str(noted["data"])), made, by="cosine")
+    publish_afs(work, signatures, protocol, model, checkpoint, config)

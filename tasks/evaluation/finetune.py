@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from models.evaluation.signature import rows_digest
 from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
+from tasks.evaluation.signing import encoder_made
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
+    from pydantic import JsonValue
 
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
@@ -57,8 +61,7 @@ def finetune(
     from models.training.loop import train
 
     settle_threads(work.site)
-    folder = work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
-    start, tokenizer = load_encoder(folder, network)
+    start, tokenizer = load_encoder(_folder(work, encoder), network)
     device = device_of(work.site)
     with stop_requested() as asked:
         result = train(
@@ -81,3 +84,28 @@ def finetune(
         return cosine_scores(vectors[: scored.height], vectors[scored.height :])
 
     return cosines
+
+
+def tuned_made(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    network: EncoderConfig,
+    config: TrainingConfig,
+    learnt: str,
+) -> dict[str, JsonValue]:
+    """How a fine-tuned encoder makes vectors, for signatures; the seed, which runs of one figure differ in, aside.
+
+    Args:
+        work: The stage's.
+        encoder: Where it started.
+        network: Its pooling and length.
+        config: How it was tuned.
+        learnt: On what: a set, or a protocol of folds.
+    """
+    settings = config.model_dump_json(exclude={"seed"})
+    made = encoder_made(_folder(work, encoder), network, "fp32")
+    return made | {"vectors": "tuned", "tuned": f"{learnt}@{rows_digest([(settings, ())])}"}
+
+
+def _folder(work: Work, encoder: CheckpointRef | ResolvedModel) -> Path:
+    return work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder

@@ -77,7 +77,7 @@ class FrozenKind(Kind[S]):
 
     @abstractmethod
     def figures(self, sets: tuple[S, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:
-        """Figures of vectors at hand: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high."""
+        """Signed figures: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature."""
 
     def compare(
         self,

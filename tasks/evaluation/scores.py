@@ -18,7 +18,7 @@ def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, 
 
     Args:
         work: of the stage that scored.
-        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high.
+        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
         model: what tables call the system.
         checkpoint: what identifies it.
         seed: of the draws, or of the training.

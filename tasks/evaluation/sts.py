@@ -17,6 +17,7 @@ from storage.schemas import COMPARISON
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
+from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
@@ -95,7 +96,7 @@ class StsKind(FrozenKind[ScoredSet]):
         )
 
 
-@stage(ref=ScoresRef, version=2)
+@stage(ref=ScoresRef, version=3)
 def score(
     work: Work,
     embeddings: EmbeddingsRef,
@@ -110,7 +111,7 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`."""
+    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures."""
     from models.evaluation.sts import sts_scores
 
     figures = []
@@ -120,7 +121,8 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
         figures += sts_scores(
             rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
         )
-    return pl.DataFrame([asdict(figure) for figure in figures])
+    table = pl.DataFrame([asdict(figure) for figure in figures])
+    return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
 @stage(ref=ComparisonRef, version=1)

@@ -15,10 +15,11 @@ from storage.declarations import DATASETS
 from storage.refs import CheckpointRef, ScoresRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
-from tasks.evaluation.finetune import finetune
+from tasks.evaluation.finetune import finetune, tuned_made
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
+from tasks.evaluation.signing import digest_of, digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _score_seeds(site: Site, candidate: Candidate, pairs: SupervisedPairs, confi
     return summarise_seeds(site, runs)
 
 
-@stage(ref=ScoresRef, version=3)
+@stage(ref=ScoresRef, version=4)
 def score_supervised(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -107,10 +108,12 @@ def score_supervised(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(SUPERVISED))
-    publish_scores(work, supervised, model, checkpoint, seed, f"{model} fine-tuned on {train.name}, seed {seed}")
+    made = tuned_made(work, encoder, network, config, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
+    lines = signed(supervised, digests(supervised, (test,)), made, by="cosine")
+    publish_scores(work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name}, seed {seed}")
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
     """Mean and standard deviation of every figure over the seeds."""
     from models.evaluation.repeated import over_seeds

@@ -19,6 +19,7 @@ from storage.transfer import CLASS, TRANSFER_SETS, read_senteval_files, read_tra
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
@@ -229,7 +230,7 @@ def transfer_figures(
     device: str,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> pl.DataFrame:
-    """Every figure of transfer sets, columns as `models.evaluation.probe.figures`' rows."""
+    """Every figure of transfer sets, columns as `models.evaluation.probe.figures`' rows, and their signatures."""
     from models.evaluation.probe.figures import probe_rows
     from models.evaluation.probe.search import probe
 
@@ -239,4 +240,6 @@ def transfer_figures(
         outcomes = probe(tasks, protocol, config, device=device, on_progress=on_progress)
         for task, folds in zip(tasks, outcomes, strict=True):
             rows += probe_rows(task, folds, protocol, bootstrap, f1=TRANSFER_SETS[task.name].f1)
-    return pl.DataFrame([asdict(row) for row in rows])
+    table = pl.DataFrame([asdict(row) for row in rows])
+    fits = {"by": "logistic", "folds": config.folds, "seed": config.seed, "epochs": config.epoch_size}
+    return signed(table, digests(table, sets), vectors.made, **fits, tenacity=config.tenacity)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from pydantic import JsonValue
     from scipy.sparse import csr_array
 
     from storage.refs import EmbeddingsRef
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SPARSE: Final = "sparse_embeddings"
 """Table of an embeddings artifact whose vectors are sparse."""
+MADE: Final = "signature"
+"""Under which figure of its manifest an embeddings artifact says how its vectors were made."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,12 @@ class Vectors(ABC):
     Attributes:
         name: for messages.
         rows: sentence id → row of its vector.
+        made: fields of a signature that say how they were made.
     """
 
     name: str
     rows: Mapping[int, int]
+    made: Mapping[str, JsonValue]
 
     @abstractmethod
     def cosines(self, pairs: pl.DataFrame, place: str) -> NDArray[np.float64]:
@@ -128,12 +133,18 @@ class SparseVectors(Vectors):
 
 def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:
     """Read an embeddings artifact."""
-    sparse = SPARSE in store.manifest(embeddings).tables
+    sparse, made = SPARSE in store.manifest(embeddings).tables, made_of(store, embeddings)
     table = store.scan(embeddings, SPARSE if sparse else None).collect()
     rows = dict(zip(table["sentence_id"].to_list(), range(table.height), strict=True))
     if not sparse:
-        return DenseVectors(str(embeddings), rows, table["embedding"].to_numpy())
-    return SparseVectors(str(embeddings), rows, _matrix(table))
+        return DenseVectors(str(embeddings), rows, made, table["embedding"].to_numpy())
+    return SparseVectors(str(embeddings), rows, made, _matrix(table))
+
+
+def made_of(store: Store, embeddings: EmbeddingsRef) -> dict[str, JsonValue]:
+    """What an embeddings artifact says of how its vectors were made; `unsigned` where it says nothing."""
+    made = store.manifest(embeddings).figures.get(MADE)
+    return made if isinstance(made, dict) else {"vectors": "unsigned"}
 
 
 def sparse_table(ids: pl.Series, table: csr_array) -> pl.DataFrame:

@@ -17,7 +17,8 @@ from storage.store import Store
 def row(dataset, metric, value, **changed):
     return {
         "model": "org/mine", "dataset": dataset, "subset": "all", "split": "test", "metric": metric, "protocol": "all",
-        "value": value, "n": 10, "ci_low": 0.0, "ci_high": 1.0, "seed": 0, "checkpoint": "", **changed,
+        "value": value, "n": 10, "ci_low": 0.0, "ci_high": 1.0, "seed": 0, "checkpoint": "",
+        "signature": f"set:{dataset}/test|metric:{metric}", **changed,
     }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def test_layout_is_that_of_a_task_result():
                     "pearson": 0.8274,
                     "cosine_spearman": 0.8203,
                     "cosine_pearson": 0.8274,
+                    "signature": "set:stsb/test|metric:spearman",
                 }
             ]
         },

@@ -118,6 +118,7 @@ def rows(values: dict[int, float], metric: str = "spearman") -> pl.DataFrame:
             "ci_high": 1.0,
             "seed": seed,
             "checkpoint": "",
+            "signature": "set:stsb/test|protocol:supervised|len:64",
         }
         for seed, value in values.items()
     ]
@@ -131,6 +132,7 @@ def test_seeds_are_summed_up_as_mean_and_standard_deviation():
     # Student's t with 2 degrees of freedom: 4.3027
     assert found["supervised-mean"]["ci_high"] == pytest.approx(0.83 + 4.3027 * 0.0360555 / 3**0.5, abs=1e-4)
     assert found["supervised-mean"]["n"] == 3
+    assert found["supervised-mean"]["signature"] == "set:stsb/test|protocol:supervised-mean|len:64|seeds:3"
     assert found["supervised-sd"]["ci_low"] is None
 
 

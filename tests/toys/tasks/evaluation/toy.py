@@ -11,6 +11,7 @@ from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.systems import System
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.site import Site
@@ -58,4 +59,5 @@ def margins(sets: tuple[ToySet, ...], vectors: Vectors) -> pl.DataFrame:
     others = pairs.with_columns(pl.col("sentence2").shift(1, fill_value=pairs["sentence2"][-1]))
     margin = float((vectors.cosines(pairs, "toy") - vectors.cosines(others, "toy")).mean())
     place = {"dataset": "toy", "subset": "all", "split": "test", "metric": "margin", "protocol": "toy"}
-    return pl.DataFrame([place | {"value": margin, "n": pairs.height, "ci_low": margin, "ci_high": margin}])
+    figures = pl.DataFrame([place | {"value": margin, "n": pairs.height, "ci_low": margin, "ci_high": margin}])
+    return signed(figures, digests(figures, sets), vectors.made, by="margin")

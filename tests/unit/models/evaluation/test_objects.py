@@ -54,6 +54,7 @@ def test_each_unique_sentence_is_embedded_once(scored):
     assert encoder.calls == [["a cat sat", "a dog ran", "a cat sits", "it rains"]]
     assert scores.filter(metric="spearman")["value"].item() == pytest.approx(1.0)
     assert scores["n"].unique().to_list() == [3]
+    assert "|vectors:object Letters|" in scores["signature"][0]
 
 
 def test_texts_are_given_in_calls_of_bounded_size(scored, monkeypatch):

@@ -1,0 +1,111 @@
+"""Which recipe stands behind which published row, and what the rows used that no configuration says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flows.recipes import RECIPES, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pydantic import BaseModel
+
+    from flows.config import PipelineConfig
+
+ROWS: Final = {
+    "BSL-BERT": "nli",
+    "BSL-RoBERTa": "nli-roberta",
+    "BSL-BERT, NLI_entail": "entail",
+    "BSL-BERT, Back-translation + NLI_entail": "nli-entail",
+    "BSL-BERT, Synonym": "synonym",
+    "BSL-BERT, MLM": "mlm",
+    "BSL-BERT, 5M Book": "books",
+    "BSL-BERT, 5M Book + NLI": "books-nli",
+    "BSL-SBERT": "sbert",
+    "BSL-SRoBERTa": "sroberta",
+    "BSL-uns": "multilingual",
+    "BSL-sup": "multilingual-sup",
+    "BSL-BERT on AFS": "afs",
+}
+"""Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
+TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
+RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
+"""Source → records of its training split."""
+
+
+def row_of(name: str) -> tuple[str, str]:
+    """The published row and the recipe to run, by the name of either.
+
+    Raises:
+        ValueError: no recipe stands behind the row, or the recipe is held against no row.
+    """
+    if name in ROWS:
+        return name, ROWS[name]
+    if name not in RECIPES:
+        raise ValueError(
+            f"{name!r} is neither a row that a recipe stands behind nor a recipe; rows are {'; '.join(ROWS)}; recipes "
+            f"{', '.join(RECIPES)}"
+        )
+    published = recipe(name).published
+    if not published or published[0] not in ROWS:
+        raise ValueError(f"recipe {name!r} is held against no published row; name one of {'; '.join(ROWS)}")
+    return published[0], name
+
+
+def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
+    """Why a run of a configuration cannot be compared with a row, before anything has run.
+
+    The row is what its recipe says, but for the translator, which is not to be had.
+    """
+    published = recipe(ROWS[row])
+    reasons = []
+    if (ours := config.encoder.model) != (theirs := published.encoder.model):
+        reasons.append(f"another encoder: {ours}; the row's is {theirs}")
+    elif config.encoder != published.encoder:
+        reasons.append(f"the encoder is read otherwise: {_changed(config.encoder, published.encoder)}")
+    if (ours := _sources(config)) != (theirs := _sources(published)):
+        reasons.append(f"another corpus: {ours}; the row's is {theirs}")
+    elif any(source.path for source in config.ingest.sources):
+        reasons.append(f"another corpus: files of your own stand for a part of {theirs}")
+    if config.ingest.corpus != published.ingest.corpus:
+        reasons.append(f"a part of the corpus only: {_changed(config.ingest.corpus, published.ingest.corpus)}")
+    if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
+        reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
+    if config.augment.methods != published.augment.methods:
+        ours, theirs = ", ".join(config.augment.methods), ", ".join(published.augment.methods)
+        reasons.append(f"other views: {ours}; the row's are {theirs}")
+    reasons += [
+        f"other {what}: {changes}"
+        for what, changes in (
+            ("making of views", _changed(config.augment, published.augment, "translations")),
+            ("training pairs", _changed(config.pairs, published.pairs)),
+            ("training", _changed(config.training, published.training, "seed", "collapse")),
+        )
+        if changes
+    ]
+    if (dev := config.evaluation.dev) != published.evaluation.dev:
+        reasons.append(f"the step is selected by {dev or 'no set'}; the row's by {published.evaluation.dev or 'none'}")
+    return tuple(reasons)
+
+
+def _sources(config: PipelineConfig) -> str:
+    names = (f"{source.dataset or source.path} {source.split or ''}".strip() for source in config.ingest.sources)
+    return " and ".join(names)
+
+
+def _changed(ours: BaseModel, theirs: BaseModel, *aside: str) -> str:
+    """The fields in which two configurations differ, nested ones too: `ours for theirs`."""
+    first, second = (dict(_leaves(config.model_dump(exclude=set(aside)))) for config in (ours, theirs))
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    return ", ".join(f"{name} {first.get(name, 'absent')} for {second.get(name, 'absent')}" for name in names)
+
+
+def _leaves(fields: Mapping[str, object], place: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{place}{name}.")
+        elif isinstance(value, tuple):
+            yield from _leaves({str(number): member for number, member in enumerate(value)}, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", str(value)

@@ -1,0 +1,51 @@
+"""A published row, run again: its recipe with several seeds, and what they measure beside what is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from prefect import flow
+from prefect.runtime import flow_run
+from pydantic import Field
+
+from flows.config import Overrides, override
+from flows.pipeline import run
+from flows.recipes import recipe
+from flows.recipes.rows import RECORDS, deviations, row_of
+from flows.site import site_of
+from storage.refs import ReproductionRef
+from tasks.reproduce import reproduce
+from tasks.site import Site
+from tasks.stage.logs import show_logs
+
+if TYPE_CHECKING:
+    from flows.config import PipelineConfig
+
+
+def _run_name() -> str:
+    return f"{flow_run.parameters['row']}, {flow_run.parameters['seeds']} seeds"
+
+
+@flow(name="bsl-reproduce", flow_run_name=_run_name)
+def reproduction(
+    row: str, seeds: Annotated[int, Field(ge=1)] = 1, overrides: Overrides | None = None, site: Site | None = None
+) -> ReproductionRef:
+    """Run the recipe behind a published row, and say whether it gives the row's figures.
+
+    Args:
+        row: Name of the row, such as `BSL-BERT`, or of a recipe.
+        seeds: Runs, with `training.seed` 0, 1, ….
+        overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
+        site: Store, mirror and device; by the worker's environment if absent.
+    """
+    show_logs()
+    place = site_of(site)
+    published, name = row_of(row)
+    config = override(recipe(name), overrides or {})
+    reports = tuple(run(_seeded(config, seed), place) for seed in range(seeds))
+    system = f"after {config.training.objective.title}"
+    return reproduce(place, reports, published, system, deviations(config, published), RECORDS)
+
+
+def _seeded(config: PipelineConfig, seed: int) -> PipelineConfig:
+    return override(config, {"training": {"seed": seed}})

@@ -1,0 +1,131 @@
+"""Reports of several seeds to one comparison with a published row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.evaluation.published import AVERAGE, rows_of
+from models.report.reproduction import figure_rows, reproduction_page
+from storage.refs import CorpusRef, ReportRef, ReproductionRef
+from storage.schemas import REPRODUCTION
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_markdown, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from models.evaluation.published import PublishedRow
+    from models.evaluation.reproduction import Measured
+    from storage.store import Store
+
+PAGE: Final = "reproduction.md"
+TOKENISED: Final = "-tok"  # SentEval's form of a set's text
+
+
+@stage(ref=ReproductionRef, version=1)
+def reproduce(
+    work: Work,
+    reports: tuple[ReportRef, ...],
+    row: str,
+    system: str,
+    deviations: tuple[str, ...],
+    records: dict[str, int],
+) -> None:
+    """Set the figures of a row's recipe beside the row.
+
+    Args:
+        work: the stage's.
+        reports: a run a seed.
+        row: name of the published row.
+        system: what the reports call the trained encoder.
+        deviations: in what the runs did otherwise than the row, as far as their configuration says.
+        records: source of sentences → how many it has as a whole.
+    """
+    from models.evaluation.reproduction import overall
+
+    scores = pl.concat([work.store.scan(ref, "scores").filter(model=system).collect() for ref in reports])
+    why = [*deviations, *_partial(work.store, reports[0], records)]
+    figures = pl.concat([_lines(scores, published, row, comparable=not why) for published in rows_of(row)])
+    why += _other_sets(figures, scores)
+    verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
+    page = reproduction_page(row, verdict, why, figures)
+    work.draft.write(figures)
+    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    show_markdown("reproduction", page, f"{row}: {verdict}")
+    show_table("reproduction-table", figure_rows(figures), f"{row}: {verdict}")
+
+
+def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
+    """Sources of the corpus that were there in part."""
+    inputs = store.manifest(report).provenance.inputs
+    counted = store.manifest(CorpusRef(key=inputs["corpus"].key)).figures["sources"]
+    assert isinstance(counted, list)  # as ingest notes them
+    read = {source["name"]: source["records"] for source in counted if isinstance(source, dict)}
+    return [
+        f"a part of the corpus only: {name} has {read[name]:,} of {whole:,} records"
+        for name, whole in records.items()
+        if name in read and read[name] != whole
+    ]
+
+
+def _lines(scores: pl.DataFrame, published: PublishedRow, row: str, *, comparable: bool) -> pl.DataFrame:
+    """A row of `reproduction` for each cell that the row has, and for its average if that is printed."""
+    from models.evaluation.reproduction import average
+    from models.evaluation.signature import joint_signature
+
+    measured = {name: _measured(scores, published, name) for name in published.values if name != AVERAGE}
+    there = [figure for figure in measured.values() if figure is not None]
+    if len(there) == len(measured) > 1:
+        measured[AVERAGE] = average([figure for figure, _ in there]), joint_signature([line for _, line in there])
+    lines = [
+        {
+            "row": row,
+            "dataset": name,
+            "metric": published.metric,
+            "protocol": published.protocol,
+            "published": value,
+            **_cells(measured.get(name), value, comparable=comparable),
+        }
+        for name, value in published.values.items()
+    ]
+    return pl.DataFrame(lines, schema=REPRODUCTION)
+
+
+def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple[Measured, str] | None:
+    """A cell's figure over seeds and its signature; of another form of the set's text where the set's own is absent."""
+    from models.evaluation.reproduction import measured
+
+    dataset, _, split = name.partition("/")
+    place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
+    alike = scores.filter(place, metric=published.metric, protocol=published.protocol)
+    for form in (dataset, dataset + TOKENISED):
+        rows = alike.filter(dataset=form)
+        if rows.height:
+            return measured(rows.select("value", "ci_low", "ci_high").rows()), str(rows["signature"][0])
+    return None
+
+
+def _cells(cell: tuple[Measured, str] | None, published: float, *, comparable: bool) -> dict[str, object]:
+    from models.evaluation.reproduction import verdict
+
+    if cell is None:
+        return {"seeds": 0, "verdict": "NOT COMPARABLE", "signature": ""}
+    figure, line = cell
+    low, high = figure.interval
+    said = verdict(figure, published) if comparable and f"{TOKENISED}/" not in line else "NOT COMPARABLE"
+    spread = {"value": figure.mean, "sd": figure.sd, "ci_low": low, "ci_high": high, "seeds": len(figure.values)}
+    return {**spread, "verdict": said, "signature": line}
+
+
+def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
+    """Cells of the row without a figure, or with that of another form of text."""
+    names = figures.filter(pl.col("dataset") != AVERAGE)
+    absent = names.filter(seeds=0)["dataset"].unique(maintain_order=True).to_list()
+    forms = [name for name in names.filter(pl.col("seeds") > 0)["dataset"] if name not in set(scores["dataset"])]
+    tokenised = [name for name in forms if name + TOKENISED in set(scores["dataset"])]
+    return [
+        *([f"sets missing: {', '.join(absent)}"] if absent else []),
+        *([f"another form of text: SentEval's tokens for {', '.join(tokenised)}"] if tokenised else []),
+    ]

@@ -1,0 +1,47 @@
+"""`bsl-reproduce` on the embedded encoder, smaller than `tiny` but on its path."""
+
+import pytest
+
+from flows.reproduce import reproduction
+from models.evaluation.signature import parse_signature
+from storage.store import Store
+from tasks.reproduce import PAGE
+from tasks.site import Site
+
+
+def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small):
+    site = Site(store=str(tmp_path / "store"), device="cpu")
+    ref = reproduction("tiny", 2, small, site)
+    store = Store(site.store)
+    figures = store.scan(ref).collect()
+    page = (store.fetch(ref) / PAGE).read_text()
+    assert page.startswith("# BSL-BERT: NOT COMPARABLE\n")
+    for why in (
+        "another encoder: embedded:bert-mini; the row's is google-bert/bert-base-uncased",
+        "another corpus: embedded:nli-sample",
+        "a part of the corpus only: limit 96 for None",
+        "another translator: embedded:",
+        "other training: ",
+        "sets missing: sts12, ",
+    ):
+        assert f"- {why}" in page
+    measured = figures.filter(dataset="stsb").row(0, named=True)
+    assert (measured["published"], measured["seeds"], measured["verdict"]) == (73.74, 2, "NOT COMPARABLE")
+    reports = store.refs("report")
+    assert len(reports) == 2
+    values = [
+        store.scan(report, "scores")
+        .filter(model="after BSL", dataset="stsb", split="test", metric="spearman", protocol="all")
+        .collect()["value"]
+        .item()
+        for report in reports
+    ]
+    assert measured["value"] == pytest.approx(100 * sum(values) / 2)
+    fields = parse_signature(measured["signature"])
+    expected = {"set": "stsb/test", "by": "cosine", "pool": "mean", "len": "64", "special": "yes", "dtype": "fp32"}
+    assert expected.items() <= fields.items()
+    assert list(fields) == [
+        "set", "metric", "protocol", "by", "data", "vectors", "pool", "len", "special", "norm", "case", "dtype",
+        "prompt", "torch", "transformers", "bsl",
+    ]  # fmt: skip
+    assert not any("+" in fields[package] for package in ("torch", "transformers", "bsl"))

@@ -1,0 +1,73 @@
+"""Rows and the recipes behind them: each has one, and a run that does otherwise is told why."""
+
+import pytest
+
+from flows.config import override
+from flows.recipes import RECIPES, recipe
+from flows.recipes.rows import ROWS, deviations, row_of
+from models.evaluation.published import rows_of
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_recipe_names_the_row_that_it_stands_behind_first(row):
+    assert recipe(ROWS[row]).published[0] == row
+    assert rows_of(row)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_own_files(row):
+    reasons = deviations(recipe(ROWS[row]), row)
+    assert all(why.startswith(("another translator: ", "another corpus: files of your own")) for why in reasons)
+
+
+def test_the_row_without_translations_is_comparable():
+    assert deviations(recipe("entail"), "BSL-BERT, NLI_entail") == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"encoder": {"model": "embedded:bert-mini", "revision": None}},
+            "another encoder: embedded:bert-mini; the row's is google-bert/bert-base-uncased",
+        ),
+        ({"encoder": {"pooling": "cls"}}, "the encoder is read otherwise: pooling cls for mean"),
+        ({"ingest": {"corpus": {"limit": 1000}}}, "a part of the corpus only: limit 1000 for None"),
+        ({"training": {"lr": 0.001}}, "other training: lr 0.001 for 0.0005"),
+        ({"training": {"objective": {"k": 4}}}, "other training: objective.k 4 for 8"),
+        ({"evaluation": {"dev": None}}, "the step is selected by no set; the row's by stsb/dev"),
+        (
+            {"ingest": {"sources": [{"dataset": "snli", "split": "train"}]}},
+            "another corpus: snli train; the row's is snli train and multi_nli train",
+        ),
+    ],
+    ids=str,
+)
+def test_a_deviation_is_named(changes, why):
+    assert deviations(override(recipe("entail"), changes), "BSL-BERT, NLI_entail") == (why,)
+
+
+def test_a_seed_is_no_deviation():
+    assert deviations(override(recipe("entail"), {"training": {"seed": 7}}), "BSL-BERT, NLI_entail") == ()
+
+
+def test_tiny_stands_beside_a_row_that_it_is_far_from():
+    row, name = row_of("tiny")
+    kinds = {why.partition(":")[0] for why in deviations(recipe(name), row)}
+    assert (row, name) == ("BSL-BERT", "tiny")
+    assert {"another encoder", "another corpus", "another translator", "other training"} <= kinds
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
+    published = recipe(name).published
+    if published and published[0] in ROWS:
+        assert row_of(name) == (published[0], name)
+    else:
+        with pytest.raises(ValueError, match="held against no published row"):
+            row_of(name)
+
+
+def test_a_row_without_a_recipe_names_those_that_have_one():
+    with pytest.raises(ValueError, match=r"'IS-BERT' is neither a row that a recipe stands behind.*BSL-BERT; BSL-Ro"):
+        row_of("IS-BERT")

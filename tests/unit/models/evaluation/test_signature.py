@@ -1,0 +1,52 @@
+"""Signatures: written, read back, joined."""
+
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.signature import joint_signature, parse_signature, rows_digest, signature
+
+FIELDS = {"set": "sts12/test", "metric": "spearman", "tuned": "stsb/train:ab@cd", "len": 64, "special": True}
+
+
+def test_a_line_is_read_back_field_by_field():
+    line = signature(FIELDS | {"norm": False, "prompt": None})
+    assert line == "set:sts12/test|metric:spearman|tuned:stsb/train:ab@cd|len:64|special:yes|norm:no|prompt:none"
+    assert signature(parse_signature(line)) == line
+
+
+@pytest.mark.parametrize("fields", [{"len": ""}, {"set": "a|b"}, {"set": "a\nb"}, {"Set": "a"}, {"": "a"}, {}], ids=str)
+def test_what_could_not_be_read_back_is_not_written(fields):
+    with pytest.raises(EvaluationError, match="signature field"):
+        signature(fields)
+
+
+def test_a_name_twice_is_refused():
+    with pytest.raises(EvaluationError, match=r"'len:32'.*each name once"):
+        parse_signature("len:64|len:32")
+
+
+def test_figures_of_one_row_share_a_line():
+    lines = [
+        signature({"set": "mr/all", "data": "aa", "len": 64}),
+        signature({"set": "mr-copy/all", "data": "aa", "len": 64, "fitted": "x"}),
+        signature({"set": "cr/all", "data": "bb", "len": 64}),
+    ]
+    # Every set has its digest at its own place, equal or not.
+    assert joint_signature(lines) == "set:mr/all,mr-copy/all,cr/all|data:aa,aa,bb|len:64|fitted:none,x"
+    assert joint_signature(lines[:1]) == lines[0]
+    with pytest.raises(EvaluationError, match="no signatures to join"):
+        joint_signature([])
+
+
+def test_a_digest_is_that_of_rows_and_their_splits():
+    rows = [("A cat.", "A dog.", 2.5), ("One", None, 0.0)]
+    digests = [
+        rows_digest([("test", rows)]),
+        rows_digest([("dev", rows)]),
+        rows_digest([("test", rows[::-1])]),
+        rows_digest([("test", [("A cat. A", "dog.", 2.5), rows[1]])]),
+        rows_digest([("test", rows[:1]), ("dev", rows[1:])]),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert rows_digest([("test", iter(rows))]) == digests[0]
+    assert len(digests[0]) == 12

@@ -1,0 +1,89 @@
+"""Reports beside a published row: each verdict, and each reason for none."""
+
+import polars as pl
+import pytest
+
+from models.evaluation.published import rows_of
+from storage.manifest import InputEntry, Provenance
+from storage.refs import CorpusRef, ReportRef
+from storage.schemas import SCORES
+from tasks.reproduce import PAGE, reproduce
+from tasks.site import Site
+
+ROW = "BSL-BERT, NLI_entail"
+(PRINTED,) = rows_of(ROW)
+SETS = {name: value for name, value in PRINTED.values.items() if name != "avg"}
+SNLI = {"snli": 550_152}
+
+
+def score(dataset: str, value: float) -> dict[str, object]:
+    line = f"set:{dataset}/test|metric:spearman|protocol:all|data:{dataset.replace('-', '')}|len:64"
+    return {
+        "model": "after BSL", "dataset": dataset, "subset": "all", "split": "test", "metric": "spearman",
+        "protocol": "all", "value": value / 100, "n": 9, "ci_low": value / 100 - 0.02, "ci_high": value / 100 + 0.02,
+        "seed": 0, "checkpoint": "", "signature": line,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def reproduced(tmp_path):
+    """From figures, a run each, to the verdicts by set and the page."""
+    site = Site(store=str(tmp_path / "store"))
+    store, corpus = site.open_store(), CorpusRef(key="c" * 64)
+
+    def call(*runs: dict[str, float], deviations=(), records=550_152):
+        with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
+            draft.note({"sources": [{"name": "snli", "records": records}]})
+        entry = InputEntry(kind="corpus", key=corpus.key, digest=store.manifest(corpus).digest)
+        reports = tuple(ReportRef(key=f"{number:064x}") for number, _ in enumerate(runs))
+        for ref, figures in zip(reports, runs, strict=True):
+            made = Provenance(stage_version=1, config={}, inputs={"corpus": entry})
+            with store.draft(ref, made) as draft:
+                rows = pl.DataFrame([score(name, value) for name, value in figures.items()])
+                draft.write(rows.select(SCORES.names()).cast(SCORES), "scores")
+        arguments = {"reports": reports, "row": ROW, "system": "after BSL", "deviations": deviations, "records": SNLI}
+        ref = reproduce.run(site, arguments)
+        table = store.scan(ref).collect()
+        return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
+
+    return call
+
+
+def test_printed_figures_are_reproduced(reproduced):
+    verdicts, page, table = reproduced(SETS, {name: value + 0.5 for name, value in SETS.items()})
+    assert page.startswith(f"# {ROW}: REPRODUCED\n")
+    assert set(verdicts) == {*SETS, "avg"}
+    assert set(verdicts.values()) == {"REPRODUCED"}
+    average = table.row(by_predicate=pl.col("dataset") == "avg", named=True)
+    assert average["value"] == pytest.approx(sum(SETS.values()) / 7 + 0.25)
+    assert average["sd"] == pytest.approx(0.5 / 2**0.5)
+    assert average["signature"].startswith("set:sts12/test,sts13/test,")
+    assert "| 65.88 | 66.13 | +0.25 | 0.35 |" in page
+
+
+def test_one_set_too_low_makes_the_row_too_low(reproduced):
+    verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5})
+    assert (verdicts["sts13"], verdicts["sts12"], verdicts["avg"]) == ("BELOW", "REPRODUCED", "REPRODUCED")
+    assert page.startswith(f"# {ROW}: BELOW\n")
+
+
+def test_a_missing_set_leaves_no_average_and_no_verdict_on_the_row(reproduced):
+    verdicts, page, _ = reproduced({name: value for name, value in SETS.items() if name != "sickr"})
+    assert (verdicts["sickr"], verdicts["avg"], verdicts["sts12"]) == ("NOT COMPARABLE",) * 2 + ("REPRODUCED",)
+    assert page.startswith(f"# {ROW}: NOT COMPARABLE\n")
+    assert "- sets missing: sickr\n" in page
+
+
+def test_part_of_a_corpus_and_a_deviation_leave_no_verdict_at_all(reproduced):
+    verdicts, page, _ = reproduced(SETS, deviations=("another encoder: small; the row's is large",), records=1_000)
+    assert set(verdicts.values()) == {"NOT COMPARABLE"}
+    assert "- another encoder: small; the row's is large\n" in page
+    assert "- a part of the corpus only: snli has 1,000 of 550,152 records\n" in page
+
+
+def test_tokenised_text_is_shown_but_is_another_form(reproduced):
+    figures = {name: value for name, value in SETS.items() if name != "sts14"} | {"sts14-tok": 70.0}
+    verdicts, page, table = reproduced(figures)
+    assert verdicts["sts14"] == "NOT COMPARABLE"
+    assert table.filter(dataset="sts14")["value"].item() == pytest.approx(70)
+    assert "- another form of text: SentEval's tokens for sts14\n" in page

@@ -1,0 +1,95 @@
+"""What signatures say of data and of vectors, whatever made them."""
+
+import polars as pl
+import pytest
+
+from models.baselines.config import WhiteningConfig
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.signature import parse_signature
+from storage.declarations import DATASETS
+from storage.declared.dataset import Dataset
+from storage.manifest import Provenance
+from storage.refs import CorpusRef
+from storage.schemas import CORPUS
+from storage.weights import resolve_model
+from tasks.embed import embed
+from tasks.embed_tfidf import embed_tfidf
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.signing import digest_of, digests
+from tasks.evaluation.sts import score
+from tasks.site import Site
+from tasks.transform import fit_transform, transform
+from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
+
+ROWS = pl.DataFrame({"sentence1": ORIGINALS, "sentence2": BACK_DE, "score": [1.0, 2.0, 3.0, 4.0]})
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A mirror with one set of four pairs in two splits."""
+    splits = {"dev": "dev", "test": "test"}
+    declared = Dataset(name="small", licence="-", citation="-", splits=splits, score_range=(0, 5))
+    monkeypatch.setitem(DATASETS, "small", declared)
+    (tmp_path / "small").mkdir()
+    ROWS.write_parquet(tmp_path / "small" / "test.parquet")
+    ROWS.reverse().write_parquet(tmp_path / "small" / "dev.parquet")
+    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
+
+
+def signatures(site, embeddings, names=("small/test",)):
+    sets = tuple(resolve_scored_set(site, name) for name in names)
+    settings = {"model": "m", "checkpoint": "", "sets": sets, "config": BootstrapConfig(resamples=100)}
+    scores = site.open_store().scan(score.run(site, {"embeddings": embeddings, **settings})).collect()
+    return {(row["metric"], row["split"]): parse_signature(row["signature"]) for row in scores.to_dicts()}
+
+
+def vectors(site, tmp_path, texts, **config):
+    model = resolve_model(str(write_tiny(tmp_path / "model")))
+    settings = EncoderConfig(model=model.identity, max_length=24, **config)
+    return embed.run(site, {"encoder": model, "texts": texts, "config": settings, "precision": "bf16"})
+
+
+def corpus(site):
+    ref = CorpusRef(key="c" * 64)
+    texts = pl.DataFrame({"sentence_id": range(4), "text": ORIGINALS, "source": "s", "lang": "en"}).cast(CORPUS)
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(texts)
+    return ref
+
+
+def test_an_encoder_says_how_it_reads_and_computes(site, tmp_path):
+    sets = tuple(resolve_scored_set(site, f"small/{split}") for split in ("dev", "test"))
+    lines = signatures(site, vectors(site, tmp_path, sets, pooling="cls", normalize=True), ("small/dev", "small/test"))
+    fields = lines["spearman", "test"]
+    said = {"set": "small/test", "by": "cosine", "vectors": "encoder", "pool": "cls", "len": "24", "special": "yes"}
+    assert (said | {"norm": "yes", "case": "kept", "dtype": "bf16", "prompt": "none"}).items() <= fields.items()
+    assert fields["data"] == digest_of(sets[1])
+    assert lines["pearson", "dev"]["data"] == digest_of(sets[0]) != fields["data"]
+
+
+def test_words_and_a_transform_say_on_what_they_were_fitted(site, tmp_path):
+    sets, texts = (resolve_scored_set(site, "small/test"),), corpus(site)
+    words = signatures(site, embed_tfidf.run(site, {"corpus": texts, "sets": sets}))["spearman", "test"]
+    assert (words["vectors"], words["fitted"]) == ("tfidf", str(texts))
+    assert "pool" not in words
+    settings = WhiteningConfig(dimensions=2)
+    fitted = fit_transform.run(site, {"embeddings": vectors(site, tmp_path, texts), "config": settings})
+    whitened = transform.run(site, {"embeddings": vectors(site, tmp_path, sets), "fitted": fitted})
+    fields = signatures(site, whitened)["spearman", "test"]
+    assert (fields["vectors"], fields["fitted"]) == (f"encoder+{settings.name}", str(fitted))
+    assert (fields["pool"], fields["dtype"]) == ("mean", "bf16")
+
+
+def test_a_digest_is_that_of_the_pairs_not_of_their_file(site, tmp_path):
+    before = digest_of(resolve_scored_set(site, "small/test"))
+    ROWS.write_parquet(tmp_path / "small" / "test.parquet", compression="uncompressed", row_group_size=2)
+    assert digest_of(resolve_scored_set(site, "small/test")) == before
+    ROWS.with_columns(score=pl.Series([1.0, 2.0, 3.0, 4.5])).write_parquet(tmp_path / "small" / "test.parquet")
+    assert digest_of(resolve_scored_set(site, "small/test")) != before
+
+
+def test_a_split_without_rows_of_its_own_is_that_of_the_whole_set(site):
+    sets = (resolve_scored_set(site, "small/test"),)
+    figures = pl.DataFrame({"dataset": ["small"], "split": ["all"]})
+    assert digests(figures, sets) == {("small", "all"): digest_of(sets[0])}
