@@ -43,7 +43,7 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     reports = tuple(run(_seeded(config, seed), place) for seed in range(seeds))
-    system = f"after {config.training.objective.title}"
+    system = f"after {config.training.objective.label}"
     return reproduce(place, reports, published, system, deviations(config, published), RECORDS)
 
 
