@@ -184,7 +184,9 @@ def multilingual_released() -> PipelineConfig:
     return base.model_copy(
         update={
             "title": "multilingual-released: BSL-uns as its code was released",
-            "augment": AugmentConfig(translations=(*base.augment.translations, *round_trips(OPUS_MT))),
+            "augment": AugmentConfig(
+                translations=(*base.augment.translations, *round_trips(OPUS_MT)), filters=UNFILTERED
+            ),
             "pairs": PairConfig(pairings=(*PairConfig().pairings, *ACROSS), drop_identical=True),
             "training": multilingual_released_config(),
         }
