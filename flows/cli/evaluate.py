@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from flows.cli.options import add_site_options, print_table
 from flows.server import start_server, use_server
 from flows.site import site_of
+from models.encoder.config import Pooling
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -35,7 +36,7 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default=["sts"],
         help="suites, sets such as stsb/dev or trec, protocols that fine-tune (sts)",
     )
-    parser.add_argument("--pooling", choices=["mean", "cls"], help="of a bare transformer (mean)")
+    parser.add_argument("--pooling", choices=get_args(Pooling), help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")

@@ -30,7 +30,8 @@ class TwoBranchConfig(ObjectiveSettings):
     momentum_schedule: Literal["constant", "cosine"] = "constant"
     """`constant` as published. Deviation: `cosine` raises δ to 1 over the run, as BYOL does."""
     target_dropout: bool = False
-    """Whether the target runs in training mode. The paper does not say; the released code leaves it on."""
+    """Whether the target runs in training mode. The paper does not say; the released code leaves it on. Off by default:
+    on `bert-mini` it was better with both seeds (FIDELITY.md)."""
     target_norm: Literal["none", "center", "standardize"] = "none"
     """What is taken out of the target's vectors before the loss.
     Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. As
