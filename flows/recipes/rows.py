@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
+from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,8 +85,10 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         )
         if changes
     ]
-    if (dev := config.evaluation.dev) != published.evaluation.dev:
-        reasons.append(f"the step is selected by {dev or 'no set'}; the row's by {published.evaluation.dev or 'none'}")
+    # The embedded copy of a set is checked to have the set's own pairs.
+    ours, theirs = ((each.evaluation.dev or "no set").removeprefix(EMBEDDED) for each in (config, published))
+    if ours != theirs:
+        reasons.append(f"the step is selected by {ours}; the row's by {theirs}")
     return tuple(reasons)
 
 
@@ -106,6 +109,7 @@ def _leaves(fields: Mapping[str, object], place: str = "") -> Iterator[tuple[str
         if isinstance(value, dict):
             yield from _leaves(value, f"{place}{name}.")
         elif isinstance(value, tuple):
-            yield from _leaves({str(number): member for number, member in enumerate(value)}, f"{place}{name}.")
+            members = ("+".join(map(str, member.values())) if isinstance(member, dict) else member for member in value)
+            yield f"{place}{name}", f"({'; '.join(map(str, members))})"
         else:
             yield f"{place}{name}", str(value)
