@@ -51,6 +51,9 @@ class SourceSpec(BaseModel):
     """Configuration of a Hub data set."""
     revision: str | None = None
     """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
+    limit: int | None = Field(None, ge=1)
+    """Keep only so many of the sentences that no earlier source has: those with the smallest ids, which is a random
+    sample. None keeps all."""
 
     @model_validator(mode="after")
     def _names_something(self) -> SourceSpec:
@@ -80,6 +83,8 @@ class ResolvedSource(BaseModel):
     """Where the content is."""
     hub: Annotated[HubTable | None, NotInKey] = None
     """The Hub table, if it is one."""
+    limit: int | None = None
+    """Most sentences that it may give to a corpus."""
 
 
 def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSource:
@@ -108,6 +113,7 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
         format=kind,
         files=found,
         hub=table,
+        limit=spec.limit,
     )
 
 

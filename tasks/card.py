@@ -22,7 +22,7 @@ UNDECLARED: Final = "not declared here"
 
 
 def card_content(
-    title: str, settings: RunSettings, scores: pl.DataFrame, checkpoint: CheckpointRef, pairs: int
+    title: str, settings: RunSettings, scores: pl.DataFrame, checkpoint: CheckpointRef, pairs: int, max_length: int
 ) -> CardContent:
     """The card's content.
 
@@ -32,6 +32,7 @@ def card_content(
         scores: the scores of all systems.
         checkpoint: what the card is of.
         pairs: rows it was trained on.
+        max_length: tokens that it reads of a sentence.
     """
     training, dev = settings.training, settings.evaluation.dev
     optimizer = training.model_dump(mode="json", exclude={"objective", "collapse"})
@@ -39,7 +40,7 @@ def card_content(
         title=title,
         base=settings.encoder.model,
         pooling=settings.encoder.pooling,
-        max_length=settings.encoder.max_length,
+        max_length=max_length,
         objective=training.objective.name,
         settings={**training.objective.model_dump(mode="json"), **optimizer},
         views=settings.augment.methods,

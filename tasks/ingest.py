@@ -79,7 +79,7 @@ def _chunks(
 ) -> Iterator[TextChunk]:
     for source, report in zip(sources, reports, strict=True):
         for frame in read_source(source, report, max_bad_share):
-            yield TextChunk(pl.concat(frame.iter_columns()).alias("text"), source.name, source.lang)
+            yield TextChunk(pl.concat(frame.iter_columns()).alias("text"), source.name, source.lang, source.limit)
         logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
 
 

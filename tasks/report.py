@@ -63,7 +63,8 @@ def report(
     curve = training_curve(log, title)
     (work.draft.folder / CURVE).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
-    card = card_content(title, settings, table, checkpoint, work.store.manifest(pairs).rows)
+    length = int(str(work.store.manifest(checkpoint).figures["max_length"]))
+    card = card_content(title, settings, table, checkpoint, work.store.manifest(pairs).rows, length)
     (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
     if content.comparison is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from models.training.loop import TrainingResult
 
 
-@stage(ref=CheckpointRef, version=5)
+@stage(ref=CheckpointRef, version=6)
 def train(
     work: Work,
     pairs: PairsRef,
@@ -72,6 +72,7 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
         "start_dev_spearman": result.start_dev,
         "best_dev_spearman": result.best_dev,
         "best_step": result.best_step,
+        "max_length": result.encoder.config.length,
         "measured": speed,  # apart from the rest, which is the same for equal runs
     }
 

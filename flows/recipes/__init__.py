@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     tiny, tiny_entail, tiny_multilingual,
-    paper.nli, paper.nli_roberta, paper.entail, paper.nli_entail, paper.synonym, paper.mlm, paper.books,
-    paper.books_nli, paper.sbert, paper.sroberta, paper.multilingual, paper.multilingual_sup, paper.afs, paper.custom,
+    paper.nli, paper.nli_released, paper.nli_roberta, paper.entail, paper.nli_entail, paper.synonym, paper.mlm,
+    paper.books, paper.books_nli, paper.sbert, paper.sroberta, paper.sroberta_2022, paper.multilingual,
+    paper.multilingual_released, paper.multilingual_sup, paper.afs, paper.custom,
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

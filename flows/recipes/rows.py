@@ -71,6 +71,8 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         reasons.append(f"another corpus: files of your own stand for a part of {theirs}")
     if config.ingest.corpus != published.ingest.corpus:
         reasons.append(f"a part of the corpus only: {_changed(config.ingest.corpus, published.ingest.corpus)}")
+    if limits := ", ".join(sorted(_limits(config) - _limits(published))):
+        reasons.append(f"a part of the corpus only: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
     if config.augment.methods != published.augment.methods:
@@ -90,6 +92,11 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     if ours != theirs:
         reasons.append(f"the step is selected by {ours}; the row's by {theirs}")
     return tuple(reasons)
+
+
+def _limits(config: PipelineConfig) -> set[str]:
+    sources = [source for source in config.ingest.sources if source.limit]
+    return {f"{source.limit:,} sentences of {source.dataset or source.path}" for source in sources}
 
 
 def _sources(config: PipelineConfig) -> str:

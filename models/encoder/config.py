@@ -6,8 +6,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Pooling = Literal["mean", "cls", "first-last"]
+Pooling = Literal["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
+USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
 
 class EncoderConfig(BaseModel):
@@ -21,12 +22,20 @@ class EncoderConfig(BaseModel):
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling = "mean"
     """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token;
-    `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`)."""
+    `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
+    `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
+    which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes)."""
     normalize: bool = False
     """Scale each sentence vector to length 1; of a sentence-transformers folder, whether it does so in the end."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout rate of the whole transformer while training; None for the model's own (BERT: 0.1)."""
-    max_length: int = Field(default=64, ge=4, le=LONGEST)
-    """Tokens kept of a sentence, special tokens included (released code: 64)."""
+    max_length: int | None = Field(default=None, ge=4, le=LONGEST)
+    """Tokens kept of a sentence, special tokens included. None is a sentence-transformers folder's own limit, for the
+    released supervised script never passes its 64 on, and 64 for a bare transformer, as the other scripts."""
     lower_case: bool = False
     """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""
+
+    @property
+    def length(self) -> int:
+        """Tokens kept of a sentence; of an encoder that was loaded, its folder's own limit is in `max_length`."""
+        return self.max_length or USUAL

@@ -52,7 +52,7 @@ def encode(
     Raises:
         NoEmbeddingError: A text gives no token, or its vector is not finite.
     """
-    tokens = tokenise(tokenizer, texts, encoder.config.max_length)
+    tokens = tokenise(tokenizer, texts, encoder.config.length)
     return encode_tokens(encoder, tokens, batch_tokens=batch_tokens, device=device, bf16=bf16, on_progress=on_progress)
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from models.encoder.files import read_json, write_json, write_weights
 from models.encoder.modules import name_of, write_head
-from models.encoder.pooling import FIRST
+from models.encoder.pooling import CLS, FIRST, LAYERS, layer_weights
 from models.encoder.static import StaticTable, save_static_tokenizer
 from models.errors import EncoderError
 
@@ -66,21 +64,21 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
 
     def write(folder: Path) -> None:
         write_weights(folder, encoder.backbone.state_dict())
-        save_static_tokenizer(tokenizer, encoder.config.max_length, folder)
+        save_static_tokenizer(tokenizer, encoder.config.length, folder)
 
     return "StaticEmbedding", write
 
 
 def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """The transformer, what is done to its token vectors, and pooling."""
-    layers = encoder.config.pooling == "first-last"
+    layers = encoder.config.pooling in LAYERS
 
     def write(folder: Path) -> None:
         encoder.backbone.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         write_json(
             folder / "sentence_bert_config.json",
-            {"max_seq_length": encoder.config.max_length, "do_lower_case": encoder.config.lower_case},
+            {"max_seq_length": encoder.config.length, "do_lower_case": encoder.config.lower_case},
         )
         if layers:  # the transformer must hand out all of them
             settings = read_json(folder / "config.json")
@@ -101,21 +99,19 @@ def _head(head: Head) -> Module:
 def _pooling(encoder: Encoder) -> dict[str, object]:
     return {
         "word_embedding_dimension": encoder.token_width,
-        "pooling_mode_cls_token": encoder.config.pooling == "cls",
-        "pooling_mode_mean_tokens": encoder.config.pooling != "cls",
+        "pooling_mode_cls_token": encoder.config.pooling in CLS,
+        "pooling_mode_mean_tokens": encoder.config.pooling not in CLS,
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
 
 
 def _write_layers(encoder: Encoder, folder: Path) -> None:
-    """First-last pooling as layer weights 1, 0, …, 0, 1."""
+    """Which layers are averaged, as a weight for each: 1, 0, …, 0, 1 for `first-last`."""
     config = encoder.backbone.config
     layers, width = int(config.num_hidden_layers), int(config.hidden_size)
     write_json(
         folder / "config.json",
         {"word_embedding_dimension": width, "layer_start": FIRST, "num_hidden_layers": layers},
     )
-    weights = torch.zeros(layers)
-    weights[0] = weights[-1] = 1.0
-    write_weights(folder, {"layer_weights": weights})
+    write_weights(folder, {"layer_weights": layer_weights(encoder.config.pooling, layers)})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
-from models.encoder.saved import check_settings, read_saved
+from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
 from models.encoder.transformer import load_transformer
 
@@ -28,12 +28,15 @@ BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreT
 def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
     """Load an encoder and its tokenizer from a local folder, in fp32 and evaluation mode.
 
+    Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
+
     Raises:
         EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
             sentence-transformers model that pools otherwise or has parts that are not computed here.
     """
     saved = read_saved(folder)
     check_settings(saved, config)
+    config = settled(saved, config)
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
     heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
     return Encoder(backbone, config, *heads).eval(), tokenizer

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from models.encoder.heads import Head, Normalize
 from models.encoder.packed import first_position, lay_out, run_packed
-from models.encoder.pooling import pool, precise, token_vectors
+from models.encoder.pooling import LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
 
@@ -145,7 +145,7 @@ class Encoder(nn.Module):
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         pooling = self.config.pooling
         output = self.backbone(
-            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling == "first-last", return_dict=True
+            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling in LAYERS, return_dict=True
         )
         return self._headed(token_vectors(output, pooling), mask_BT)
 
@@ -161,10 +161,10 @@ class Encoder(nn.Module):
         return vectors_BD
 
     def _first_position(self, pad_id: int) -> int | None:
-        if self.config.pooling == "first-last":
+        if self.config.pooling in LAYERS:
             return None  # a packed pass hands out the last layer alone
         if self._packs is None:
-            self._packs = (first_position(self.backbone, pad_id, self.config.max_length),)
+            self._packs = (first_position(self.backbone, pad_id, self.config.length),)
         return self._packs[0]
 
 

@@ -33,10 +33,10 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
     except ImportError as error:
         raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
     # Two rows of different length: sizes of 1 would be taken for constants.
-    ids_BT = torch.ones(2, min(8, encoder.config.max_length), dtype=torch.int64)
+    ids_BT = torch.ones(2, min(8, encoder.config.length), dtype=torch.int64)
     mask_BT = torch.ones_like(ids_BT)
     mask_BT[1, 3:] = 0
-    free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.max_length)}
+    free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length", max=encoder.config.length)}
     attention = encoder.backbone.config._attn_implementation
     # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
     encoder.backbone.set_attn_implementation("eager")

@@ -13,25 +13,27 @@ another module, a prompt) is refused, not left out.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from transformers import AutoConfig, AutoTokenizer
 
-from models.encoder.config import LONGEST, EncoderConfig
+from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json, read_weights
 from models.encoder.modules import HEADS, SavedModule
-from models.encoder.pooling import FIRST
+from models.encoder.pooling import CLS, FIRST, LAYERS, layer_weights
 from models.encoder.static import static_length
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import torch
-
     from models.encoder.config import Pooling
+
+logger = logging.getLogger(__name__)
 
 MODES: dict[str, Pooling] = {
     "mean": "mean",
@@ -116,8 +118,21 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
         pooling=saved.pooling,
         normalize=bool(saved.normalize),
         lower_case=bool(saved.lower_case),
-        max_length=min(saved.max_length or _own_limit(saved.backbone.folder), LONGEST),
+        max_length=_own_length(saved),
     )
+
+
+def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
+    """The configuration with the length that holds: as configured, else the folder's own, else a bare transformer's."""
+    own = None if saved.pooling is None else _own_length(saved)
+    if own is not None and config.max_length not in (None, own):
+        logger.warning(
+            "%s: made for %d tokens, the configuration asks for %d; leave encoder.max_length unset to take its own",
+            saved.backbone.folder,
+            own,
+            config.max_length,
+        )
+    return config.model_copy(update={"max_length": config.max_length or own or USUAL})
 
 
 def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
@@ -165,17 +180,19 @@ def _pooling(folder: Path) -> Pooling:
 
 def _layers(folder: Path, pooling: Pooling) -> Pooling:
     settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    if settings["layer_start"] != FIRST or pooling != "mean" or not _first_and_last(weights):
+    alike = [name for name in LAYERS if (name in CLS) == (pooling in CLS) and _same_layers(weights, name)]
+    if settings["layer_start"] != FIRST or not alike:
         raise EncoderError(
             f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
-            f"the first and last layer alone for mean (first-last); choose another checkpoint"
+            f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
         )
-    return "first-last"
+    return alike[0]
 
 
-def _first_and_last(weights: torch.Tensor) -> bool:
-    inner = weights[1:-1]
-    return bool(weights[0] == weights[-1] != 0 and (inner == 0).all())
+def _same_layers(weights: torch.Tensor, pooling: Pooling) -> bool:
+    """Whether weights are those of a pooling, up to a factor."""
+    expected = layer_weights(pooling, len(weights))
+    return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))
 
 
 def _refuse_prompt(path: Path) -> None:
@@ -186,6 +203,11 @@ def _refuse_prompt(path: Path) -> None:
             f"{path}: puts the prompt {settings['prompts'][name]!r} before every text, which is not done here; "
             f"{OTHERWISE}"
         )
+
+
+def _own_length(saved: SavedEncoder) -> int:
+    """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say."""
+    return min(saved.max_length or _own_limit(saved.backbone.folder), LONGEST)
 
 
 def _own_limit(transformer: Path) -> int:

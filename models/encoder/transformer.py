@@ -98,9 +98,9 @@ def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
     unused = 0 if padding is None else padding + 1
-    if positions is not None and config.max_length > positions - unused:
+    if positions is not None and config.length > positions - unused:
         raise EncoderError(
-            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.max_length}; lower "
+            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.length}; lower "
             "max_length"
         )
 

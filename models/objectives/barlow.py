@@ -29,7 +29,7 @@ class Barlow(TwoBranch):
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Sum over both views of the cross-correlation's distance to the identity."""
         one = cross_correlation_loss(self.predictor(h1_BD), t2_BD, self.redundancy)
-        return one + cross_correlation_loss(self.predictor(h2_BD), t1_BD, self.redundancy)
+        return one + cross_correlation_loss(self.predictor(h2_BD, 2), t1_BD, self.redundancy)
 
 
 @full_precision

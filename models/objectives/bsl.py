@@ -26,7 +26,7 @@ class BSL(TwoBranch):
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Equation 2, scaled and joined by the contrastive term as configured."""
-        loss = bootstrap_loss(self.predictor(h1_BD), self.predictor(h2_BD), t1_BD, t2_BD)
+        loss = bootstrap_loss(self.predictor(h1_BD), self.predictor(h2_BD, 2), t1_BD, t2_BD)
         if self.config.loss_scale == "released":
             loss = 4.0 + 4.0 * loss  # [2 − 2cos] + [2 − 2cos], not halved
         if self.config.contrastive_weight > 0:

@@ -20,9 +20,10 @@ class TwoBranchConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    predictor: Literal["paper", "released"] = "paper"
+    predictor: Literal["paper", "released", "released-2021"] = "paper"
     """`paper`: one d→kd→kd→d block (§4); `released`: three chained d→kd→kd→d blocks, normalised after the first
-    linear of each only (BYOLoss.py, where kd is 10d)."""
+    linear of each only (BYOLoss.py, where kd is 10d); `released-2021`: the same before the code's correction of
+    2021-10-22 (ef8cf63), where view 2 passed the second block twice and the third never."""
     k: int = Field(default=8, ge=1, le=64)
     """Hidden width of the predictor in multiples of the encoder's width d (paper: 8; released code: 10)."""
     norm: Literal["batch", "layer", "none"] = "batch"

@@ -5,16 +5,24 @@ Shapes: B sentences, D encoder width, K = kD hidden width.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import torch
 
     from models.objectives.config import TwoBranchConfig
 
-RELEASED_BLOCKS = 3  # BYOLoss.py: online_predictor_1, _2 and _3
+Order = tuple[int, ...]
+ORDERS: Final[Mapping[str, tuple[Order, Order]]] = {
+    "paper": ((0,), (0,)),
+    "released": ((0, 1, 2), (0, 1, 2)),
+    "released-2021": ((0, 1, 2), (0, 1, 1)),
+}
+"""The blocks that each of the two views passes, in order; BYOLoss.py calls them online_predictor_1, _2 and _3."""
 
 
 class Predictor(nn.Module):
@@ -22,18 +30,21 @@ class Predictor(nn.Module):
 
     `paper`: one block D→K→K→D, normalisation and ReLU after both hidden linears.
     `released`: three chained blocks of that shape, normalisation after the first linear of each only.
+    `released-2021`: as `released`, but view 2 passes the second block twice and never the third.
     """
 
     def __init__(self, width: int, config: TwoBranchConfig) -> None:
         super().__init__()
         hidden = config.k * width
-        blocks = 1 if config.predictor == "paper" else RELEASED_BLOCKS
+        self._orders = ORDERS[config.predictor]
+        blocks = max(self._orders[0]) + 1
         self.blocks = nn.Sequential(*(_block(width, hidden, config) for _ in range(blocks)))
 
-    def forward(self, h_BD: torch.Tensor) -> torch.Tensor:
-        """Predict the other view's target vector, (B, D)."""
-        z_BD: torch.Tensor = self.blocks(h_BD)
-        return z_BD
+    def forward(self, h_BD: torch.Tensor, view: Literal[1, 2] = 1) -> torch.Tensor:
+        """Predict the other view's target vector, (B, D), from the vectors of view 1 or 2."""
+        for block in self._orders[view - 1]:
+            h_BD = self.blocks[block](h_BD)
+        return h_BD
 
 
 def _block(width: int, hidden: int, config: TwoBranchConfig) -> nn.Sequential:

@@ -34,7 +34,7 @@ class VICReg(TwoBranch):
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """Sum over both views of the three weighted terms."""
-        return self._branch(self.predictor(h1_BD), t2_BD) + self._branch(self.predictor(h2_BD), t1_BD)
+        return self._branch(self.predictor(h1_BD), t2_BD) + self._branch(self.predictor(h2_BD, 2), t1_BD)
 
     def _branch(self, z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
         # Variance and covariance of the target are left out: no gradient flows into it, so they are constants here.

@@ -9,6 +9,7 @@ depend only on which sentences came in and which source had each first, not on h
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -51,11 +52,13 @@ class TextChunk:
         texts: raw strings.
         source: name of the source they come from.
         lang: their language, as an ISO 639-1 code.
+        limit: most sentences of the source that are kept; None for all.
     """
 
     texts: pl.Series
     source: str
     lang: str
+    limit: int | None = None
 
 
 def build_corpus(
@@ -85,7 +88,8 @@ def build_corpus(
     for chunk in chunks:
         partitions.add(_prepare(chunk, config.normalize, origins, tally))
         on_progress(tally.read, 0, f"{tally.read:,} sentences read")
-    for part in _equal_parts(_limited(partitions, config.limit, tally), PART_ROWS):
+    kept = _limited(_limited_by_source(partitions, origins, tally), config.limit)
+    for part in _equal_parts(kept, PART_ROWS):
         named = origins.name(part)
         tally.publish(named)
         write_part(named)
@@ -96,17 +100,22 @@ def build_corpus(
 
 
 class _Origins:
-    """Numbers for (source, lang), so that a row carries two bytes instead of two strings."""
+    """Numbers for (source, lang, limit), so that a row carries two bytes instead of two strings."""
 
     def __init__(self) -> None:
-        self._numbers: dict[tuple[str, str], int] = {}
+        self._numbers: dict[tuple[str, str, int | None], int] = {}
+
+    @property
+    def limits(self) -> dict[int, int]:
+        """Number → most sentences, of the sources that have a limit."""
+        return {number: limit for (_, _, limit), number in self._numbers.items() if limit is not None}
 
     def number(self, chunk: TextChunk) -> int:
-        return self._numbers.setdefault((chunk.source, chunk.lang), len(self._numbers))
+        return self._numbers.setdefault((chunk.source, chunk.lang, chunk.limit), len(self._numbers))
 
     def name(self, frame: pl.DataFrame) -> pl.DataFrame:
-        sources = pl.Series([source for source, _ in self._numbers], dtype=pl.String)
-        langs = pl.Series([lang for _, lang in self._numbers], dtype=pl.String)
+        sources = pl.Series([source for source, _, _ in self._numbers], dtype=pl.String)
+        langs = pl.Series([lang for _, lang, _ in self._numbers], dtype=pl.String)
         origin = frame["origin"]
         return frame.select("sentence_id", "text", source=sources.gather(origin), lang=langs.gather(origin)).rechunk()
 
@@ -128,10 +137,22 @@ def _prepare(chunk: TextChunk, bounds: NormalizeConfig, origins: _Origins, tally
     return deduplicate(frame.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", origin=origin))
 
 
-def _limited(partitions: Iterable[pl.DataFrame], limit: int | None, tally: Tally) -> Iterator[pl.DataFrame]:
-    left: float = math.inf if limit is None else limit
+def _limited_by_source(partitions: Iterable[pl.DataFrame], origins: _Origins, tally: Tally) -> Iterator[pl.DataFrame]:
+    """Of each source with a limit the first sentences in the order of ids, which come sorted."""
+    given: Counter[int] = Counter()
     for partition in partitions:
         tally.unique += partition.height
+        kept = partition
+        for origin, limit in origins.limits.items():
+            is_its = kept["origin"] == origin
+            kept = kept.filter(~is_its | (is_its.cum_sum() <= limit - given[origin]))
+            given[origin] += int((kept["origin"] == origin).sum())
+        yield kept
+
+
+def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[pl.DataFrame]:
+    left: float = math.inf if limit is None else limit
+    for partition in partitions:
         kept = partition if partition.height <= left else partition.head(int(left))
         left -= kept.height
         if kept.height:

@@ -64,11 +64,14 @@ class TrainingConfig(BaseModel):
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
     sentences of a batch are alike in length; None leaves batches random, as published."""
-    eval_every: Annotated[int, Field(ge=1)] | Literal["epoch"] | None = None
-    """Steps between evaluations, or `epoch` for one after each; None for a tenth of the run, as released. The start and
-    the end always count."""
+    eval_every: Annotated[int, Field(ge=1)] | Literal["epoch", "tenth"] | None = None
+    """Steps between evaluations, `epoch` for one after each, or `tenth` for ⌊steps / 10⌋ as the released code rounds;
+    None for ⌈steps / 10⌉. The start and the end always count."""
     select: Literal["best", "last"] = "best"
     """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step."""
+    dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
+    """What orders the dev pairs: their cosine, by which all is scored, or, as the released code selects, whichever of
+    cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""
     collapse: CollapseConfig | None = CollapseConfig()
     """Thresholds that stop a collapsed run; None never stops."""
 
@@ -78,16 +81,32 @@ def paper_config() -> TrainingConfig:
     return TrainingConfig()
 
 
+def released_config() -> TrainingConfig:
+    """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
+    return TrainingConfig(
+        objective=BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released"),
+        optimizer="adamw",
+        lr=1e-4,
+        weight_decay=0.0,
+        eval_every="tenth",
+        dev_similarity="best-of-four",
+    )
+
+
 def supervised_config() -> TrainingConfig:
     """The settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
     released = released_config()
     return released.model_copy(update={"objective": released.objective.model_copy(update={"momentum": 0.9999})})
 
 
-def released_config() -> TrainingConfig:
-    """The settings of the authors' code for unsupervised training (unsupervised_tuning.py, BYOLoss.py), in fp32."""
-    objective = BSLConfig(predictor="released", k=10, target_dropout=True, loss_scale="released")
-    return TrainingConfig(objective=objective, optimizer="adamw", lr=1e-4, weight_decay=0.0)
+def supervised_2022_config() -> TrainingConfig:
+    """The settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
+    return supervised_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
+
+
+def multilingual_released_config() -> TrainingConfig:
+    """The settings of the authors' code for several languages (multilingual_tuning.py), in fp32."""
+    return released_config().model_copy(update={"lr": 5e-5, "drop_last": False})
 
 
 def stsb_config() -> TrainingConfig:

@@ -1,9 +1,12 @@
-"""What the loss cannot say of an encoder in training: its geometry, and how it orders a dev set."""
+"""What the loss cannot say of an encoder in training: its geometry, and how it orders a dev set.
+
+Shapes: N pairs, D width.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -15,14 +18,17 @@ from models.evaluation.geometry import geometry
 from models.training.batches import permutation, tokenise_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
+    from models.training.config import TrainingConfig
     from models.training.token_file import TokenFile
+
+    Vectors = NDArray[np.floating]
 
 SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
 
@@ -50,7 +56,8 @@ class Evaluation:
 
     Attributes:
         step: Optimizer steps done.
-        dev_spearman: ρ on the dev set in [-1, 1]; None without one, NaN if all dev pairs score the same.
+        dev_spearman: ρ on the dev set in [-1, 1], of the cosine or the best of four similarities as
+            `TrainingConfig.dev_similarity` says; None without a dev set, NaN if all its pairs score the same.
     """
 
     step: int
@@ -65,9 +72,15 @@ class Evaluator:
     """Evaluates an encoder on a fixed sample of training pairs and on the dev set."""
 
     def __init__(
-        self, pairs: TokenFile, dev: DevSet | None, tokenizer: PreTrainedTokenizerBase, max_length: int, seed: int
+        self,
+        pairs: TokenFile,
+        dev: DevSet | None,
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int,
+        config: TrainingConfig,
     ) -> None:
-        self._sample = pairs.take(permutation(len(pairs), seed, 0)[:SAMPLE_PAIRS])
+        self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
+        self._similarities = SIMILARITIES[config.dev_similarity]
         self._dev = _tokenised_dev(dev, tokenizer, max_length) if dev is not None else None
         self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
 
@@ -80,9 +93,34 @@ class Evaluator:
         if self._dev is None or self._gold is None:
             return None
         vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
-        cosines = cosine_scores(*vectors)
-        # Equal cosines everywhere are what a collapse looks like, not bad input: the caller judges the NaN.
-        return spearman(cosines, self._gold) if np.ptp(cosines) > 0 else float("nan")
+        scores = [similarity(*vectors) for similarity in self._similarities]
+        # Equal scores everywhere are what a collapse looks like, not bad input: the caller judges the NaN.
+        return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
+
+
+def _manhattan(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Minus the sum of absolute differences, (N,)."""
+    distances: NDArray[np.float64] = np.abs(a_ND.astype(np.float64) - b_ND).sum(axis=1)
+    return -distances
+
+
+def _euclidean(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Minus the length of the difference, (N,)."""
+    distances: NDArray[np.float64] = np.linalg.norm(a_ND.astype(np.float64) - b_ND, axis=1)
+    return -distances
+
+
+def _dot(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Dot products of the rows, (N,)."""
+    dots: NDArray[np.float64] = np.einsum("nd,nd->n", a_ND.astype(np.float64), b_ND)
+    return dots
+
+
+SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[np.float64]]]]] = {
+    "cosine": (cosine_scores,),
+    "best-of-four": (cosine_scores, _manhattan, _euclidean, _dot),
+}
+"""Value of `TrainingConfig.dev_similarity` → how alike two vectors may be said to be, higher for more alike."""
 
 
 def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Batch:

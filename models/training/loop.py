@@ -129,7 +129,7 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_alone():
-            needs, length = needs_of(config.objective), encoder.config.max_length
+            needs, length = needs_of(config.objective), encoder.config.length
             data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
@@ -140,7 +140,7 @@ def train(
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
-        evaluator = Evaluator(data, dev, tokenizer, length, config.seed)
+        evaluator = Evaluator(data, dev, tokenizer, length, config)
         loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
@@ -257,6 +257,8 @@ def _start(
 def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:
     if config.eval_every == "epoch":
         return steps_per_epoch(pairs, config)
+    if config.eval_every == "tenth":
+        return max(1, total // 10)
     return config.eval_every or max(1, math.ceil(total / 10))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from models.encoder.config import EncoderConfig
+from models.encoder.config import USUAL, EncoderConfig
 from storage.checkpoint import ENCODER
 from storage.errors import ArtifactMissingError
 from storage.lookup import find
@@ -58,7 +58,7 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     else:
         encoder = resolve_named_model(site, name, reading.revision)
         folder, identity = encoder.folder, encoder.identity
-    described = saved_config(folder, identity) or EncoderConfig(model=identity)
+    described = saved_config(folder, identity) or EncoderConfig(model=identity, max_length=USUAL)
     given = {field: value for field, value in reading if value is not None and field != "revision"}
     # Validated as a whole: model_copy would let a length of 0 pass.
     return Candidate(

@@ -5,12 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from flows.cli.settings import configured
+from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
+from flows.recipes.encoders import ENCODERS
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.evaluation.published import TITLES, columns_of, published_tables
 
 ROOT = Path(__file__).parents[3]
-WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta"}
+WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"}
 EVERYWHERE = {column for suite in TITLES for column in columns_of(suite)}
 
 
@@ -51,3 +54,22 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     names = {each["name"]: each["parameters"] for each in deployments}
     assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+
+
+def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
+    started = {(config.encoder.model, config.encoder.revision) for config in map(recipe, RECIPES)}
+    pinned = {(encoder.model, encoder.revision) for encoder in ENCODERS.values()}
+    assert {start for start in started if not start[0].startswith("embedded:")} == pinned
+    assert all(encoder.revision or "no commit" in encoder.note for encoder in ENCODERS.values())
+
+
+def test_five_million_sentences_of_books_are_the_limit_of_that_source_alone() -> None:
+    limits = {name: [source.limit for source in recipe(name).ingest.sources] for name in ("books", "books-nli")}
+    assert limits == {"books": [5_000_000], "books-nli": [None, None, 5_000_000]}
+
+
+def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
+    config = configured("nli", ["training.objective.momentum=0.5", "training.collapse=null"])
+    assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
+    form = Overrides.model_validate({"training": {"objective": {"momentum": 0.5}, "collapse": None}})
+    assert override(recipe("nli"), form) == config

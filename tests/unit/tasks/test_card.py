@@ -30,7 +30,7 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 
 def card(config):
-    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, 5_913))
+    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, 5_913, 64))
 
 
 def test_tiny_names_its_materials_with_their_licences():

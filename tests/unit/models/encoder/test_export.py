@@ -20,7 +20,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"])
 def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling, normalize):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
     encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"normalize": normalize}))

@@ -12,6 +12,7 @@ from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.saved import read_saved, saved_config
+from models.encoder.tokens import tokenise
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder, write_tiny
 
@@ -36,7 +37,7 @@ def rewrite(path, change):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"])
 def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normalize):
     folder, vectors = exported(pooling=pooling, normalize=normalize)
     found = saved_config(folder, "x")
@@ -105,3 +106,32 @@ def test_dropout_is_set_or_left(tmp_path):
     assert not load_encoder(folder, config())[0].drops
     assert load_encoder(folder, config(dropout=0.2))[0].drops
     assert not load_encoder(write_tiny(tmp_path / "bert"), config(dropout=0.0))[0].drops
+
+
+@pytest.mark.parametrize(("asked", "length"), [(None, 24), (24, 24), (12, 12)])
+def test_a_folder_s_own_length_holds_unless_another_is_asked_for_which_is_said(exported, caplog, asked, length):
+    folder, _ = exported()
+    encoder, _ = load_encoder(folder, EncoderConfig(model="x", max_length=asked))
+    assert encoder.config.max_length == encoder.config.length == length
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [message.partition(": ")[2] for message in warned] == (
+        ["made for 24 tokens, the configuration asks for 12; leave encoder.max_length unset to take its own"]
+        if asked == 12
+        else []
+    )
+
+
+def test_a_bare_transformer_without_a_length_takes_64(tmp_path):
+    encoder, tokenizer = load_encoder(write_tiny(tmp_path), EncoderConfig(model="x"))
+    assert encoder.config.max_length == 64
+    assert len(tokenizer("man " * 99)["input_ids"]) == 101  # it is the encoder that cuts
+    assert tokenise(tokenizer, ["man " * 99], encoder.config.length).lengths.tolist() == [64]
+
+
+@pytest.mark.parametrize(("pooling", "reduced"), [("second-to-last", "mean"), ("second-to-last-cls", "cls")])
+def test_the_layer_before_the_last_is_what_an_encoder_without_its_last_layer_gives(tmp_path, pooling, reduced):
+    encoder, tokenizer = tiny_encoder(tmp_path, pooling=pooling)
+    expected, _ = tiny_encoder(tmp_path, pooling=reduced)
+    expected.backbone.encoder.layer = expected.backbone.encoder.layer[:-1]
+    difference = encode(encoder, tokenizer, ORIGINALS) - encode(expected, tokenizer, ORIGINALS)
+    assert abs(difference).max() < 1e-6

@@ -44,3 +44,15 @@ def test_batch_norm_keeps_its_statistics_per_call():
     predictor, h_BD = Predictor(8, BSLConfig(k=2)), torch.randn(6, 8)
     both, first = predictor(h_BD), predictor(h_BD[:3])
     assert not torch.allclose(both[:3], first)
+
+
+def test_before_its_correction_the_released_code_sent_view_2_through_the_second_block_twice():
+    torch.manual_seed(0)
+    early = Predictor(8, BSLConfig(predictor="released-2021", k=2)).eval()  # in training, statistics would move
+    late = Predictor(8, BSLConfig(predictor="released", k=2)).eval()
+    late.load_state_dict(early.state_dict())
+    h_BD = torch.randn(4, 8)
+    first, second, third = early.blocks
+    assert torch.equal(early(h_BD, 1), third(second(first(h_BD))))
+    assert torch.equal(early(h_BD, 2), second(second(first(h_BD))))
+    assert torch.equal(late(h_BD, 2), early(h_BD, 1))

@@ -11,8 +11,8 @@ from models.text.normalize import NormalizeConfig, sentence_ids
 from storage.schemas import CORPUS
 
 
-def chunk(*texts: str | None, source: str = "snli", lang: str = "en") -> TextChunk:
-    return TextChunk(pl.Series("any", texts, dtype=pl.String), source, lang)
+def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:
+    return TextChunk(pl.Series("any", texts, dtype=pl.String), source, lang, limit)
 
 
 @pytest.fixture
@@ -100,6 +100,19 @@ def test_limit_keeps_the_smallest_ids(build):
     some, statistics = build([chunk(*reversed(texts))], CorpusConfig(limit=30))
     assert pl.concat(some).equals(pl.concat(whole).head(30))
     assert (statistics.unique, statistics.published) == (200, 30)
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 30, 1], ids=["in memory", "spilled"])
+def test_a_source_s_limit_counts_what_it_alone_gives(build, memory_bytes):
+    books = [f"book {number}" for number in range(200)]
+    shared = [chunk("A dog runs.", *books[:50])]
+    whole, _ = build([*shared, chunk(*books, source="books")])
+    halves = [chunk(*books[100:], source="books", limit=30), chunk(*books[:100], source="books", limit=30)]
+    parts, statistics = build([*shared, *halves], memory_bytes=memory_bytes)
+    expected = pl.concat(whole).filter(pl.col("source") == "books").head(30)
+    assert pl.concat(parts).filter(pl.col("source") == "books").equals(expected)
+    assert (statistics.unique, statistics.published) == (201, 81)
+    assert statistics.per_source == {"books": 30, "snli": 51}
 
 
 def test_nothing_left_says_where_it_went(build):

@@ -1,9 +1,16 @@
 """A run learns, selects, repeats to the bit, and stops where it must."""
 
+import dataclasses
+
+import numpy as np
 import polars as pl
 import pytest
 import torch
+from scipy.stats import spearmanr
 
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.loading import load_encoder
 from models.errors import CollapseError, EvaluationError, NonFiniteLossError
 from models.objectives.two_branch import TwoBranch
 from models.training.config import CollapseConfig
@@ -154,3 +161,25 @@ def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
 def test_an_uneven_dev_set_is_refused(bert):
     with pytest.raises(EvaluationError, match="tiny dev: 8 first sentences, 8 second, 7 scores"):
         run(bert, dev=type(DEV)(DEV.name, DEV.texts_1, DEV.texts_2, list(DEV.scores)[:7]))
+
+
+def test_a_tenth_is_rounded_down_as_the_released_code_rounds_it(bert):
+    frequent, rare = (run(bert, CONFIG.model_copy(update={"eval_every": every})) for every in ("tenth", None))
+    evaluated = [result.log.drop_nulls("dev_spearman")["step"].to_list() for result in (frequent, rare)]
+    assert evaluated == [list(range(STEPS + 1)), list(range(0, STEPS + 1, 2))]  # 12 steps: 1 and 2
+
+
+def test_selection_may_take_the_best_of_four_similarities(bert):
+    encoder, tokenizer = load_encoder(bert, EncoderConfig(model="tiny", max_length=24))
+    a, b = (encode(encoder, tokenizer, list(side)).astype("float64") for side in (DEV.texts_1, DEV.texts_2))
+    cosines = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+    others = {"dot": (a * b).sum(1), "manhattan": -abs(a - b).sum(1), "euclidean": -((a - b) ** 2).sum(1)}
+    for values in others.values():  # a dev set that orders its pairs as this similarity does
+        dev = dataclasses.replace(DEV, scores=values.tolist())
+        start = {
+            name: run(bert, CONFIG.model_copy(update={"dev_similarity": name}), dev=dev).start_dev
+            for name in ("cosine", "best-of-four")
+        }
+        assert start["cosine"] == pytest.approx(spearmanr(cosines, values).statistic)
+        assert start["best-of-four"] == pytest.approx(1.0)
+    assert any(spearmanr(cosines, values).statistic < 0.99 for values in others.values())
