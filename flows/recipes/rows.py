@@ -88,7 +88,7 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         if changes
     ]
     # The embedded copy of a set is checked to have the set's own pairs.
-    ours, theirs = ((each.evaluation.dev or "no set").removeprefix(EMBEDDED) for each in (config, published))
+    ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
     if ours != theirs:
         reasons.append(f"the step is selected by {ours}; the row's by {theirs}")
     return tuple(reasons)
