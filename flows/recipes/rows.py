@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
+from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,6 +71,8 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         reasons.append(f"another corpus: files of your own stand for a part of {theirs}")
     if config.ingest.corpus != published.ingest.corpus:
         reasons.append(f"a part of the corpus only: {_changed(config.ingest.corpus, published.ingest.corpus)}")
+    if limits := ", ".join(sorted(_limits(config) - _limits(published))):
+        reasons.append(f"a part of the corpus only: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
     if config.augment.methods != published.augment.methods:
@@ -84,9 +87,16 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         )
         if changes
     ]
-    if (dev := config.evaluation.dev) != published.evaluation.dev:
-        reasons.append(f"the step is selected by {dev or 'no set'}; the row's by {published.evaluation.dev or 'none'}")
+    # The embedded copy of a set is checked to have the set's own pairs.
+    ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
+    if ours != theirs:
+        reasons.append(f"the step is selected by {ours}; the row's by {theirs}")
     return tuple(reasons)
+
+
+def _limits(config: PipelineConfig) -> set[str]:
+    sources = [source for source in config.ingest.sources if source.limit]
+    return {f"{source.limit:,} sentences of {source.dataset or source.path}" for source in sources}
 
 
 def _sources(config: PipelineConfig) -> str:
@@ -106,6 +116,7 @@ def _leaves(fields: Mapping[str, object], place: str = "") -> Iterator[tuple[str
         if isinstance(value, dict):
             yield from _leaves(value, f"{place}{name}.")
         elif isinstance(value, tuple):
-            yield from _leaves({str(number): member for number, member in enumerate(value)}, f"{place}{name}.")
+            members = ("+".join(map(str, member.values())) if isinstance(member, dict) else member for member in value)
+            yield f"{place}{name}", f"({'; '.join(map(str, members))})"
         else:
             yield f"{place}{name}", str(value)

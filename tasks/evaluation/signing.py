@@ -32,13 +32,14 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         config: pooling, length and casing.
         dtype: `fp32` or `bf16`.
     """
-    from models.encoder.saved import read_saved  # imports transformers
+    from models.encoder.saved import read_saved, settled  # imports transformers
 
+    saved = read_saved(folder)
     return {
         "vectors": "encoder",
         "pool": config.pooling,
-        "len": config.max_length,
-        "special": read_saved(folder).backbone.kind != "StaticEmbedding",
+        "len": settled(saved, config).length,
+        "special": saved.backbone.kind != "StaticEmbedding",
         "norm": config.normalize,
         "case": "lower" if config.lower_case else "kept",
         "dtype": dtype,

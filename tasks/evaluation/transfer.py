@@ -205,7 +205,7 @@ def _part(rows: pl.DataFrame, embedded: Sequence[NDArray[np.float32]]) -> Part:
     return Part(features, labels, senteval_order(texts, labels))
 
 
-@stage(ref=ScoresRef, version=3)
+@stage(ref=ScoresRef, version=4)
 def score_transfer(
     work: Work,
     embeddings: EmbeddingsRef,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from flows.cli.main import main
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.rows import ROWS, deviations, row_of
@@ -37,6 +38,17 @@ def test_the_row_without_translations_is_comparable():
         ({"training": {"objective": {"k": 4}}}, "other training: objective.k 4 for 8"),
         ({"evaluation": {"dev": None}}, "the step is selected by no set; the row's by stsb/dev"),
         (
+            {
+                "ingest": {
+                    "sources": [
+                        {"dataset": "snli", "split": "train", "limit": 9000},
+                        {"dataset": "multi_nli", "split": "train"},
+                    ]
+                }
+            },
+            "a part of the corpus only: 9,000 sentences of snli",
+        ),
+        (
             {"ingest": {"sources": [{"dataset": "snli", "split": "train"}]}},
             "another corpus: snli train; the row's is snli train and multi_nli train",
         ),
@@ -71,3 +83,16 @@ def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
 def test_a_row_without_a_recipe_names_those_that_have_one():
     with pytest.raises(ValueError, match=r"'IS-BERT' is neither a row that a recipe stands behind.*BSL-BERT; BSL-Ro"):
         row_of("IS-BERT")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["IS-BERT"], "'IS-BERT' is neither a row"),
+        (["tiny", "--seeds", "0"], "--seeds 0: expected 1 or more"),
+        (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: no such field"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(arguments, said, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    assert said in capsys.readouterr().err
