@@ -44,7 +44,7 @@ TRANSFER: Final = (
     _transfer("subj", "SUBJ", "Pang and Lee, 2004. A sentimental education. ACL.", {"all": 10_000}),
     _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
-    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}),  # in SentEval, in no table of the papers
+    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}),  # in SCL's table alone
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
     _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, texts=("sentence1", "sentence2")),
 )
