@@ -31,7 +31,7 @@ def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small
     assert len(reports) == 2
     values = [
         store.scan(report, "scores")
-        .filter(model="after BSL", dataset="stsb", split="test", metric="spearman", protocol="all")
+        .filter(model="after BSL + in-batch negatives", dataset="stsb", split="test", metric="spearman", protocol="all")
         .collect()["value"]
         .item()
         for report in reports

@@ -14,6 +14,7 @@ def scores_of(sets: tuple[str, ...]) -> pl.DataFrame:
         {
             "model": "after BSL", "dataset": name, "subset": "all", "split": "test", "metric": "spearman",
             "protocol": "all", "value": 0.5 + number / 100, "n": 10, "ci_low": 0.4, "ci_high": 0.6,
+            "signature": f"set:{name}/test|metric:spearman",
         }
         for number, name in enumerate(sets)
     )  # fmt: skip

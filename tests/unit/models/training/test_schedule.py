@@ -55,7 +55,6 @@ SHARED = {
     "clip": 1.0,
     "seed": 0,
     "precision": "fp32",
-    "eval_every": None,
     "length_buckets": None,
     "select": "best",
     "collapse": CollapseConfig().model_dump(),
@@ -70,6 +69,8 @@ SHARED_OBJECTIVE = {
     "contrastive_weight": 0.0,
     "temperature": 0.05,
 }
+EVERY_TENTH = {"eval_every": None, "dev_similarity": "cosine"}
+FLOOR_OF_TENTH = {"eval_every": "tenth", "dev_similarity": "best-of-four"}
 PAPER = {"predictor": "paper", "k": 8, "target_dropout": False, "loss_scale": "paper"}
 RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scale": "released"}
 
@@ -77,8 +78,8 @@ RELEASED = {"predictor": "released", "k": 10, "target_dropout": True, "loss_scal
 @pytest.mark.parametrize(
     ("config", "optimiser", "objective"),
     [
-        (paper_config(), {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01}, PAPER),
-        (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0}, RELEASED),
+        (paper_config(), {"optimizer": "adamw", "lr": 5e-4, "weight_decay": 0.01} | EVERY_TENTH, PAPER),
+        (released_config(), {"optimizer": "adamw", "lr": 1e-4, "weight_decay": 0.0} | FLOOR_OF_TENTH, RELEASED),
     ],
 )
 def test_presets_are_the_published_values_field_by_field(config, optimiser, objective):
