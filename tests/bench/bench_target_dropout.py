@@ -49,9 +49,12 @@ def score(network: Encoder, tokenizer: object, pairs: DevSet) -> float:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("pairs", type=Path)
+    arguments.add_argument("pairs", type=Path, nargs="?")
     arguments.add_argument("--steps", type=int, default=200)
     given = arguments.parse_args()
+    if given.pairs is None:
+        print("bench_target_dropout: needs the pairs of a run; nothing measured")
+        return
     pairs = pl.read_parquet(given.pairs).filter(pl.col("source") == "bt-de|bt-fr")
     dev, test = scored("dev"), scored("test")
     print(f"{len(pairs):,} pairs\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
