@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from models.baselines.config import WhiteningConfig
+    from models.baselines.transform import Fitting
 
 _CHUNK: Final = 65_536  # vectors that are held in float64 at a time
 
@@ -27,7 +28,12 @@ class Whitening(Transform):
     """
 
     @classmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: WhiteningConfig) -> Whitening:
+    def fit(
+        cls,
+        vectors_ND: torch.Tensor,
+        config: WhiteningConfig,
+        fitting: Fitting,  # noqa: ARG003 - seconds, in one act
+    ) -> Whitening:
         """Mean and eigenvectors, in float64; the covariance divides by N − 1.
 
         Raises:
