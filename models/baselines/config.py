@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
+from models.baselines.settings import TransformSettings
 from models.choices import named
 
 
-class WhiteningConfig(BaseModel):
+class WhiteningConfig(TransformSettings):
     """Whitening (Su et al., 2021, "BERT-whitening"): a corpus's vectors get mean 0, variance 1 and no covariance."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+    folds: ClassVar[bool] = True
     name: Literal["whitening"] = "whitening"
     dimensions: int | None = Field(default=None, ge=1)
     """Directions of largest variance that are kept (published: 256 and 384 of 768); all of them unless given."""
 
 
-class FlowConfig(BaseModel):
-    """BERT-flow (Li et al., 2020): Glow makes a corpus's vectors standard normal; the defaults are its released code's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class FlowConfig(TransformSettings):
+    """BERT-flow (Li et al., 2020): Glow makes a corpus's vectors standard normal. Defaults are its code's."""
 
     name: Literal["flow"] = "flow"
     levels: int = Field(default=3, ge=1)

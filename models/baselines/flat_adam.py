@@ -40,7 +40,7 @@ class FlatAdam:
             "second_moment": torch.zeros_like(theta_P),
         }
         sizes = [parameter.numel() for parameter in parameters]
-        parts = zip(parameters, theta_P.split(sizes), self._gradient_P.split(sizes), strict=True)
+        parts = zip(parameters, torch.split(theta_P, sizes), torch.split(self._gradient_P, sizes), strict=True)
         for parameter, values, gradient in parts:
             parameter.data = values.view_as(parameter)
             parameter.grad = gradient.view_as(parameter)  # which backward() adds to in place

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -57,7 +56,7 @@ class Flow(Transform):
         return fitted
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """z of each vector: (N, D), float32."""
+        """Z of each vector: (N, D), float32."""
         return self._pass(self.network.forward, vectors_ND)
 
     def invert(self, z_ND: torch.Tensor) -> torch.Tensor:
@@ -73,7 +72,7 @@ class Flow(Transform):
 
     @torch.no_grad()
     def _pass(self, function: Callable[[torch.Tensor], torch.Tensor], x_ND: torch.Tensor) -> torch.Tensor:
-        return torch.cat([function(part.float()) for part in x_ND.split(_CHUNK)])
+        return torch.cat([function(part_BD.float()) for part_BD in torch.split(x_ND, _CHUNK)])
 
 
 class _Fit:
@@ -137,7 +136,7 @@ class _Fit:
     def _fingerprint(self) -> str:
         digest = hashlib.sha256(self.config.model_dump_json().encode())
         digest.update(repr(tuple(self.vectors_ND.shape)).encode())
-        digest.update(self.vectors_ND.contiguous().numpy())
+        digest.update(self.vectors_ND.contiguous().numpy().data)
         return digest.hexdigest()
 
 
@@ -154,6 +153,6 @@ def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
     constant = (vectors_ND.amax(dim=0) == vectors_ND.amin(dim=0)).nonzero()
     if len(constant):
         raise EvaluationError(
-            f"dimension {int(constant[0])} of {vectors:,} vectors is constant ({len(constant)} of {width} are), which no "
-            "flow makes normal; look at the encoder that made them, or fit on a larger corpus"
+            f"dimension {int(constant[0])} of {vectors:,} vectors is constant ({len(constant)} of {width} are), which "
+            "no flow makes normal; look at the encoder that made them, or fit on a larger corpus"
         )

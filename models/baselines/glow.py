@@ -12,6 +12,7 @@ of its hidden layers.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal
@@ -21,6 +22,8 @@ from torch import nn
 from torch.nn import functional
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from models.baselines.config import FlowConfig
 
 _SCALE_FACTOR: Final = 3.0  # logarithms of scales are learnt as thirds, which speeds them up (glow_ops_1x1.py)
@@ -42,11 +45,11 @@ class ActNorm(nn.Module):
 
     def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
         """(B, W)."""
-        return y_BW * (-_SCALE_FACTOR * self.scale_W).exp() - self.shift_W
+        return y_BW / (_SCALE_FACTOR * self.scale_W).exp() - self.shift_W
 
     def log_determinant(self) -> torch.Tensor:
-        """log |∂y/∂x|, a number."""
-        return _SCALE_FACTOR * self.scale_W.sum()
+        """Log |∂y/∂x|, a number."""
+        return self.scale_W.sum() * _SCALE_FACTOR
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
@@ -71,7 +74,7 @@ class Mixing(nn.Module, ABC):
 
     @abstractmethod
     def log_determinant(self) -> torch.Tensor:
-        """log |∂y/∂x|, a number."""
+        """Log |∂y/∂x|, a number."""
 
 
 class Reversal(Mixing):
@@ -99,34 +102,34 @@ class Convolution(Mixing):
     Permutation P and signs σ stay; L has ones on its diagonal and U zeros.
     """
 
-    order_W: torch.Tensor
-    sign_W: torch.Tensor
+    order: torch.Tensor  # (W,)
+    sign: torch.Tensor  # (W,)
 
     def __init__(self, width: int, generator: torch.Generator) -> None:
         super().__init__()
         rotation_WW, _ = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))
         permutation_WW, lower_WW, upper_WW = torch.linalg.lu(rotation_WW)
         diagonal_W = upper_WW.diagonal()
-        self.register_buffer("order_W", permutation_WW.argmax(dim=1))
-        self.register_buffer("sign_W", diagonal_W.sign().float())
+        self.register_buffer("order", permutation_WW.argmax(dim=1))
+        self.register_buffer("sign", diagonal_W.sign().float())
         self.lower_WW = nn.Parameter(lower_WW.tril(-1).float())
         self.upper_WW = nn.Parameter(upper_WW.triu(1).float())
         self.log_W = nn.Parameter(diagonal_W.abs().log().float())
 
     def _factors(self) -> tuple[torch.Tensor, torch.Tensor]:
         unit_WW = torch.eye(len(self.log_W), dtype=self.log_W.dtype)
-        upper_WW = self.upper_WW.triu(1) + (self.sign_W * self.log_W.exp()).diag()
+        upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
         return self.lower_WW.tril(-1) + unit_WW, upper_WW
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """See `Mixing.forward`."""
         lower_WW, upper_WW = self._factors()
-        return (x_BW @ upper_WW.T @ lower_WW.T)[:, self.order_W]
+        return (x_BW @ upper_WW.T @ lower_WW.T)[:, self.order]
 
     def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
         """By two triangular systems."""
         lower_WW, upper_WW = self._factors()
-        x_WB = torch.linalg.solve_triangular(lower_WW, y_BW[:, self.order_W.argsort()].T, upper=False)
+        x_WB = torch.linalg.solve_triangular(lower_WW, y_BW[:, self.order.argsort()].T, upper=False)
         return torch.linalg.solve_triangular(upper_WW, x_WB, upper=True).T
 
     def log_determinant(self) -> torch.Tensor:
@@ -160,12 +163,12 @@ class Coupling(nn.Module):
 
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """(B, W)."""
-        kept_BK, moved_BM = x_BW.split((self.kept, self.moved), dim=1)
+        kept_BK, moved_BM = x_BW[:, : self.kept], x_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM + self._move(kept_BK)), dim=1)
 
     def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
         """(B, W)."""
-        kept_BK, moved_BM = y_BW.split((self.kept, self.moved), dim=1)
+        kept_BK, moved_BM = y_BW[:, : self.kept], y_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM - self._move(kept_BK)), dim=1)
 
     @torch.no_grad()
@@ -178,7 +181,8 @@ class Coupling(nn.Module):
     def _move(self, x_BK: torch.Tensor) -> torch.Tensor:
         h_BH = self.first_norm(functional.linear(x_BK, self.first_HK)).relu()
         h_BH = self.second_norm(functional.linear(h_BH, self.second_HH)).relu()
-        return functional.linear(h_BH, self.last_MH, self.last_M) * (_SCALE_FACTOR * self.scale_M).exp()
+        moved_BM = functional.linear(h_BH, self.last_MH, self.last_M)
+        return moved_BM * (_SCALE_FACTOR * self.scale_M).exp()
 
 
 class Step(nn.Module):
@@ -218,14 +222,14 @@ class Glow(nn.Module):
         generator = torch.Generator().manual_seed(config.seed)
         # The first half of an odd width is the larger one.
         self.widths = [math.ceil(width / 2**level) for level in range(config.levels)]
-        self.levels = nn.ModuleList(
+        self.levels: Sequence[Sequence[Step]] = nn.ModuleList(  # type: ignore[assignment]  # it is one
             nn.ModuleList(Step(channels, config, generator) for _ in range(config.depth)) for channels in self.widths
         )
 
     def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """z (B, D): what the first level finished first, what the last one did last."""
+        """Z (B, D): what the first level finished first, what the last one did last."""
         finished = []
-        for number, steps in enumerate(self._steps()):
+        for number, steps in enumerate(self.levels):
             for step in steps:
                 x_BD = step(x_BD)
             if number + 1 < len(self.widths):
@@ -236,35 +240,35 @@ class Glow(nn.Module):
 
     def inverse(self, z_BD: torch.Tensor) -> torch.Tensor:
         """The vectors (B, D) whose z these are."""
-        finished = [whole - rest for whole, rest in zip(self.widths[:-1], self.widths[1:], strict=True)]
-        *halves, x_BD = z_BD.split((*finished, self.widths[-1]), dim=1)
-        for steps in reversed(self._steps()):
+        ends = itertools.accumulate(
+            itertools.pairwise(self.widths), lambda end, pair: end + pair[0] - pair[1], initial=0
+        )
+        halves = [z_BD[:, start:end] for start, end in itertools.pairwise((*ends, z_BD.shape[1]))]
+        x_BD = z_BD[:, :0]
+        for steps in reversed(self.levels):
+            x_BD = torch.cat((x_BD, halves.pop()), dim=1)
             for step in reversed(steps):
                 x_BD = step.inverse(x_BD)
-            if halves:
-                x_BD = torch.cat((x_BD, halves.pop()), dim=1)
         return x_BD
 
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:
         """Data-dependent begin: every actnorm leaves these vectors with mean 0 and variance 1."""
-        for number, steps in enumerate(self._steps()):
+        for number, steps in enumerate(self.levels):
             x_BD = x_BD[:, : self.widths[number]]
             for step in steps:
                 x_BD = step.settle(x_BD)
 
     def log_determinant(self) -> torch.Tensor:
-        """log |∂z/∂x|, a number: of all vectors alike."""
+        """Log |∂z/∂x|, a number: of all vectors alike."""
         return torch.stack(
-            [part.log_determinant() for steps in self._steps() for step in steps for part in (step.norm, step.mixing)]
+            [part.log_determinant() for steps in self.levels for step in steps for part in (step.norm, step.mixing)]
         ).sum()
 
     def bits_per_dimension(self, x_BD: torch.Tensor) -> torch.Tensor:
-        """−log₂ p(x) / D, averaged over the vectors, where log p(x) = log N(z; 0, 1) + log |∂z/∂x| (Li et al., Eq. 2)."""
+        """−log₂ p(x) / D, averaged: log p(x) = log N(z; 0, 1) + log |∂z/∂x| (Li et al., 2020)."""
         z_BD = self(x_BD)
         width = z_BD.shape[1]
-        nats = 0.5 * (z_BD.square().sum() / len(z_BD) + width * math.log(2 * math.pi)) - self.log_determinant()
+        squares = z_BD.square().sum() / len(z_BD)
+        nats: torch.Tensor = 0.5 * (squares + width * math.log(2 * math.pi)) - self.log_determinant()
         return nats / (width * math.log(2))
-
-    def _steps(self) -> list[list[Step]]:
-        return [list(level) for level in self.levels]  # type: ignore[arg-type]  # a ModuleList is not generic

@@ -29,7 +29,7 @@ TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
 """To add one: its settings in `config.AnyTransform`, and a line here."""
 
 
-def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fitting = Fitting()) -> Transform:
+def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fitting | None = None) -> Transform:
     """The transform of a configuration, fitted.
 
     Raises:
@@ -42,7 +42,7 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fi
             f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)}), expected numbers; "
             "look at the encoder that made it"
         )
-    return TRANSFORMS[type(config)].fit(vectors_ND, config, fitting)
+    return TRANSFORMS[type(config)].fit(vectors_ND, config, fitting or Fitting())
 
 
 def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:

@@ -1,6 +1,6 @@
 """What a post-hoc transform is: fitted on a corpus's vectors without labels, applied to the vectors that are scored.
 
-Shapes: N vectors, D their width, K the width they are given.
+Shapes: N vectors, D their width, K the width that they are given.
 """
 
 from __future__ import annotations
@@ -65,3 +65,7 @@ class Transform(ABC):
     @abstractmethod
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Other vectors of the same encoder, changed: (N, K), float32."""
+
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """W (K, D) and b (K,) in float64, where the transform is x ↦ W x + b, which an encoder can take in."""
+        return None

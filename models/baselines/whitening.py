@@ -64,6 +64,11 @@ class Whitening(Transform):
         mean_D, kernel_DK = self.tensors["mean"], self.tensors["kernel"]
         return torch.cat([((part.double() - mean_D) @ kernel_DK).float() for part in _chunks(vectors_ND)])
 
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """W = (U Λ^(−1/2))ᵀ, b = −W μ."""
+        weight_KD = self.tensors["kernel"].T
+        return weight_KD, -weight_KD @ self.tensors["mean"]
+
 
 def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:
     return (vectors_ND[start : start + _CHUNK] for start in range(0, len(vectors_ND), _CHUNK))

@@ -12,6 +12,7 @@ from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
+from storage.embedded import EMBEDDED
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.schemas import COMPARISON
 from tasks.evaluation.kind import FrozenKind
@@ -59,6 +60,11 @@ class StsKind(FrozenKind[ScoredSet]):
     def find(self, site: Site, name: str) -> ScoredSet:
         """As `resolve_scored_set`."""
         return resolve_scored_set(site, name)
+
+    def whole(self, name: str) -> tuple[str, ...]:
+        """Every split that the data set declares."""
+        dataset, _, _ = name.rpartition("/")
+        return tuple(f"{dataset}/{split}" for split in DATASETS[dataset.removeprefix(EMBEDDED)].splits)
 
     def scores(self, site: Site, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig) -> list[ScoresRef]:
         """One artifact for all sets."""
