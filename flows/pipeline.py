@@ -73,6 +73,7 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
         tuple(scores),
         gains,
         Missing.of(found.missing),
+        tuple(system.folded for system in systems if system.folded),
         tuple(checkpoints),
         tuple(pairs),
         views,

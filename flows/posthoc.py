@@ -37,7 +37,7 @@ def _on_corpus(
     fitted = fit_transform(site, own, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
     return System(
-        f"{candidate.label} + {posthoc.name} (corpus)",
+        candidate.label + config.after_transform,
         folded.key if folded else system.checkpoint,
         transform(site, system.embeddings, fitted),
         folded=folded,
@@ -58,7 +58,7 @@ def _on_targets(
         fitted = fit_transform(site, vectors, posthoc)
         systems.append(
             System(
-                f"{candidate.label} + {posthoc.name} (target)",
+                candidate.label + config.after_transform,
                 candidate.checkpoint,
                 transform(site, vectors, fitted),
                 datasets=frozenset(wanted.dataset for wanted in sets),

@@ -24,13 +24,14 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=7)
+@stage(ref=ReportRef, version=8)
 def report(
     work: Work,
     title: str,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
+    folded: tuple[CheckpointRef, ...],
     checkpoints: tuple[CheckpointRef, ...],
     pairs: tuple[PairsRef, ...],
     views: ViewsRef | None,
@@ -56,7 +57,7 @@ def report(
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts() if views else [],
         statistics=dict(_statistics(work, made)),
         config=settings.model_dump_json(indent=1),
-        artifacts={str(ref): ref.key for ref in (*made, *scores, *comparisons)},
+        artifacts={str(ref): ref.key for ref in (*made, *folded, *scores, *comparisons)},
         curves=tuple(curves),
     )
     for name, curve in curves.items():

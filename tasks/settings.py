@@ -77,6 +77,17 @@ class RunSettings(BaseModel):
         trained = (f"after {', then '.join(labels[: number + 1])}" for number in range(len(labels)))
         return (f"before {labels[0]} ({self.encoder.pooling})", *trained)
 
+    @property
+    def result(self) -> str:
+        """What tables call what the run is for: the last system, after the transform if there is one."""
+        return self.systems[-1] + self.after_transform
+
+    @property
+    def after_transform(self) -> str:
+        """What the transform adds to a system's name; empty without one."""
+        fitted = {"corpus": "corpus", "targets": "target"}[self.transform_on]
+        return f" + {self.transform.name} ({fitted})" if self.transform else ""
+
     @model_validator(mode="after")
     def _ends_in_training(self) -> Self:
         if self.earlier and self.training is None:

@@ -12,7 +12,6 @@ of its hidden layers.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal
@@ -58,7 +57,8 @@ class ActNorm(nn.Module):
         std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
         self.shift_W.copy_(-mean_W)
         self.scale_W.copy_(-(std_W + _TINY).log() / _SCALE_FACTOR)
-        return self(x_BW)
+        y_BW: torch.Tensor = self(x_BW)
+        return y_BW
 
 
 class Mixing(nn.Module, ABC):
@@ -130,11 +130,13 @@ class Convolution(Mixing):
         """By two triangular systems."""
         lower_WW, upper_WW = self._factors()
         x_WB = torch.linalg.solve_triangular(lower_WW, y_BW[:, self.order.argsort()].T, upper=False)
-        return torch.linalg.solve_triangular(upper_WW, x_WB, upper=True).T
+        x_BW: torch.Tensor = torch.linalg.solve_triangular(upper_WW, x_WB, upper=True).T
+        return x_BW
 
     def log_determinant(self) -> torch.Tensor:
         """See `Mixing.log_determinant`."""
-        return self.log_W.sum()
+        total: torch.Tensor = self.log_W.sum()
+        return total
 
 
 MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolution]]] = {
@@ -176,7 +178,8 @@ class Coupling(nn.Module):
         """Begin the hidden layers on these vectors; gives what leaves."""
         h_BH = self.first_norm.settle(functional.linear(x_BW[:, : self.kept], self.first_HK)).relu()
         self.second_norm.settle(functional.linear(h_BH, self.second_HH))
-        return self(x_BW)
+        y_BW: torch.Tensor = self(x_BW)
+        return y_BW
 
     def _move(self, x_BK: torch.Tensor) -> torch.Tensor:
         h_BH = self.first_norm(functional.linear(x_BK, self.first_HK)).relu()
@@ -240,13 +243,11 @@ class Glow(nn.Module):
 
     def inverse(self, z_BD: torch.Tensor) -> torch.Tensor:
         """The vectors (B, D) whose z these are."""
-        ends = itertools.accumulate(
-            itertools.pairwise(self.widths), lambda end, pair: end + pair[0] - pair[1], initial=0
-        )
-        halves = [z_BD[:, start:end] for start, end in itertools.pairwise((*ends, z_BD.shape[1]))]
-        x_BD = z_BD[:, :0]
-        for steps in reversed(self.levels):
-            x_BD = torch.cat((x_BD, halves.pop()), dim=1)
+        width, x_BD = z_BD.shape[1], z_BD[:, :0]
+        goes_on = 0
+        for whole, steps in zip(reversed(self.widths), reversed(self.levels), strict=True):
+            x_BD = torch.cat((x_BD, z_BD[:, width - whole : width - goes_on]), dim=1)
+            goes_on = whole
             for step in reversed(steps):
                 x_BD = step.inverse(x_BD)
         return x_BD
@@ -270,5 +271,6 @@ class Glow(nn.Module):
         z_BD = self(x_BD)
         width = z_BD.shape[1]
         squares = z_BD.square().sum() / len(z_BD)
-        nats: torch.Tensor = 0.5 * (squares + width * math.log(2 * math.pi)) - self.log_determinant()
-        return nats / (width * math.log(2))
+        nats = 0.5 * (squares + width * math.log(2 * math.pi)) - self.log_determinant()
+        bits: torch.Tensor = nats / (width * math.log(2))
+        return bits
