@@ -40,7 +40,6 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     # A seed makes no difference to what draws nothing.
-    reports = tuple(
-        run(config.seeded(seed), place) for seed in range(seeds if config.seeded(0) != config.seeded(1) else 1)
-    )
+    draws = config.seeded(0) != config.seeded(1)
+    reports = tuple(run(config.seeded(seed), place) for seed in range(seeds if draws else 1))
     return reproduce(place, reports, published, config.result, deviations(config, published), RECORDS)

@@ -65,14 +65,14 @@ class Flow(Transform):
 
     @cached_property
     def network(self) -> Glow:
-        """The fitted network."""
+        """The fitted network, in float64: it is cheap to pass, and its inverse is then exact to rounding in float32."""
         network = Glow(len(self.tensors["levels.0.0.norm.shift_W"]), self.config)
         network.load_state_dict(self.tensors)
-        return network.eval()
+        return network.double().eval()
 
     @torch.no_grad()
     def _pass(self, function: Callable[[torch.Tensor], torch.Tensor], x_ND: torch.Tensor) -> torch.Tensor:
-        return torch.cat([function(part_BD.float()) for part_BD in torch.split(x_ND, _CHUNK)])
+        return torch.cat([function(part_BD.double()).float() for part_BD in torch.split(x_ND, _CHUNK)])
 
 
 class _Fit:
