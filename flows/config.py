@@ -29,11 +29,11 @@ class PipelineConfig(RunSettings):
         return systems
 
     def seeded(self, seed: int) -> PipelineConfig:
-        """The same run with another `training.seed` in every phase."""
-        if self.training is None:
-            return self
-        again = {"training": {"seed": seed}}
-        earlier = [_merged(phase.model_dump(), again) for phase in self.earlier]
+        """The same run with another seed in every phase, and of a transform that draws."""
+        again: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
+        if self.transform and "seed" in type(self.transform).model_fields:
+            again["transform"] = {"seed": seed}
+        earlier = [_merged(phase.model_dump(), {"training": {"seed": seed}}) for phase in self.earlier]
         return override(self, {"earlier": earlier, **again})
 
     @property

@@ -98,6 +98,7 @@ def run(config: PipelineConfig, site: Site) -> Run:
         tuple(scores for system in figures for scores in system),
         gains,
         Missing.of(found.missing),
+        tuple(system.folded for system in systems if system.folded),
         tuple(checkpoints),
         tuple(pairs),
         views,

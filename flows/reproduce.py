@@ -31,7 +31,7 @@ def reproduction(
 
     Args:
         row: Name of the row, such as `BSL-BERT`, or of a recipe.
-        seeds: Runs, with `training.seed` 0, 1, ….
+        seeds: Runs, each with its seed, 0, 1, ….
         overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
         site: Store, mirror and device; by the worker's environment if absent.
     """
@@ -39,6 +39,7 @@ def reproduction(
     place = site_of(site)
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
-    # A seed makes no difference to what is not trained.
-    reports = tuple(run(config.seeded(seed), place).report for seed in range(seeds if config.phases else 1))
-    return reproduce(place, reports, published, config.systems[-1], deviations(config, published), RECORDS)
+    # A seed makes no difference to what draws nothing.
+    draws = config.seeded(0) != config.seeded(1)
+    reports = tuple(run(config.seeded(seed), place).report for seed in range(seeds if draws else 1))
+    return reproduce(place, reports, published, config.result, deviations(config, published), RECORDS)

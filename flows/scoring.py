@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flows.posthoc import posthoc_systems
 from tasks.embed import embed
 from tasks.embed_tfidf import TITLE, embed_tfidf
 from tasks.evaluation.systems import Candidate, System
-from tasks.transform import fit_transform, transform
 
 if TYPE_CHECKING:
-    from models.baselines.config import TransformConfig
     from models.evaluation.config import Precision, ScoringConfig
     from storage.refs import ComparisonRef, CorpusRef, ScoresRef
     from tasks.evaluation.kinds import FoundSets
@@ -29,23 +28,14 @@ def run_systems(
     site: Site, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
 ) -> list[System]:
     """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
-    precision, posthoc = config.evaluation.precision, config.transform
+    precision = config.evaluation.precision
     encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
     transformed = [
-        transformed_system(site, candidate, system, corpus, posthoc, precision)
+        after
         for candidate, system in zip(candidates, encoders, strict=True)
-        if posthoc
+        for after in posthoc_systems(site, candidate, system, corpus, found, config)
     ]
     return [tfidf_system(site, corpus, found), *encoders, *transformed]
-
-
-def transformed_system(
-    site: Site, candidate: Candidate, system: System, corpus: CorpusRef, config: TransformConfig, precision: Precision
-) -> System:
-    """An encoder's vectors after a transform that is fitted on those of a corpus."""
-    fitted = fit_transform(site, embed(site, candidate.encoder, corpus, candidate.config, precision), config)
-    vectors = transform(site, system.embeddings, fitted)
-    return System(f"{system.label} + {config.name}", system.checkpoint, vectors)
 
 
 def tfidf_system(site: Site, corpus: CorpusRef, found: FoundSets) -> System:
@@ -55,7 +45,12 @@ def tfidf_system(site: Site, corpus: CorpusRef, found: FoundSets) -> System:
 
 def frozen_scores(site: Site, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
     """What vectors score as they are."""
-    return [scores for kind, sets in found.frozen() for scores in kind.scores(site, system, sets, config)]
+    return [
+        scores
+        for kind, sets in found.frozen()
+        if (own := system.of(sets))
+        for scores in kind.scores(site, system, own, config)
+    ]
 
 
 def differences(
@@ -66,7 +61,8 @@ def differences(
         comparison
         for other in others
         for kind, sets in found.frozen()
-        for comparison in kind.compare(site, first, other, sets, config)
+        if (own := other.of(sets))
+        for comparison in kind.compare(site, first, other, own, config)
     )
 
 

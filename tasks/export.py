@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from storage.manifest import Manifest
     from storage.refs import ArtifactRef
     from storage.store import Store
 
@@ -111,12 +112,17 @@ def _card(store: Store, ref: ArtifactRef) -> Path | None:
     reports = [
         manifest
         for manifest in readable_manifests(store, "report")
-        if ref.key in {entry.key for entry in manifest.provenance.inputs.values()} and CARD in manifest.files
+        if ref.key in _described(manifest) and CARD in manifest.files
     ]
     newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
     # A report whose inputs were made anew with another content speaks of another encoder.
     sound = next((manifest.ref for manifest in newest_first if store.defect(manifest.ref) is None), None)
     return None if sound is None else store.fetch(sound) / CARD
+
+
+def _described(manifest: Manifest) -> set[str]:
+    """Keys of what a report's card may speak of: not of an encoder that has taken a transform in."""
+    return {entry.key for name, entry in manifest.provenance.inputs.items() if not name.startswith("folded")}
 
 
 def _write_graph(encoder: Path, path: Path) -> None:

@@ -25,13 +25,14 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=7)
+@stage(ref=ReportRef, version=8)
 def report(
     work: Work,
     title: str,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
+    folded: tuple[CheckpointRef, ...],
     checkpoints: tuple[CheckpointRef, ...],
     pairs: tuple[PairsRef, ...],
     views: ViewsRef | None,
@@ -60,7 +61,7 @@ def report(
         statistics=dict(_statistics(work, made)),
         verdict=verdict.sentence if verdict else None,
         config=settings.model_dump_json(indent=1),
-        artifacts={str(ref): ref.key for ref in (*made, *scores, *comparisons)},
+        artifacts={str(ref): ref.key for ref in (*made, *folded, *scores, *comparisons)},
         curves=tuple(curves),
     )
     for name, curve in curves.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -50,7 +50,10 @@ class RunSettings(BaseModel):
     evaluation: EvaluationConfig
     """Which sets the encoders are scored on."""
     transform: TransformConfig | None = None
-    """A post-hoc transform, fitted on the corpus; what it makes of the encoders' vectors is scored beside them."""
+    """A post-hoc transform, fitted without labels; what it makes of the encoders' vectors is scored beside them."""
+    transform_on: Literal["corpus", "targets"] = "corpus"
+    """Whose vectors it is fitted on: the corpus's, once for all sets, or for each set anew those of all sentences of
+    its own data set, every split ("target" of Li et al., 2020, and Su et al., 2021)."""
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -73,6 +76,17 @@ class RunSettings(BaseModel):
         labels = [phase.training.objective.label for phase in self.phases]
         trained = (f"after {', then '.join(labels[: number + 1])}" for number in range(len(labels)))
         return (f"before {labels[0]} ({self.encoder.pooling})", *trained)
+
+    @property
+    def result(self) -> str:
+        """What tables call what the run is for: the last system, after the transform if there is one."""
+        return self.systems[-1] + self.after_transform
+
+    @property
+    def after_transform(self) -> str:
+        """What the transform adds to a system's name; empty without one."""
+        fitted = {"corpus": "corpus", "targets": "target"}[self.transform_on]
+        return f" + {self.transform.name} ({fitted})" if self.transform else ""
 
     @model_validator(mode="after")
     def _ends_in_training(self) -> Self:

@@ -30,6 +30,10 @@ ROWS: Final = {
     "BSL-uns": "multilingual",
     "BSL-sup": "multilingual-sup",
     "BSL-BERT on AFS": "afs",
+    "BERT-flow": "flow",
+    "BERT-flow (target), BERT-base": "flow-target",
+    "whitening-256 (NLI), BERT-base": "whitening",
+    "whitening-256 (target), BERT-base": "whitening-target",
 }
 """Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
@@ -78,6 +82,10 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         reasons.append(f"a part of the corpus only: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
+    if config.transform_on != published.transform_on and config.transform:
+        reasons.append(f"fitted on the {config.transform_on}; the row's on the {published.transform_on}")
+    if changes := _changed(config.transform, published.transform, "seed"):
+        reasons.append(f"another transform: {changes}")
     if config.phases or published.phases:
         reasons += _trained_otherwise(config, published)
     return tuple(reasons)

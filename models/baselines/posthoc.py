@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.baselines.config import WhiteningConfig
+from models.baselines.config import FlowConfig, WhiteningConfig
+from models.baselines.flow import Flow
+from models.baselines.transform import Fitting
 from models.baselines.whitening import Whitening
 from models.errors import EvaluationError
 
@@ -22,15 +24,17 @@ if TYPE_CHECKING:
 
 TRANSFORMS: Final[Mapping[type[AnyTransform], type[Transform]]] = {
     WhiteningConfig: Whitening,
+    FlowConfig: Flow,
 }
 """To add one: its settings in `config.AnyTransform`, and a line here."""
 
 
-def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform) -> Transform:
+def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform, fitting: Fitting | None = None) -> Transform:
     """The transform of a configuration, fitted.
 
     Raises:
         EvaluationError: as its `fit`; or a vector is not finite.
+        TrainingError: as its `fit`.
     """
     bad = (~vectors_ND.isfinite().all(dim=1)).nonzero()
     if len(bad):
@@ -38,7 +42,7 @@ def fitted_transform(vectors_ND: torch.Tensor, config: AnyTransform) -> Transfor
             f"vector {int(bad[0])} of the corpus is not finite ({len(bad)} of {len(vectors_ND)}), expected numbers; "
             "look at the encoder that made it"
         )
-    return TRANSFORMS[type(config)].fit(vectors_ND, config)
+    return TRANSFORMS[type(config)].fit(vectors_ND, config, fitting or Fitting())
 
 
 def restore_transform(config: AnyTransform, tensors: Mapping[str, torch.Tensor]) -> Transform:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from models.baselines.config import WhiteningConfig
+    from models.baselines.transform import Fitting
 
 _CHUNK: Final = 65_536  # vectors that are held in float64 at a time
 
@@ -27,7 +28,12 @@ class Whitening(Transform):
     """
 
     @classmethod
-    def fit(cls, vectors_ND: torch.Tensor, config: WhiteningConfig) -> Whitening:
+    def fit(
+        cls,
+        vectors_ND: torch.Tensor,
+        config: WhiteningConfig,
+        fitting: Fitting,  # noqa: ARG003 - seconds, in one act
+    ) -> Whitening:
         """Mean and eigenvectors, in float64; the covariance divides by N − 1.
 
         Raises:
@@ -57,6 +63,11 @@ class Whitening(Transform):
         """As `Transform.apply`."""
         mean_D, kernel_DK = self.tensors["mean"], self.tensors["kernel"]
         return torch.cat([((part.double() - mean_D) @ kernel_DK).float() for part in _chunks(vectors_ND)])
+
+    def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """W = (U Λ^(−1/2))ᵀ, b = −W μ."""
+        weight_KD = self.tensors["kernel"].T
+        return weight_KD, -weight_KD @ self.tensors["mean"]
 
 
 def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:

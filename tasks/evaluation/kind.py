@@ -55,6 +55,10 @@ class Kind(ABC, Generic[S]):
             SourceError: nobody has it.
         """
 
+    def whole(self, name: str) -> tuple[str, ...]:
+        """The sets that are all of a set's data together: every split, where a set is one of them."""
+        return (name,)
+
     @property
     def tables(self) -> tuple[PaperTable, ...]:
         """The papers' tables of its figures."""

@@ -13,6 +13,7 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
+from storage.embedded import EMBEDDED
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.schemas import COMPARISON
 from tasks.evaluation.kind import FrozenKind
@@ -62,6 +63,11 @@ class StsKind(FrozenKind[ScoredSet]):
     def find(self, site: Site, name: str) -> ScoredSet:
         """As `resolve_scored_set`."""
         return resolve_scored_set(site, name)
+
+    def whole(self, name: str) -> tuple[str, ...]:
+        """Every split that the data set declares."""
+        dataset, _, _ = name.rpartition("/")
+        return tuple(f"{dataset}/{split}" for split in DATASETS[dataset.removeprefix(EMBEDDED)].splits)
 
     def scores(self, site: Site, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig) -> list[ScoresRef]:
         """One artifact for all sets."""

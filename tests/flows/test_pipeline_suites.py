@@ -56,7 +56,7 @@ def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_se
     assert corpus.rows > PAIRS * len(TOPICS)
     scores = store.scan(ref, "scores").collect()
     encoders = ["before BSL (mean)", "after BSL"]
-    systems = sorted(["Unigram TF-IDF", *encoders, *(f"{name} + whitening" for name in encoders)])
+    systems = sorted(["Unigram TF-IDF", *encoders, *(f"{name} + whitening (corpus)" for name in encoders)])
     for metric in ("pearson", "spearman", "accuracy"):
         assert sorted(scores.filter(metric=metric)["model"].unique()) == systems
     page = (store.fetch(ref) / "report.md").read_text()

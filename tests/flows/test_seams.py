@@ -126,7 +126,7 @@ def test_every_toy_is_in_the_report(finished):
     page = (finished.fetch(report) / "report.md").read_text()
     scores = finished.scan(report, "scores").collect()
     systems = {"Unigram TF-IDF", "before the toy (mean)", "after the toy"}
-    systems |= {f"{system} + toy" for system in systems if system != "Unigram TF-IDF"}
+    systems |= {f"{system} + toy (corpus)" for system in systems if system != "Unigram TF-IDF"}
     assert set(scores.filter(dataset="toy")["model"]) == systems
     assert set(scores.filter(dataset="stsb")["model"]) == systems
     assert "| toy test: margin, toy |" in page

@@ -2,12 +2,10 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from models.baselines.settings import TransformSettings
 
 
-class ToyTransformConfig(BaseModel):
+class ToyTransformConfig(TransformSettings):
     """Vectors less the corpus's mean."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Literal["toy"] = "toy"

@@ -1,0 +1,67 @@
+"""Encoders after a transform: fitted on the corpus, or on each evaluation set's own sentences."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tasks.embed import embed
+from tasks.evaluation.kinds import available, kind_of
+from tasks.evaluation.systems import Candidate, System
+from tasks.transform import fit_transform, fold_transform, transform
+
+if TYPE_CHECKING:
+    from models.baselines.config import AnyTransform
+    from storage.refs import CorpusRef
+    from tasks.evaluation.kinds import FoundSets
+    from tasks.settings import RunSettings
+    from tasks.site import Site
+
+
+def posthoc_systems(
+    site: Site, candidate: Candidate, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
+) -> list[System]:
+    """An encoder's vectors after the run's transform; none if it has no transform."""
+    if config.transform is None:
+        return []
+    if config.transform_on == "corpus":
+        return [_on_corpus(site, candidate, system, corpus, config.transform, config)]
+    return _on_targets(site, candidate, found, config.transform, config)
+
+
+def _on_corpus(
+    site: Site, candidate: Candidate, system: System, corpus: CorpusRef, posthoc: AnyTransform, config: RunSettings
+) -> System:
+    """One transform for all sets; where it is a matrix, there is an encoder that has taken it in."""
+    own = embed(site, candidate.encoder, corpus, candidate.config, config.evaluation.precision)
+    fitted = fit_transform(site, own, posthoc)
+    folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
+    return System(
+        candidate.label + config.after_transform,
+        folded.key if folded else system.checkpoint,
+        transform(site, system.embeddings, fitted),
+        folded=folded,
+    )
+
+
+def _on_targets(
+    site: Site, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
+) -> list[System]:
+    """A transform for each data set, fitted on all of its sentences; a split that cannot be had is left out, aloud."""
+    systems = []
+    frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
+    wholes = {name: kind_of(name).whole(name) for name in frozen}
+    for _, names in groupby(sorted(frozen, key=wholes.__getitem__), key=wholes.__getitem__):
+        asked = list(names)
+        sets = tuple(available(site, wholes[asked[0]]).sets.values())
+        vectors = embed(site, candidate.encoder, sets, candidate.config, config.evaluation.precision)
+        fitted = fit_transform(site, vectors, posthoc)
+        systems.append(
+            System(
+                candidate.label + config.after_transform,
+                candidate.checkpoint,
+                transform(site, vectors, fitted),
+                datasets=frozenset(wanted.dataset for wanted in sets),
+            )
+        )
+    return systems

@@ -1,0 +1,123 @@
+"""Recipes of systems that train no encoder: what is fitted on its vectors, on the corpus or on the sets themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flows.config import PipelineConfig
+from flows.recipes.encoders import ENCODERS
+from flows.recipes.shared import ALONE
+from models.augmentation.config import AugmentConfig
+from models.baselines.config import FlowConfig, WhiteningConfig
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.translation.filters import UNFILTERED
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TARGET: Final = {"transform_on": "targets"}
+
+
+def flow() -> PipelineConfig:
+    """BERT-flow (Table 1): a Glow on BERT-base's first-last average, fitted on SNLI and MultiNLI.
+
+    The code's settings. The first layer is the first transformer layer; the code at hand averages the last two for
+    BERT-large-NLI, and UKPLab's port the embeddings and the last: `encoder.pooling` takes another.
+    """
+    return PipelineConfig(
+        title="flow: BERT-flow fitted on SNLI and MultiNLI",
+        ingest=IngestConfig(
+            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
+        ),
+        augment=AugmentConfig(filters=UNFILTERED),
+        pairs=ALONE,
+        encoder=ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "first-last"}),
+        training=None,
+        evaluation=EvaluationConfig(sets=("stsb/dev", "sts")),
+        transform=FlowConfig(),
+        published=("BERT-flow", "BERT-flow, BERT-base", "BERT avg."),
+    )
+
+
+def flow_target() -> PipelineConfig:
+    """BERT-flow fitted on each target set's own sentences, every split, without labels; else as `flow`."""
+    return flow().model_copy(
+        update={
+            **_TARGET,
+            "title": "flow-target: BERT-flow fitted on the target sets",
+            "published": ("BERT-flow (target), BERT-base", "BERT-flow"),
+        }
+    )
+
+
+def whitening() -> PipelineConfig:
+    """BERT-whitening-256: BERT-base's first-last average, whitened by SNLI and MultiNLI; exported as an encoder."""
+    return flow().model_copy(
+        update={
+            "title": "whitening: BERT-whitening fitted on SNLI and MultiNLI",
+            "transform": WhiteningConfig(dimensions=256),
+            "published": (
+                "whitening-256 (NLI), BERT-base",
+                "whitening (NLI), BERT-base",
+                "whitening, BERT-base",
+                "BERT-flow",
+            ),
+        }
+    )
+
+
+def whitening_target() -> PipelineConfig:
+    """BERT-whitening-256 by each target set's own sentences, every split, without labels; else as `whitening`."""
+    return whitening().model_copy(
+        update={
+            **_TARGET,
+            "title": "whitening-target: BERT-whitening fitted on the target sets",
+            "published": ("whitening-256 (target), BERT-base", "whitening (target), BERT-base"),
+        }
+    )
+
+
+def tiny_flow() -> PipelineConfig:
+    """`flow` on a laptop: embedded NLI sample and encoder, five epochs of so few sentences; two minutes."""
+    return flow().model_copy(
+        update={
+            "title": "tiny-flow: a flow fitted on the embedded NLI sample",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
+            "encoder": EncoderConfig(model="embedded:bert-mini", pooling="first-last"),
+            "evaluation": EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
+            "transform": FlowConfig(epochs=5),
+        }
+    )
+
+
+def tiny_flow_target() -> PipelineConfig:
+    """`flow-target` on a laptop: a flow fitted on the embedded STS-B's own sentences; two minutes."""
+    title = "tiny-flow-target: a flow fitted on the embedded STS-B"
+    return tiny_flow().model_copy(update={**_TARGET, "title": title, "published": flow_target().published})
+
+
+def tiny_whitening() -> PipelineConfig:
+    """`whitening` on a laptop: embedded NLI sample and encoder; a minute."""
+    return tiny_flow().model_copy(
+        update={
+            "title": "tiny-whitening: whitening fitted on the embedded NLI sample",
+            # Its last layer is normalised, so its vectors vary in one direction less than they are wide.
+            "transform": WhiteningConfig(dimensions=255),
+            "published": whitening().published,
+        }
+    )
+
+
+def tiny_whitening_target() -> PipelineConfig:
+    """`whitening-target` on a laptop: the embedded STS-B whitened by its own sentences; a minute."""
+    title = "tiny-whitening-target: whitening fitted on the embedded STS-B"
+    return tiny_whitening().model_copy(update={**_TARGET, "title": title, "published": whitening_target().published})
+
+
+POSTHOC: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    flow, flow_target, whitening, whitening_target,
+    tiny_flow, tiny_flow_target, tiny_whitening, tiny_whitening_target,
+)  # fmt: skip
