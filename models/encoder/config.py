@@ -11,13 +11,33 @@ LONGEST: Final = 8192  # tokens; also what stands for "no limit"
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
 
+class WordsConfig(BaseModel):
+    """How sentences are cut where the encoder is a file of word vectors, such as GloVe's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    split: Literal["treebank", "punctuation", "whitespace"] = "treebank"
+    """`treebank`: as the corpora of GloVe were cut, `do n't`, `U.S.`, `1,000`, `well-known`; `punctuation`: letters and
+    digits, and each mark alone; `whitespace`: at blanks only, for text that is tokenised already (SentEval's)."""
+    case: Literal["file", "kept", "lower"] = "file"
+    """`lower` looks words up in lower case, `kept` as they stand; `file` is `lower` for a file without a capital."""
+    marks: bool = True
+    """Whether punctuation marks count as words; if not, `whitespace` drops those around a word."""
+
+    @property
+    def spelled(self) -> str:
+        """As signatures have it."""
+        return self.split if self.marks else f"{self.split} without marks"
+
+
 class EncoderConfig(BaseModel):
     """A pretrained transformer, or a static table, with pooling."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
-    """`embedded:<name>`, a Hub id or a local folder; storage resolves it to a folder (paper: bert-base-uncased)."""
+    """`embedded:<name>`, a Hub id, a local folder, `checkpoint/<key>` or `report/<key>` of the store, or a file of word
+    vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling = "mean"

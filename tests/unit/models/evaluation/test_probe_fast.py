@@ -112,18 +112,15 @@ def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.nda
 @pytest.mark.parametrize("layout", ["nested", "kfold", "split"])
 def test_a_task_of_words_has_the_figures_of_its_dense_form(layout):
     x, y = words(180, 60, 2)
-    cuts = {
+    ends = {
         "nested": {"all": 180},
         "kfold": {"train": 120, "test": 180},
         "split": {"train": 90, "dev": 130, "test": 180},
-    }
-    spans = np.split(np.arange(180), list(cuts[layout].values())[:-1])
+    }[layout]
+    spans = np.split(np.arange(180), list(ends.values())[:-1])
     outcomes = []
     for form in (csr_array(x), x):
-        parts = {
-            name: Part(form[span], y[span], np.arange(len(span)))
-            for name, span in zip(ends, spans, strict=True)
-        }
+        parts = {name: Part(form[span], y[span], np.arange(len(span))) for name, span in zip(ends, spans, strict=True)}
         problem = make_problem("words", layout, parts, ("a", "b"), folds=3, seed=1)
         outcomes.append(probe([problem], "fast", CONFIG)[0])
     for sparse, dense in zip(*outcomes, strict=True):
