@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Pooling = Literal["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"]
+Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls"]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
@@ -41,7 +41,8 @@ class EncoderConfig(BaseModel):
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling = "mean"
-    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token;
+    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token
+    (SimCSE's `cls_before_pooler`); `cls-pooler`: that behind the checkpoint's own dense layer and tanh (its `cls`);
     `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
     `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
     which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes)."""

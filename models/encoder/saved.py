@@ -24,7 +24,7 @@ from transformers import AutoConfig, AutoTokenizer
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json, read_weights
 from models.encoder.modules import HEADS, SavedModule
-from models.encoder.pooling import CLS, FIRST, LAYERS, layer_weights
+from models.encoder.pooling import CLS, FIRST, LAYERS, POOLER, layer_weights
 from models.encoder.static import static_settings
 from models.errors import EncoderError
 
@@ -145,11 +145,16 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
     """
     for name in ("pooling", "normalize", "lower_case"):
         found, asked = getattr(saved, name), getattr(config, name)
-        if found is not None and found != asked:
+        if found is not None and found != asked and not (asked == POOLER and _has_pooler(saved)):
             raise EncoderError(
                 f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
+
+
+def _has_pooler(saved: SavedEncoder) -> bool:
+    """Whether what was saved is the first token behind a dense layer, as `cls-pooler` leaves it."""
+    return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
 
 
 def _modules(folder: Path) -> list[SavedModule]:
