@@ -50,8 +50,10 @@ class VectorsFile(BaseModel):
 
 
 def is_vectors_file(name: str) -> bool:
-    """Whether a person means a file of word vectors, not a model's folder or Hub id."""
-    return name.endswith(SUFFIXES) and (Path(name).is_file() or name.startswith((".", "/", "~")))
+    """Whether a person means a file of word vectors, not a model's folder or Hub id (`owner/name`)."""
+    return name.endswith(SUFFIXES) and (
+        name.count("/") != 1 or name.startswith((".", "/", "~")) or Path(name).is_file()
+    )
 
 
 def find_vectors_file(name: str) -> VectorsFile:

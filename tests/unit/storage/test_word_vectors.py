@@ -103,6 +103,7 @@ def test_a_file_is_told_from_a_hub_id_and_known_by_its_bytes(tmp_path):
     one, two = written(tmp_path / "a.txt", LINES), written(tmp_path / "b.txt", LINES)
     assert is_vectors_file(str(one))
     assert not is_vectors_file("owner/name.txt")  # no such file: a Hub id
+    assert is_vectors_file("glove.840B.300d.txt")  # a file that is missing
     assert not is_vectors_file(str(tmp_path))
     assert find_vectors_file(str(one)).digest == find_vectors_file(str(two)).digest
     with pytest.raises(SourceError, match="no such file; expected word vectors"):
