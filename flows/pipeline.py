@@ -70,7 +70,7 @@ class Run:
 
 def run(config: PipelineConfig, site: Site) -> Run:
     """The way through the house; inside a flow run, each line is a task run."""
-    start, encoder = resolve_encoder(site, config.encoder)
+    start, encoder = resolve_encoder(site, config.encoder, config.words)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
 

@@ -9,7 +9,8 @@ import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import ScoringConfig
-from models.evaluation.objects import TextEncoder, embed_texts
+from models.evaluation.objects import TextEncoder, embed_texts, name_of
+from models.evaluation.probe.config import ProbeConfig
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from tasks.evaluation.kinds import available, kind_of, names_of
@@ -18,7 +19,7 @@ from tasks.site import Site
 from tasks.stage.machine import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pydantic import JsonValue
 
@@ -45,32 +46,39 @@ def evaluate(
     suite: Iterable[str] = ("sts",),
     site: Site | None = None,
     bootstrap: BootstrapConfig | None = None,
+    probe: ProbeConfig | None = None,
+    name: str | None = None,
 ) -> Evaluation:
-    """Score any object with `encode(list[str]) -> array` on suites or sets.
+    """Score any object with `encode(list[str]) -> array`, or any such callable, on suites or sets.
 
     Args:
         encoder: is given each unique sentence of a kind of set once.
         suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
         site: its `mirror` is where the sets are; without one they come from the Hub.
         bootstrap: how intervals are drawn.
+        probe: how SentEval's classifiers are trained.
+        name: what signatures call it; its class, or a function's own name, unless given.
 
     Raises:
         UnknownSuiteError: a suite does not exist.
         SourceError: none of its sets can be had.
         EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
     """
-    config, place = ScoringConfig(bootstrap=bootstrap or BootstrapConfig()), site or Site()
+    config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
+    place, made = site or Site(), {"vectors": f"object {name or name_of(encoder)}"}
     names = names_of(suite)
     tuned = [name for name in names if kind_of(name).fine_tunes]
     if len(tuned) == len(names):
         raise SourceError(f"only protocols that fine-tune were asked for; {_NOT_TUNED}")
     found = available(place, [name for name in names if name not in tuned])
-    tables = [kind.figures(sets, _embedded(encoder, sets), config, device_of(place)) for kind, sets in found.frozen()]
+    tables = [
+        kind.figures(sets, _embedded(encoder, sets, made), config, device_of(place)) for kind, sets in found.frozen()
+    ]
     missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
     return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
 
 
-def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet]) -> Vectors:
+def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], made: Mapping[str, JsonValue]) -> Vectors:
     places: dict[str, str] = {}
     for wanted in sets:
         for number, text in enumerate(wanted.sentences()):
@@ -78,5 +86,4 @@ def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet]) -> Vectors:
                 places[text] = wanted.place(number)
     ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
     rows = dict(zip(ids, range(len(ids)), strict=True))
-    made: dict[str, JsonValue] = {"vectors": f"object {type(encoder).__qualname__}"}
     return DenseVectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))

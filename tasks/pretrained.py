@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from models.encoder.config import WordsConfig
 from storage.checkpoint import ENCODER
 from storage.errors import ArtifactMissingError
 from storage.lookup import find
 from storage.refs import CheckpointRef
 from storage.weights import ResolvedModel, find_model, resolve_model
+from storage.word_vectors import find_vectors_file, is_vectors_file
+from tasks.word_vectors import import_vectors
 
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
@@ -20,8 +23,15 @@ if TYPE_CHECKING:
 _MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
 
 
-def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
+def resolve_encoder(
+    site: Site, config: EncoderConfig, words: WordsConfig | None = None
+) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
     """Find the encoder that training starts from, or that teaches.
+
+    Args:
+        site: its store, mirror and cache are looked into.
+        config: names it.
+        words: how sentences are cut if it is a file of word vectors.
 
     Returns:
         The encoder, and the configuration with the encoder's identity in the place of its name: a folder's path or an
@@ -30,18 +40,24 @@ def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[CheckpointRef | 
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
-    encoder = find_encoder(site, config.model, config.revision)
+    encoder = find_encoder(site, config.model, config.revision, words)
     return encoder, config.model_copy(update={"model": identity_of(encoder), "revision": None})
 
 
-def find_encoder(site: Site, name: str, revision: str | None) -> CheckpointRef | ResolvedModel:
+def find_encoder(
+    site: Site, name: str, revision: str | None, words: WordsConfig | None = None
+) -> CheckpointRef | ResolvedModel:
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
+
+    A file of word vectors is read into the store once.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
     if _MADE_HERE.fullmatch(name):
         return _checkpoint(site.open_store(), name)
+    if is_vectors_file(name):
+        return import_vectors(site, find_vectors_file(name), words or WordsConfig())
     return resolve_named_model(site, name, revision)
 
 
@@ -64,6 +80,8 @@ def look_up_model(site: Site, model: str, revision: str | None) -> str:
     """The identity of a model, without fetching what only the Hub has."""
     if _MADE_HERE.fullmatch(model):
         return _checkpoint(site.open_store(), model).path
+    if is_vectors_file(model):
+        return f"sha256:{find_vectors_file(model).digest}"
     return find_model(model, revision, site.mirror)
 
 

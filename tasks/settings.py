@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from models.augmentation.config import AugmentConfig
 from models.baselines.config import TransformConfig
-from models.encoder.config import EncoderConfig
+from models.encoder.config import EncoderConfig, WordsConfig
 from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
@@ -41,6 +41,8 @@ class RunSettings(BaseModel):
     """Which two views make a training pair."""
     encoder: EncoderConfig
     """Where online and target network start."""
+    words: WordsConfig = WordsConfig()
+    """How sentences are cut where the encoder is a file of word vectors."""
     earlier: tuple[Phase, ...] = ()
     """Trainings before the last, each from what the one before it left."""
     teacher: EncoderConfig | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from flows.cli.options import add_site_options, print_table
 from flows.server import start_server, use_server
 from flows.site import site_of
-from models.encoder.config import Pooling
+from models.encoder.config import Pooling, WordsConfig
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -28,7 +28,10 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this, with the suites and their sets")
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key> or report/<key>"
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>, or a file of word vectors",
     )
     parser.add_argument(
         "--suite",
@@ -38,6 +41,12 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--pooling", choices=get_args(Pooling), help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    for name in ("split", "case"):
+        field = WordsConfig.model_fields[name]
+        parser.add_argument(
+            f"--{name}", choices=get_args(field.annotation), help=f"of sentences for word vectors ({field.default})"
+        )
+    parser.add_argument("--no-marks", action="store_true", help="punctuation marks are no words to word vectors")
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_site_options(parser)
@@ -68,7 +77,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from flows.evaluation import evaluation
     from tasks.evaluation.settings import EvaluationSettings, Reading
 
-    reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
+    cut = {name: getattr(arguments, name) for name in ("split", "case") if getattr(arguments, name)}
+    reading = Reading(
+        pooling=arguments.pooling,
+        max_length=arguments.max_length,
+        revision=arguments.revision,
+        words=WordsConfig(**cut, marks=not arguments.no_marks),
+    )
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
     if embedded is not None:
         embedded.wait()

@@ -64,6 +64,28 @@ _ENCODERS: Final = (
     PinnedEncoder(
         "sentence-transformers/stsb-xlm-r-multilingual", None, f"XLM-R distilled from SBERT-nli-stsb; {_UNKNOWN}"
     ),
+    PinnedEncoder(
+        "FacebookAI/xlm-roberta-base", "e73636d4f797dec63c3081bb6ed5c7b0bb3f2089", f"XLM-R, Table 3; {_CITED}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/LaBSE", "e34fab64a3011d2176c99545a93d5cbddc9a91b7", f"LaBSE, Table 3; {_CITED}"
+    ),
+    PinnedEncoder(
+        "sentence-transformers/paraphrase-multilingual-mpnet-base-v2",
+        "79f2382ceacceacdf38563d7c5d16b9ff8d725d6",
+        f"of no row of the paper; {_CITED}",
+    ),
+    *(
+        PinnedEncoder(model, None, f"{row}; {_UNKNOWN}")
+        for model, row in (
+            ("sentence-transformers/bert-base-nli-stsb-mean-tokens", "SBERT tuned on STS-B after NLI"),
+            ("sentence-transformers/roberta-base-nli-stsb-mean-tokens", "SRoBERTa tuned on STS-B after NLI"),
+            ("princeton-nlp/unsup-simcse-bert-base-uncased", "SimCSE without labels"),
+            ("princeton-nlp/unsup-simcse-roberta-base", "SimCSE without labels, RoBERTa"),
+            ("princeton-nlp/sup-simcse-bert-base-uncased", "SimCSE on NLI"),
+            ("princeton-nlp/sup-simcse-roberta-base", "SimCSE on NLI, RoBERTa"),
+        )
+    ),
 )
 ENCODERS: Final[Mapping[str, PinnedEncoder]] = {encoder.model.partition("/")[2]: encoder for encoder in _ENCODERS}
 """Every encoder by its id without the owner."""

@@ -6,9 +6,28 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Pooling = Literal["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"]
+Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls"]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
+
+
+class WordsConfig(BaseModel):
+    """How sentences are cut where the encoder is a file of word vectors, such as GloVe's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    split: Literal["treebank", "punctuation", "whitespace"] = "treebank"
+    """`treebank`: as the corpora of GloVe were cut, `do n't`, `U.S.`, `1,000`, `well-known`; `punctuation`: letters and
+    digits, and each mark alone; `whitespace`: at blanks only, for text that is tokenised already (SentEval's)."""
+    case: Literal["file", "kept", "lower"] = "file"
+    """`lower` looks words up in lower case, `kept` as they stand; `file` is `lower` for a file without a capital."""
+    marks: bool = True
+    """Whether punctuation marks count as words; if not, `whitespace` drops those around a word."""
+
+    @property
+    def spelled(self) -> str:
+        """As signatures have it."""
+        return self.split if self.marks else f"{self.split} without marks"
 
 
 class EncoderConfig(BaseModel):
@@ -17,11 +36,13 @@ class EncoderConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
-    """`embedded:<name>`, a Hub id or a local folder; storage resolves it to a folder (paper: bert-base-uncased)."""
+    """`embedded:<name>`, a Hub id, a local folder, `checkpoint/<key>` or `report/<key>` of the store, or a file of word
+    vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling = "mean"
-    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token;
+    """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token
+    (SimCSE's `cls_before_pooler`); `cls-pooler`: that behind the checkpoint's own dense layer and tanh (its `cls`);
     `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
     `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
     which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes)."""

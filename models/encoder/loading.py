@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
+from models.encoder.pooling import POOLER
 from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
-from models.encoder.transformer import load_transformer
+from models.encoder.transformer import load_transformer, take_pooler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +32,18 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
-            sentence-transformers model that pools otherwise or has parts that are not computed here.
+        EncoderError: The folder is not a model, lacks weights (a pooler too, where that is read), takes fewer tokens
+            than `max_length`, or is a sentence-transformers model that pools otherwise or has parts that are not
+            computed here.
     """
     saved = read_saved(folder)
     check_settings(saved, config)
     config = settled(saved, config)
+    if saved.pooling is not None:
+        config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is among the heads
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
     heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
+    if config.pooling == POOLER:
+        heads[1].insert(0, take_pooler(backbone, folder))
+        config = config.model_copy(update={"pooling": "cls"})
     return Encoder(backbone, config, *heads).eval(), tokenizer

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from models.encoder.config import Pooling
 
-
 FIRST = 1  # of the hidden states, where 0 is the embedding layer: as SimCSE's code has it (simcse/models.py, Pooler)
 LAYERS: Final[Mapping[Pooling, tuple[int, ...]]] = {
     "first-last": (FIRST, -1),
@@ -24,6 +23,8 @@ LAYERS: Final[Mapping[Pooling, tuple[int, ...]]] = {
     "second-to-last-cls": (-2,),
 }
 """Pooling → the hidden states whose average is pooled; the others pool the last layer's output alone."""
+POOLER: Final[Pooling] = "cls-pooler"
+"""Of a bare transformer `cls` with its pooler as a head, which a saved encoder has in a module of its own."""
 CLS: Final[frozenset[Pooling]] = frozenset({"cls", "second-to-last-cls"})
 """What takes the first token; the others average over tokens."""
 

@@ -24,14 +24,14 @@ from transformers import AutoConfig, AutoTokenizer
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json, read_weights
 from models.encoder.modules import HEADS, SavedModule
-from models.encoder.pooling import CLS, FIRST, LAYERS, layer_weights
-from models.encoder.static import static_length
+from models.encoder.pooling import CLS, FIRST, LAYERS, POOLER, layer_weights
+from models.encoder.static import static_settings
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.encoder.config import Pooling
+    from models.encoder.config import Pooling, WordsConfig
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +61,7 @@ class SavedEncoder:
         max_length: Longest input in tokens; None if the folder does not say.
         token_heads: What follows before pooling.
         sentence_heads: What follows after pooling.
+        words: How sentences are cut, of a table of word vectors.
     """
 
     backbone: SavedModule
@@ -70,6 +71,7 @@ class SavedEncoder:
     max_length: int | None = None
     token_heads: tuple[SavedModule, ...] = ()
     sentence_heads: tuple[SavedModule, ...] = ()
+    words: WordsConfig | None = None
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -89,8 +91,8 @@ def read_saved(folder: Path) -> SavedEncoder:
     )
     normalize = modules[-1].kind == "Normalize"
     if backbone.kind == "StaticEmbedding":
-        length = static_length(backbone.folder)
-        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=sentence_heads)
+        length, words = static_settings(backbone.folder)
+        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=sentence_heads, words=words)
     _with_config(backbone.folder)
     pooling = _pooling(next(module.folder for module in others if module.kind == "Pooling"))
     if others[0].kind == "WeightedLayerPooling":
@@ -143,11 +145,16 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
     """
     for name in ("pooling", "normalize", "lower_case"):
         found, asked = getattr(saved, name), getattr(config, name)
-        if found is not None and found != asked:
+        if found is not None and found != asked and not (asked == POOLER and _has_pooler(saved)):
             raise EncoderError(
                 f"{saved.backbone.folder}: saved with {name} {found!r}, the configuration asks for {asked!r}; "
                 f"set encoder.{name}={json.dumps(found)}"
             )
+
+
+def _has_pooler(saved: SavedEncoder) -> bool:
+    """Whether what was saved is the first token behind a dense layer, as `cls-pooler` leaves it."""
+    return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
 
 
 def _modules(folder: Path) -> list[SavedModule]:

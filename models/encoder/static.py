@@ -4,7 +4,8 @@ Folder, as sentence-transformers' StaticEmbedding writes and reads it:
 
 model.safetensors               `embedding.weight`; or, from model2vec, `embeddings`, with a row's number (`mapping`)
                                 and a factor (`weights`) for each token where there are such
-tokenizer.json                  its truncation, if any, is the longest input
+tokenizer.json                  its truncation, if any, is the longest input; of a table of words (words.py) it says how
+                                sentences are cut, and has a token for sentences without any known word
 
 Shapes: V tokens of the vocabulary, B sentences, T tokens, D width.
 """
@@ -20,6 +21,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.config import LONGEST
 from models.encoder.files import read_json, read_weights
+from models.encoder.words import KEY, NOTHING, TOKENIZER, read_words
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -28,10 +30,9 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.config import EncoderConfig
+    from models.encoder.config import EncoderConfig, WordsConfig
 
-TOKENIZER = "tokenizer.json"
-KEY, KEY_MODEL2VEC = "embedding.weight", "embeddings"
+KEY_MODEL2VEC = "embeddings"
 
 
 class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
@@ -45,12 +46,13 @@ class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
 
     config_class = StaticConfig
 
-    def __init__(self, weight_VD: torch.Tensor) -> None:
+    def __init__(self, weight_VD: torch.Tensor, nothing: int | None = None) -> None:
+        """A table, of which row `nothing`, if there is one, stays as it is."""
         size, width = weight_VD.shape
         config = StaticConfig()
         config.hidden_size, config.vocab_size = width, size
         super().__init__(config)
-        self.embedding = nn.Embedding(size, width, _weight=weight_VD)
+        self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
 
     def forward(self, input_ids: torch.Tensor, **_: object) -> BaseModelOutput:
         """Token vectors (B, T, D) of ids (B, T) as the last layer of a transformer that has no other."""
@@ -65,14 +67,15 @@ def static_tokenizer(core: Tokenizer) -> PreTrainedTokenizerFast:
     core.no_truncation()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core)  # type: ignore[no-untyped-call]
     # Any token pads, for padding is left out of the mean; set afterwards, it is not looked for in texts.
-    tokenizer.pad_token = core.id_to_token(0)
+    tokenizer.pad_token = core.id_to_token(0) if core.token_to_id(NOTHING) is None else NOTHING
     return tokenizer
 
 
-def static_length(folder: Path) -> int:
-    """The longest input of a saved table in tokens."""
-    truncation = read_json(folder / TOKENIZER).get("truncation")
-    return int(truncation["max_length"]) if truncation else LONGEST
+def static_settings(folder: Path) -> tuple[int, WordsConfig | None]:
+    """The longest input of a saved table in tokens, and how it cuts sentences if it is one of words."""
+    settings = read_json(folder / TOKENIZER)
+    truncation = settings.get("truncation")
+    return int(truncation["max_length"]) if truncation else LONGEST, read_words(settings)
 
 
 def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTrainedTokenizerBase]:
@@ -94,7 +97,7 @@ def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTr
             f"{folder}: a table of {len(weight_VD)} rows and a tokenizer with ids up to {last}, expected a row for "
             "each; check that they belong together"
         )
-    return StaticTable(weight_VD), tokenizer
+    return StaticTable(weight_VD, tokenizer.get_vocab().get(NOTHING)), tokenizer
 
 
 def save_static_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, folder: Path) -> None:

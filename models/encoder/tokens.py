@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from models.encoder.words import NOTHING
 from models.errors import EncoderError, NoEmbeddingError
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
             f"the tokenizer {type(tokenizer).__name__} has no padding token; "
             "set one (tokenizer.pad_token) and save it again"
         )
+    # A table of words has a token for a sentence of which it knows none, others have nothing to say.
+    instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
     with _left_as_found(tokenizer):
@@ -85,8 +88,9 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
             call: Any = tokenizer(
                 chunk, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
             )
-            ids.extend(np.asarray(row, dtype=np.int32) for row in call["input_ids"])
-            lengths.extend(len(row) for row in call["input_ids"])
+            rows = [row or instead for row in call["input_ids"]]
+            ids.extend(np.asarray(row, dtype=np.int32) for row in rows)
+            lengths.extend(map(len, rows))
     if 0 in lengths:
         raise NoEmbeddingError(
             lengths.index(0), "gives no token; drop empty texts, or use a tokenizer with special tokens"

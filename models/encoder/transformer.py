@@ -1,7 +1,7 @@
 """A pretrained transformer and its tokenizer from a local folder.
 
 A weight that the folder does not hold is an error, because a newly initialised layer scores like noise. The pooler head
-that some architectures add is removed: mean and cls pooling do not use it.
+that some architectures add is removed: only `cls-pooler` uses it, as a head of sentences.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import normalizers
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging as hf_logging
 
+from models.encoder.heads import Dense
+from models.encoder.pooling import POOLER
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
         raise EncoderError(
             f"{folder}: transformers cannot load it ({error}); check that the copy is complete"
         ) from error
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
+    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key or config.pooling == POOLER)
     if missing or info["mismatched_keys"]:
         raise EncoderError(
             f"{folder}: {len(missing)} weights are missing (first: {missing[:3]}) and "
@@ -58,9 +61,34 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     _check_length(backbone, config, folder)
     if config.lower_case:
         _lower_case(tokenizer)
+    if config.pooling != POOLER:
+        _drop_pooler(backbone)
+    return backbone, tokenizer
+
+
+def take_pooler(backbone: PreTrainedModel, folder: Path) -> Dense:
+    """Remove a transformer's pooler and give it back as a head of sentences.
+
+    Raises:
+        EncoderError: It has none that is a dense layer and a tanh.
+    """
+    pooler = getattr(backbone, "pooler", None)
+    dense, activation = (getattr(pooler, name, None) for name in ("dense", "activation"))
+    if not isinstance(dense, nn.Linear) or not isinstance(activation, nn.Tanh):
+        raise EncoderError(
+            f"{folder}: a {backbone.config.model_type} without a pooler of a dense layer and a tanh, which "
+            f"encoder.pooling={POOLER} reads; set encoder.pooling=cls"
+        )
+    _drop_pooler(backbone)
+    with torch.device("meta"):  # draws no random numbers
+        head = Dense(dense.in_features, dense.out_features)
+    head.linear = dense
+    return head
+
+
+def _drop_pooler(backbone: PreTrainedModel) -> None:
     if getattr(backbone, "pooler", None) is not None:
         setattr(backbone, "pooler", None)  # noqa: B010  a module slot that mypy knows as a module only
-    return backbone, tokenizer
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Cosines and classifier's features of sparse vectors, such as those of TF-IDF.
+"""Cosines and classifiers' features of sparse vectors, such as those of TF-IDF.
 
 Shapes: N pairs or texts, V columns (words), D columns that are kept.
 """
@@ -8,15 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.sparse import vstack
+from scipy.sparse import csr_array
 
 from models.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
 MOST_COLUMNS: Final = 4096
 
@@ -47,17 +44,14 @@ def sparse_cosines(first_NV: csr_array, second_NV: csr_array) -> NDArray[np.floa
     return np.clip(cosines, -1.0, 1.0)
 
 
-def dense_features(parts_NV: Sequence[csr_array], most: int = MOST_COLUMNS) -> list[NDArray[np.float32]]:
-    """The columns of largest summed weight over all parts, dense: (N, D) for each part, D at most `most`.
+def used_columns(table_NV: csr_array) -> csr_array:
+    """Only the columns in which a row has something, at least one: a linear classifier's other weights would be 0."""
+    used = np.unique(table_NV.indices[table_NV.data != 0])
+    return csr_array(table_NV[:, used if len(used) else [0]])
 
-    A linear classifier over a whole vocabulary would hold as many weights for words that the task never shows; columns
-    that no text of the task has are left out, and the lightest ones where too many are left.
 
-    Args:
-        parts_NV: texts of one task, such as those of its splits.
-        most: columns kept; 4,096 unless given, so that 10,000 texts take 160 MB.
-    """
-    weights_V = np.abs(vstack(parts_NV)).sum(axis=0)
-    heaviest = np.argsort(-weights_V, kind="stable")[: min(most, max(1, np.count_nonzero(weights_V)))]
-    kept = np.sort(heaviest)
-    return [np.asarray(part[:, kept].toarray(), dtype=np.float32) for part in parts_NV]
+def heaviest_columns(table_NV: csr_array, most: int = MOST_COLUMNS) -> NDArray[np.float32]:
+    """The columns of largest summed weight, dense: (N, D), D at most `most`; 4,096 of 10,000 texts take 160 MB."""
+    weights_V = np.abs(table_NV).sum(axis=0)
+    kept = np.sort(np.argsort(-weights_V, kind="stable")[:most])
+    return np.asarray(table_NV[:, kept].toarray(), dtype=np.float32)

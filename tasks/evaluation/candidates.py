@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from models.encoder.config import USUAL, EncoderConfig
 from storage.refs import CheckpointRef
+from storage.word_vectors import is_vectors_file
 from tasks.evaluation.systems import Candidate
 from tasks.pretrained import encoder_folder, find_encoder, identity_of
 
@@ -41,13 +42,14 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     """
     from models.encoder.saved import saved_config  # imports transformers
 
-    encoder = find_encoder(site, name, reading.revision)
+    encoder = find_encoder(site, name, reading.revision, reading.words)
     identity = identity_of(encoder)
     named = EncoderConfig(model=name, max_length=USUAL)
     described = saved_config(encoder_folder(site.open_store(), encoder), identity) or named
-    given = {field: value for field, value in reading if value is not None and field != "revision"}
+    chosen = {"pooling": reading.pooling, "max_length": reading.max_length}
+    given = {field: value for field, value in chosen.items() if value is not None}
     return Candidate(
-        label=str(encoder) if isinstance(encoder, CheckpointRef) else named.short_name,
+        label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
         encoder=encoder,
         # Validated as a whole: model_copy would let a length of 0 pass.
         config=EncoderConfig.model_validate({**described.model_dump(), **given, "model": identity}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import Pooling
+from models.encoder.config import Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, stsb_config
 
@@ -20,6 +20,8 @@ class Reading(BaseModel):
     """Tokens kept of a sentence; 64 unless given or said by the folder."""
     revision: str | None = None
     """Commit of a Hub model."""
+    words: WordsConfig = WordsConfig()
+    """How sentences are cut where a model is a file of word vectors."""
 
 
 class EvaluationSettings(ScoringConfig):

@@ -28,9 +28,6 @@ from tasks.stage.show import progress_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from models.evaluation.config import ScoringConfig
     from models.evaluation.probe.problem import Layout, Part, Problem
     from tasks.evaluation.systems import System
@@ -175,37 +172,27 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> P
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}
     frames = read_transfer_set(labelled)
-    # Features are those of the task as a whole, for sparse vectors keep the columns that its texts have.
-    texts = {
-        f"{labelled.dataset} {split}{side}": labelled.spoken(rows[name])
-        for split, rows in frames.items()
-        for side, name in _sides(rows).items()
-    }
-    embedded = dict(zip(texts, vectors.features(texts), strict=True))
-    parts = {
-        split: _part(rows, [embedded[f"{labelled.dataset} {split}{side}"] for side in _sides(rows)])
-        for split, rows in frames.items()
-    }
+    parts = {split: _part(labelled, split, rows, vectors) for split, rows in frames.items()}
     classes = TRANSFER_SETS[labelled.dataset].classes
     return make_problem(labelled.dataset, layouts[len(parts)], parts, classes, folds=config.folds, seed=config.seed)
 
 
-def _sides(rows: pl.DataFrame) -> dict[str, str]:
-    """What messages add to the split → column of text."""
-    names = [name for name in rows.columns if name != CLASS]
-    return {"" if len(names) == 1 else f", {name}": name for name in names}
-
-
-def _part(rows: pl.DataFrame, embedded: Sequence[NDArray[np.float32]]) -> Part:
+def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vectors) -> Part:
     from models.evaluation.probe.problem import Part, pair_features, senteval_order
 
-    texts = [rows[name].to_list() for name in _sides(rows).values()]
+    names = [name for name in rows.columns if name != CLASS]
+    embedded = [
+        vectors.features(
+            labelled.spoken(rows[name]), f"{labelled.dataset} {split}{'' if len(names) == 1 else f', {name}'}"
+        )
+        for name in names
+    ]
     labels = rows[CLASS].to_numpy()
     features = embedded[0] if len(embedded) == 1 else pair_features(*embedded)
-    return Part(features, labels, senteval_order(texts, labels))
+    return Part(features, labels, senteval_order([rows[name].to_list() for name in names], labels))
 
 
-@stage(ref=ScoresRef, version=4)
+@stage(ref=ScoresRef, version=5)
 def score_transfer(
     work: Work,
     embeddings: EmbeddingsRef,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from scipy.sparse import csr_array
 
+    from models.evaluation.probe.problem import Features
     from storage.refs import EmbeddingsRef
     from storage.store import Store
 
@@ -57,11 +58,12 @@ class Vectors(ABC):
         """
 
     @abstractmethod
-    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
-        """What a classifier reads of all the texts of one task: (N, D) for each.
+    def features(self, texts: pl.Series, place: str) -> Features:
+        """What a classifier reads of texts: (N, D).
 
         Args:
-            texts: place, for messages → sentences as they were embedded.
+            texts: sentences as they were embedded.
+            place: data set and split, for messages.
 
         Raises:
             SourceError: as `numbers`.
@@ -103,9 +105,9 @@ class DenseVectors(Vectors):
 
         return cosine_scores(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
-    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
+    def features(self, texts: pl.Series, place: str) -> NDArray[np.float32]:
         """The vectors themselves."""
-        return [self.table[self.numbers(column, place)] for place, column in texts.items()]
+        return self.table[self.numbers(texts, place)]
 
 
 @dataclass(frozen=True)
@@ -124,11 +126,9 @@ class SparseVectors(Vectors):
 
         return sparse_cosines(*(self.table[self.numbers(pairs[side], place)] for side in ("sentence1", "sentence2")))
 
-    def features(self, texts: Mapping[str, pl.Series]) -> list[NDArray[np.float32]]:
-        """The words of the task: its at most 4,096 columns of largest summed weight, dense."""
-        from models.evaluation.sparse import dense_features
-
-        return dense_features([self.table[self.numbers(column, place)] for place, column in texts.items()])
+    def features(self, texts: pl.Series, place: str) -> csr_array:
+        """The vectors themselves, sparse."""
+        return self.table[self.numbers(texts, place)]
 
 
 def open_vectors(store: Store, embeddings: EmbeddingsRef) -> Vectors:

@@ -7,6 +7,8 @@ whatever the number of folds; a fold is a column of weights on the rows.
 1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first.
 2. Its curvature, factored once, preconditions L-BFGS on all folds, which start from its solution and need a few steps.
 
+Features may be sparse (rows.py): then the products and the preconditioner are, and the solution is the same.
+
 The penalty makes the objective strongly convex with modulus 1 in the weights: their distance to the optimum is at most
 the norm of the gradient (the bias at its own optimum). That norm is what stops an iteration, so a fit is proven, not
 believed, to be solved.
@@ -16,19 +18,22 @@ Shapes: N rows, P = D + 1 parameters of a score (features, then the bias), F fol
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.nn.functional import one_hot, softplus
 
 from models.errors import EvaluationError
+from models.evaluation.probe.rows import Rows, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
+    from models.evaluation.probe.rows import Inverse
     from models.progress import OnProgress
 
 HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
@@ -41,7 +46,7 @@ BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds mem
 
 
 def fit_logistic(
-    x_ND: torch.Tensor,
+    x_ND: torch.Tensor | csr_array,
     y_N: torch.Tensor,
     classes: int,
     fits: Sequence[NDArray[np.int64]],
@@ -53,7 +58,7 @@ def fit_logistic(
     """Solve every fold under every one of its penalties: (F, R, P, C), C = `classes`.
 
     Args:
-        x_ND: features, on the device to compute on; solved in float64.
+        x_ND: features, on the device to compute on, which for sparse ones is the CPU; solved in float64.
         y_N: class numbers.
         classes: two or more.
         fits: rows of each fold.
@@ -64,17 +69,14 @@ def fit_logistic(
     Raises:
         EvaluationError: a fit is not solved within the iterations (features of extreme scale).
     """
-    centre_D = x_ND.double().mean(dim=0)  # leaves the weights as they are and frees the bias from them
-    x_NP = torch.cat([x_ND.double() - centre_D, torch.ones_like(x_ND[:, :1], dtype=torch.float64)], dim=1)
-    family = _Family(x_NP, y_N, classes)
-    out = torch.zeros(
-        (len(fits), len(penalties[0]), x_NP.shape[1], family.scores), dtype=torch.float64, device=x_NP.device
-    )
+    rows = rows_of(x_ND)
+    family = _Family(rows, y_N, classes)
+    out = rows.centre.new_zeros((len(fits), len(penalties[0]), rows.parameters, family.scores))
     grid = sorted({c for row in penalties for c in row})
-    size = max(1, BLOCK_CELLS // (len(x_NP) * family.scores))
-    row_weights_NF = _row_weights(len(x_NP), fits).to(x_NP)
+    size = max(1, BLOCK_CELLS // (max(rows.count, rows.parameters) * family.scores))
+    row_weights_NF = _row_weights(rows.count, fits).to(rows.centre)
     mean_N = row_weights_NF.mean(dim=1, keepdim=True)
-    start = torch.zeros((x_NP.shape[1], 1, family.scores), dtype=torch.float64, device=x_NP.device)
+    start = rows.centre.new_zeros((rows.parameters, 1, family.scores))
     gram = family.gram(start, mean_N)
     for number, c in enumerate(grid):
         start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
@@ -87,7 +89,7 @@ def fit_logistic(
             out[folds, places] = found.transpose(0, 1)
         if on_progress is not None:
             on_progress(number + 1, len(grid), f"C = {c:g}, {len(wanted)} fits")
-    return _with_centre(out, centre_D, classes)
+    return _with_centre(out, rows.centre, classes)
 
 
 def _row_weights(rows: int, fits: Sequence[NDArray[np.int64]]) -> torch.Tensor:
@@ -106,40 +108,31 @@ def _with_centre(out_FRPK: torch.Tensor, centre_D: torch.Tensor, classes: int) -
 class _Family:
     """The data of a task with its loss."""
 
-    def __init__(self, x_NP: torch.Tensor, y_N: torch.Tensor, classes: int) -> None:
-        self.x_NP, self.coarse_NP = x_NP, x_NP.float()
+    def __init__(self, rows: Rows[Any], y_N: torch.Tensor, classes: int) -> None:
+        self.rows = rows
         self.scores = 1 if classes == 2 else classes
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
-        self.target_N1K = target.to(x_NP)[:, None]
+        self.target_N1K = target.to(rows.centre)[:, None]
 
-    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> torch.Tensor:
-        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound: (P, P).
-
-        In float32, at half the price: it only steers the iteration, whose end is judged in float64.
-        """
+    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `factor` takes
+        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound."""
         if at_P1K.any():
             chance_N1K = self.chance(self.score(at_P1K))
             curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
         else:
             curve_N1 = torch.full_like(weight_N1, CURVATURE)
-        return (self.coarse_NP.T @ (self.coarse_NP * (weight_N1 * curve_N1).float())).double()
+        return self.rows.curvature(weight_N1 * curve_N1)
 
-    def factor(self, c: float, gram: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The inverse of C · gram + I, the bias without penalty, to be applied to (P, F, K)."""
-        penalised = c * gram
-        rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
-        penalised.diagonal()[:-1].add_(1.0 + rounding)
-        # A task that is learnt perfectly leaves no curvature on the bias.
-        penalised.diagonal()[-1].add_(1e-8 + rounding)
-        factor = torch.linalg.cholesky(penalised)
-        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
+    def factor(self, c: float, gram: Any) -> Inverse:  # noqa: ANN401 - what `gram` gave
+        """The inverse of C · gram + I, to be applied to (P, F, K)."""
+        return self.rows.inverse(c, gram)
 
     def solve(
         self,
         c: float,
         weight_NF: torch.Tensor,
         start_PFK: torch.Tensor,
-        precondition: Callable[[torch.Tensor], torch.Tensor],
+        precondition: Inverse,
         tolerance: float,
     ) -> torch.Tensor:
         """Minimise every column's objective by preconditioned L-BFGS: (P, F, K); columns leave as they are solved."""
@@ -162,7 +155,7 @@ class _Family:
         )
 
     def score(self, at_PFK: torch.Tensor) -> torch.Tensor:
-        return (self.x_NP @ at_PFK.flatten(1)).view(-1, *at_PFK.shape[1:])
+        return self.rows.times(at_PFK.flatten(1)).view(-1, *at_PFK.shape[1:])
 
     def chance(self, score_NFK: torch.Tensor) -> torch.Tensor:
         return score_NFK.sigmoid() if self.scores == 1 else score_NFK.softmax(dim=2)
@@ -184,7 +177,7 @@ class _Family:
     def slope(self, score_NFK: torch.Tensor, weight_NF: torch.Tensor) -> torch.Tensor:
         """Gradient of those sums: (P, F, K)."""
         error_NFK = self.chance(score_NFK).sub_(self.target_N1K).mul_(weight_NF[:, :, None])
-        return (self.x_NP.T @ error_NFK.flatten(1)).view(-1, *score_NFK.shape[1:])
+        return self.rows.back(error_NFK.flatten(1)).view(-1, *score_NFK.shape[1:])
 
 
 class _State:
@@ -196,7 +189,7 @@ class _State:
         c: float,
         weight_NF: torch.Tensor,
         at: torch.Tensor,
-        precondition: Callable[[torch.Tensor], torch.Tensor],
+        precondition: Inverse,
     ) -> None:
         self.family, self.c, self.weight_NF, self.at, self.precondition = family, c, weight_NF, at, precondition
         self.score = family.score(at)

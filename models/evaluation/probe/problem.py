@@ -4,22 +4,29 @@
     kfold   (TREC, MRPC)          one outer fold: train | test, with a cross-validation on train and a last fit
     split   (SST-2, SST-5)        one outer fold with one inner: train | dev; the searched model is the last
 
+Features are dense, or sparse where vectors are words.
+
 Shapes: N rows, D features.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Union
 
 import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
 from sklearn.model_selection import StratifiedKFold
 
 from models.errors import EvaluationError
+from models.evaluation.sparse import used_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+Features = Union["NDArray[np.float32]", csr_array]
 Layout = Literal["nested", "kfold", "split"]
 NESTED_SEED: Final = 1111  # written into SentEval's InnerKFoldClassifier, whatever its seed is
 
@@ -72,7 +79,7 @@ class Problem:
 
     Attributes:
         name: for messages and tables.
-        features: features, float32.
+        features: dense, float32; sparse ones without the columns that no row uses.
         labels: class numbers from 0.
         classes: how many.
         layout: which of SentEval's three classifiers runs it.
@@ -80,7 +87,7 @@ class Problem:
     """
 
     name: str
-    features: NDArray[np.float32]
+    features: Features
     labels: NDArray[np.int64]
     classes: int
     layout: Layout
@@ -91,7 +98,7 @@ class Problem:
 class Part:
     """The rows of one split: features (N, D), class numbers (N,), and each row's place in SentEval's sorted order."""
 
-    features: NDArray[np.float32]
+    features: Features
     labels: NDArray[np.int64]
     order: NDArray[np.int64]
 
@@ -117,7 +124,7 @@ def make_problem(
         _check(f"{name} {split}", part, len(classes))
     needed = {"nested": folds**2 // (folds - 1) + 1, "kfold": folds, "split": 1}[layout]
     _check_classes(name, next(iter(parts.values())).labels, classes, needed, folds)
-    features = np.concatenate([part.features[part.order] for part in parts.values()])
+    features = _stacked([part.features[part.order] for part in parts.values()])
     labels = np.concatenate([part.labels[part.order] for part in parts.values()])
     ends = np.cumsum([len(part.labels) for part in parts.values()])
     spans = dict(zip(parts, np.split(np.arange(len(labels)), ends[:-1]), strict=True))
@@ -140,18 +147,24 @@ def _stratified(rows: NDArray[np.int64], labels: NDArray[np.int64], folds: int, 
     return tuple(Inner(rows[fit], rows[dev]) for fit, dev in cutter.split(np.zeros(len(rows)), labels[rows]))
 
 
+def _stacked(parts: Sequence[Features]) -> Features:
+    if any(isinstance(part, csr_array) for part in parts):
+        return used_columns(csr_array(vstack(parts)))
+    return np.concatenate(parts)
+
+
 def _check(place: str, part: Part, classes: int) -> None:
-    if part.features.ndim != 2 or len(part.features) != len(part.labels):
+    if part.features.ndim != 2 or part.features.shape[0] != len(part.labels):
         raise EvaluationError(
             f"{place}: features of shape {part.features.shape}, {len(part.labels)} labels, expected one row a label; "
             "embed the sentences of this set again"
         )
     if len(part.labels) == 0:
         raise EvaluationError(f"{place}: no rows, expected a labelled set; look at its source")
-    bad = np.flatnonzero(~np.isfinite(part.features).all(axis=1))
+    bad = _not_finite(part.features)
     if len(bad):
         raise EvaluationError(
-            f"{place}: the embedding of row {bad[0]} is not finite ({len(bad)} of {len(part.features)} rows); look at "
+            f"{place}: the embedding of row {bad[0]} is not finite ({len(bad)} of {len(part.labels)} rows); look at "
             "the encoder that made it"
         )
     wrong = np.flatnonzero((part.labels < 0) | (part.labels >= classes))
@@ -159,6 +172,13 @@ def _check(place: str, part: Part, classes: int) -> None:
         raise EvaluationError(
             f"{place}: row {wrong[0]} has class {part.labels[wrong[0]]}, expected 0 to {classes - 1}; correct its label"
         )
+
+
+def _not_finite(features: Features) -> NDArray[np.int64]:
+    """Rows that hold a value that is not finite."""
+    if isinstance(features, csr_array):
+        return np.unique(features.nonzero()[0][~np.isfinite(features.data[features.data != 0])])
+    return np.flatnonzero(~np.isfinite(features).all(axis=1))
 
 
 def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...], needed: int, folds: int) -> None:
@@ -173,8 +193,10 @@ def _check_classes(name: str, labels: NDArray[np.int64], classes: tuple[str, ...
         )
 
 
-def pair_features(one_ND: NDArray[np.float32], two_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+def pair_features(one_ND: Features, two_ND: Features) -> Features:
     """What SentEval makes of a pair of sentences: [|u − v|, u · v], (N, 2D)."""
+    if isinstance(one_ND, csr_array):
+        return csr_array(hstack([abs(one_ND - two_ND), one_ND.multiply(two_ND)]))
     return np.hstack([np.abs(one_ND - two_ND), one_ND * two_ND])
 
 

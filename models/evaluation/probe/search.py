@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array
 
 from models.evaluation.probe.adam import fit_adam, hold_out
 from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Fit, Inner
+from models.evaluation.sparse import heaviest_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,13 +56,42 @@ class Outcome:
     right: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
 class _Table:
-    """A task's tensors; the features have a last column of ones."""
+    """A task on the device that its protocol computes on.
 
-    problem: Problem
-    features: torch.Tensor
-    labels: torch.Tensor
+    Attributes:
+        problem: the task.
+        labels: class numbers.
+        features: with a last column of ones; sparse ones as they are, on the CPU.
+    """
+
+    def __init__(
+        self, problem: Problem, protocol: ProbeProtocol, device: str | torch.device, dtype: torch.dtype
+    ) -> None:
+        features = problem.features
+        if isinstance(features, csr_array) and protocol == "senteval":
+            features = heaviest_columns(features)  # every step of Adam moves every weight
+        self.problem = problem
+        self.features: torch.Tensor | csr_array
+        if isinstance(features, csr_array):
+            self.features, self.labels = features, torch.from_numpy(problem.labels)
+            return
+        x_ND = torch.from_numpy(features).to(device, dtype)
+        self.features = torch.nn.functional.pad(x_ND, (0, 1), value=1.0)
+        self.labels = torch.from_numpy(problem.labels).to(device)
+
+    @property
+    def width(self) -> int:
+        return int(self.features.shape[1])
+
+    def scores(self, rows: NDArray[np.int64], weights_RPC: torch.Tensor) -> torch.Tensor:
+        """Scores of some rows, (R, rows, C)."""
+        if not isinstance(self.features, csr_array):
+            return self.features[torch.from_numpy(rows).to(self.labels.device)].to(weights_RPC.dtype) @ weights_RPC
+        some = self.features[rows]
+        return torch.stack(
+            [torch.from_numpy(some @ weights_PC[:-1].numpy()) + weights_PC[-1] for weights_PC in weights_RPC]
+        )
 
 
 def probe(
@@ -85,22 +116,15 @@ def probe(
     Raises:
         EvaluationError: a logistic regression cannot be solved.
     """
-    tables = [_table(problem, device, dtype) for problem in problems]
+    tables = [_Table(problem, protocol, device, dtype) for problem in problems]
     groups: dict[tuple[int, int], list[int]] = {}
     for number, table in enumerate(tables):
-        groups.setdefault((table.features.shape[1], table.problem.classes), []).append(number)
+        groups.setdefault((table.width, table.problem.classes), []).append(number)
     out: dict[int, list[Outcome]] = {}
     for members in groups.values():
         group = [tables[number] for number in members]
         out.update(zip(members, _run(group, protocol, config, on_progress), strict=True))
     return [out[number] for number in range(len(problems))]
-
-
-def _table(problem: Problem, device: str | torch.device, dtype: torch.dtype) -> _Table:
-    x_ND = torch.from_numpy(problem.features).to(device, dtype)
-    return _Table(
-        problem, torch.nn.functional.pad(x_ND, (0, 1), value=1.0), torch.from_numpy(problem.labels).to(device)
-    )
 
 
 def _run(
@@ -172,7 +196,7 @@ def _right(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Predicted classes of some rows and whether they are right, each (R, rows)."""
     at = torch.from_numpy(rows).to(table.labels.device)
-    predicted = (table.features[at].to(weights_RPC.dtype) @ weights_RPC).argmax(dim=2)
+    predicted = table.scores(rows, weights_RPC).argmax(dim=2)
     return predicted.cpu().numpy(), (predicted == table.labels[at]).cpu().numpy()
 
 
@@ -184,7 +208,8 @@ def _adam(
         return []
     starts = np.cumsum([0] + [len(table.labels) for table in tables[:-1]])
     moved = [fit.moved(int(start)) for start, part in zip(starts, fits, strict=True) for fit in part]
-    x_NP, y_N = torch.cat([table.features for table in tables]), torch.cat([table.labels for table in tables])
+    x_NP = torch.cat([table.features for table in tables if isinstance(table.features, torch.Tensor)])
+    y_N = torch.cat([table.labels for table in tables])
     weights = fit_adam(x_NP, y_N, tables[0].problem.classes, moved, config, on_progress)
     return list(torch.split(weights, [len(part) for part in fits]))
 
@@ -195,7 +220,7 @@ def _logistic(
     """Task by task: a product over rows that a fold does not have would be work for nothing."""
     return [
         fit_logistic(
-            table.features[:, :-1],
+            table.features if isinstance(table.features, csr_array) else table.features[:, :-1],
             table.labels,
             table.problem.classes,
             [fit.rows.fit for fit in part],

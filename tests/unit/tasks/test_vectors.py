@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores
-from models.evaluation.sparse import dense_features, sparse_cosines
+from models.evaluation.sparse import heaviest_columns, sparse_cosines, used_columns
 from models.text.normalize import sentence_ids
 from storage.errors import SourceError
 from storage.manifest import Provenance
@@ -45,27 +45,27 @@ def test_both_forms_give_the_same_cosines(opened):
     assert sparse.cosines(PAIRS, "x")[1] == 0  # a sentence of no known word
 
 
-def test_features_of_sparse_vectors_are_the_words_of_the_task(opened):
+def test_features_of_either_form_are_the_vectors_themselves(opened):
     dense, sparse = opened
-    texts = {"x": pl.Series(TEXTS[:2])}
-    assert dense.features(texts)[0].tolist() == MATRIX[:2].tolist()
-    assert sparse.features(texts)[0].tolist() == MATRIX[:2, :3].tolist()
+    texts = pl.Series(TEXTS[:2])
+    assert dense.features(texts, "x").tolist() == MATRIX[:2].tolist()
+    assert sparse.features(texts, "x").toarray().tolist() == MATRIX[:2].tolist()
 
 
-def test_only_the_heaviest_columns_are_kept_for_all_parts_alike():
-    one, two = dense_features([csr_array(MATRIX[:2]), csr_array(MATRIX[2:])], most=2)
-    assert np.vstack([one, two]).tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; the first of equals
+def test_columns_that_no_row_uses_are_left_out():
+    assert used_columns(csr_array(MATRIX[:2])).toarray().tolist() == MATRIX[:2, :3].tolist()
+    assert used_columns(csr_array((3, 5))).toarray().tolist() == [[0.0]] * 3
 
 
-def test_parts_without_any_word_have_one_column():
-    (features,) = dense_features([csr_array((3, 5))])
-    assert features.tolist() == [[0.0]] * 3
+def test_only_the_heaviest_columns_are_made_dense():
+    heaviest = heaviest_columns(csr_array(MATRIX), most=2)
+    assert heaviest.tolist() == MATRIX[:, [0, 1]].tolist()  # sums 4, 6, 4, 0, 1; the first of equals
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_sentence_that_was_not_embedded_is_named(opened, number):
     with pytest.raises(SourceError, match="mr all: the sentence of row 2 has no vector in embeddings/"):
-        opened[number].features({"mr all": pl.Series(["a cat", "a cow"])})
+        opened[number].features(pl.Series(["a cat", "a cow"]), "mr all")
 
 
 def test_sparse_vectors_that_make_no_sense_are_refused():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -76,6 +77,55 @@ def test_newton_cholesky_finds_the_same_weights_to_seven_digits():
         theirs = LogisticRegression(C=c, solver="newton-cholesky", tol=1e-8).fit(x.astype(np.float64), y)
         np.testing.assert_allclose(found[0, place, :-1, 1], theirs.coef_[0], rtol=1e-7)
         np.testing.assert_allclose(found[0, place, -1, 1], theirs.intercept_[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("shape", [(150, 40), (60, 200)])
+def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, shape):
+    x, y = words(*shape, classes)
+    folds = [np.arange(len(y))[np.arange(len(y)) % 3 != fold] for fold in range(3)]
+    grid, tolerance = (0.5, 32.0), 1e-6
+    sparse, dense = (
+        fit_logistic(form, torch.from_numpy(y), classes, folds, [grid] * 3, tolerance=tolerance)
+        for form in (csr_array(x), torch.from_numpy(x))
+    )
+    norms = dense[:, :, :-1].flatten(2).norm(dim=2)
+    # Each is within tolerance · max(1, ‖w‖) of the one optimum: the penalty's curvature is 1.
+    bound = 2.01 * tolerance * norms.clamp_min(1.0)
+    assert ((sparse - dense)[:, :, :-1].flatten(2).norm(dim=2) <= bound).all()
+    for fold, held in enumerate(folds):
+        for place, c in enumerate(grid):
+            slope = gradient(x[held], y[held], c, sparse[fold, place].numpy(), classes)
+            assert np.linalg.norm(slope[:-1]) <= 2 * tolerance * max(1.0, float(norms[fold, place]))
+
+
+def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of length 1 with six words, which the class makes likelier or not; the last words are in no row."""
+    random = np.random.default_rng(1)
+    y = random.integers(0, classes, texts)
+    likely = random.dirichlet(np.full(vocabulary - 5, 0.3), classes)
+    counts = np.array([random.multinomial(6, likely[label]) for label in y])
+    x = np.hstack([counts, np.zeros((texts, 5))])
+    return x / np.linalg.norm(x, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize("layout", ["nested", "kfold", "split"])
+def test_a_task_of_words_has_the_figures_of_its_dense_form(layout):
+    x, y = words(180, 60, 2)
+    ends = {
+        "nested": {"all": 180},
+        "kfold": {"train": 120, "test": 180},
+        "split": {"train": 90, "dev": 130, "test": 180},
+    }[layout]
+    spans = np.split(np.arange(180), list(ends.values())[:-1])
+    outcomes = []
+    for form in (csr_array(x), x):
+        parts = {name: Part(form[span], y[span], np.arange(len(span))) for name, span in zip(ends, spans, strict=True)}
+        problem = make_problem("words", layout, parts, ("a", "b"), folds=3, seed=1)
+        outcomes.append(probe([problem], "fast", CONFIG)[0])
+    for sparse, dense in zip(*outcomes, strict=True):
+        assert (sparse.dev, sparse.penalty) == (dense.dev, dense.penalty)
+        assert sparse.predicted.tolist() == dense.predicted.tolist()
 
 
 def test_the_nested_search_chooses_and_predicts_as_scikit_learn_does():

@@ -1,0 +1,78 @@
+"""The first token behind a checkpoint's own pooler (SimCSE's `cls`), which is never a newly initialised one."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaModel
+
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
+from models.encoder.saved import saved_config
+from models.errors import EncoderError
+from tests.tiny_encoder import ORIGINALS, write_tiny
+
+
+def config(folder, **changes):
+    return EncoderConfig(**{"model": str(folder), "pooling": "cls-pooler", "max_length": 24, **changes})
+
+
+def test_it_is_what_transformers_gives_as_pooler_output(tmp_path):
+    folder = write_tiny(tmp_path)
+    ours = encode(*load_encoder(folder, config(folder)), ORIGINALS)
+    theirs, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        pooled = theirs(**tokenizer(ORIGINALS, padding=True, return_tensors="pt")).pooler_output.numpy()
+    np.testing.assert_allclose(ours, pooled, atol=1e-5)
+    plain = encode(*load_encoder(folder, config(folder, pooling="cls")), ORIGINALS)
+    assert abs(ours - plain).max() > 0.1
+
+
+def test_roberta_has_one_too(tmp_path):
+    folder = write_tiny(tmp_path)
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    RobertaModel(RobertaConfig(vocab_size=64, max_position_embeddings=66, pad_token_id=0, **shape)).save_pretrained(
+        folder
+    )
+    encoder, _ = load_encoder(folder, config(folder))
+    assert encoder.width == 32
+    assert len(encoder.sentence_heads) == 1
+
+
+def test_an_export_has_it_as_a_module_and_is_read_under_either_name(tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    folder = write_tiny(tmp_path / "in")
+    encoder, tokenizer = load_encoder(folder, config(folder))
+    ours = encode(encoder, tokenizer, ORIGINALS)
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ORIGINALS)
+    assert abs(ours - theirs).max() <= 1e-5
+    for settings in (saved_config(tmp_path / "out", "x"), config(tmp_path / "out")):
+        again, _ = load_encoder(tmp_path / "out", settings)
+        assert len(again.sentence_heads) == 1
+        assert abs(encode(again, tokenizer, ORIGINALS) - ours).max() == 0
+
+
+def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
+    folder = write_tiny(tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+    assert isinstance(load_encoder(folder, config(folder, pooling="cls"))[0], Encoder)
+    with pytest.raises(EncoderError, match=r"2 weights are missing \(first: \['pooler.dense.bias'"):
+        load_encoder(folder, config(folder))
+
+
+def test_an_architecture_without_one_and_a_folder_saved_without_one_are_refused(tmp_path):
+    folder = write_tiny(tmp_path / "modern", "modernbert")
+    with pytest.raises(EncoderError, match="a modernbert without a pooler of a dense layer and a tanh"):
+        load_encoder(folder, config(folder))
+    bert = write_tiny(tmp_path / "bert")
+    export_sentence_transformers(*load_encoder(bert, config(bert, pooling="cls")), tmp_path / "cls")
+    with pytest.raises(EncoderError, match="saved with pooling 'cls', the configuration asks for 'cls-pooler'"):
+        load_encoder(tmp_path / "cls", config(tmp_path / "cls"))

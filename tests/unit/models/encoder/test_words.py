@@ -1,0 +1,132 @@
+"""A table of word vectors: the mean over a sentence's known words, here as in sentence-transformers."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from models.encoder.config import EncoderConfig, WordsConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.saved import read_saved, saved_config
+from models.encoder.tokens import tokenise
+from models.encoder.words import write_words
+from models.errors import EncoderError
+
+WORDS = [
+    "the",
+    "cat",
+    "do",
+    "n't",
+    "don't",
+    "U.S.",
+    ".",
+    ",",
+    "a",
+    "t",
+    "well-known",
+    "well",
+    "known",
+    "1,000",
+    "n",
+    "'",
+]
+TABLE = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+TEXTS = ["the cat, a dog", "Don't do the U.S.", "zebra", "", "well-known 1,000 t.", "THE CAT"]
+
+
+def saved(folder, config, words=WORDS, table=TABLE):
+    write_words(folder, [(words[:5], table[:5]), (words[5:], table[5:])], config)
+    return load_encoder(folder, saved_config(folder, "glove"))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({}, "do n't well-known cat , U.S. 1,000 ."),
+        ({"marks": False}, "do n't well-known cat U.S. 1,000"),
+        ({"split": "punctuation"}, "' t well known cat , . . , ."),
+        ({"split": "punctuation", "marks": False}, "t well known cat"),
+        ({"split": "whitespace"}, "don't well-known U.S."),
+        ({"split": "whitespace", "marks": False}, "don't well-known cat 1,000"),
+    ],
+)
+def test_sentences_are_cut_as_configured_and_unknown_words_dropped(tmp_path, config, words):
+    _, tokenizer = saved(tmp_path, WordsConfig(**config))
+    cut = [token.removeprefix("▁") for token in tokenizer.tokenize("don't well-known cat, U.S. 1,000. Zebra")]
+    assert cut == words.split()
+
+
+def test_a_word_is_looked_up_in_lower_case_where_the_file_has_no_capital(tmp_path):
+    lower = [word.lower() for word in WORDS]
+    _, tokenizer = saved(tmp_path / "uncased", WordsConfig(), lower)
+    assert tokenizer.tokenize("THE Cat") == ["▁the", "▁cat"]
+    _, tokenizer = saved(tmp_path / "cased", WordsConfig())
+    assert tokenizer.tokenize("THE cat") == ["▁cat"]
+    _, tokenizer = saved(tmp_path / "asked", WordsConfig(case="lower"))
+    assert tokenizer.tokenize("THE cat") == ["▁the", "▁cat"]
+
+
+def test_vectors_are_means_over_known_words_and_zero_without_any(tmp_path):
+    encoder, tokenizer = saved(tmp_path / "words", WordsConfig(split="whitespace", case="lower"))
+    vectors = encode(encoder, tokenizer, TEXTS)
+    rows = dict(zip(WORDS, TABLE, strict=True))
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        known = [rows[word] for word in text.lower().split() if word in rows]
+        np.testing.assert_allclose(vector, np.mean(known, axis=0) if known else np.zeros(6), atol=1e-6)
+    assert not vectors[2].any()
+    assert not vectors[3].any()
+
+
+@pytest.mark.parametrize("split", ["treebank", "punctuation", "whitespace"])
+def test_sentence_transformers_gives_the_same_vectors(tmp_path, split):
+    from sentence_transformers import SentenceTransformer
+
+    encoder, tokenizer = saved(tmp_path / "words", WordsConfig(split=split))
+    ours = encode(encoder, tokenizer, TEXTS)
+    theirs = SentenceTransformer(str(tmp_path / "words"), device="cpu").encode(TEXTS)
+    assert np.abs(ours - theirs).max() <= 1e-5
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "copy")
+    again = SentenceTransformer(str(tmp_path / "copy"), device="cpu").encode(TEXTS)
+    assert np.abs(ours - again).max() <= 1e-5
+    assert read_saved(tmp_path / "copy").words == read_saved(tmp_path / "words").words
+
+
+def test_of_a_word_that_comes_twice_the_first_counts(tmp_path):
+    made = write_words(tmp_path, [(["a", "a"], TABLE[:2]), (["b", "a"], TABLE[2:4])], WordsConfig())
+    assert made == {"words": 2, "repeated": 2, "dimensions": 6}
+    encoder, _ = load_encoder(tmp_path, saved_config(tmp_path, "glove"))
+    np.testing.assert_array_equal(encoder.backbone.embedding.weight.detach().numpy(), [*TABLE[[0, 2]], np.zeros(6)])
+
+
+def test_the_zero_vector_stays_zero_in_training(tmp_path):
+    encoder, tokenizer = saved(tmp_path / "words", WordsConfig())
+    tokens = tokenise(tokenizer, TEXTS, 16)
+    encoder.train().embed_rows(tokens, np.arange(len(TEXTS)), 64).square().sum().backward()
+    slope = encoder.backbone.embedding.weight.grad
+    assert not slope[-1].any()
+    assert slope[0].any()
+
+
+def test_how_a_table_was_cut_is_read_back(tmp_path):
+    for number, config in enumerate(
+        [WordsConfig(case="kept"), WordsConfig(split="punctuation", case="lower", marks=False)]
+    ):
+        saved(tmp_path / str(number), config)
+        assert read_saved(tmp_path / str(number)).words == config
+    assert saved_config(tmp_path / "0", "glove") == EncoderConfig(model="glove", max_length=8192)
+
+
+def test_a_table_of_tokens_is_none_of_words(tmp_path):
+    saved(tmp_path / "words", WordsConfig())
+    settings = json.loads((tmp_path / "words/tokenizer.json").read_text())
+    settings["pre_tokenizer"] = {"type": "Whitespace"}
+    (tmp_path / "words/tokenizer.json").write_text(json.dumps(settings))
+    assert read_saved(tmp_path / "words").words is None
+
+
+def test_no_word_at_all_is_refused(tmp_path):
+    with pytest.raises(EncoderError, match=re.escape("without a word")):
+        write_words(tmp_path, [], WordsConfig())

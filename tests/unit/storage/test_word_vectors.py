@@ -1,0 +1,110 @@
+"""Files of word vectors as they are distributed, and damaged."""
+
+import gzip
+import zipfile
+
+import numpy as np
+import pytest
+
+from storage.errors import SourceError
+from storage.word_vectors import BLOCK, find_vectors_file, is_vectors_file, read_vectors
+
+# As in glove.840B: a word with spaces, one that looks like a number, a no-break space in a word, equal words.
+LINES = ["the 0.1 0.2 -0.3", ". . . 1 2 3", "0.5 4 5 6", "at a@b.c 7 8 9", "x\u00a0y 1e-3 0 0", "the 9 9 9"]
+WORDS = ["the", ". . .", "0.5", "at a@b.c", "x\u00a0y", "the"]
+TABLE = np.array([[0.1, 0.2, -0.3], [1, 2, 3], [4, 5, 6], [7, 8, 9], [1e-3, 0, 0], [9, 9, 9]], dtype=np.float32)
+
+
+def written(path, lines, end="\n"):
+    path.write_bytes("".join(line + end for line in lines).encode())
+    return path
+
+
+def read(path):
+    blocks = list(read_vectors(path))
+    return [word for words, _ in blocks for word in words], np.concatenate([table for _, table in blocks])
+
+
+def test_words_may_hold_spaces_and_look_like_numbers(tmp_path):
+    words, table = read(written(tmp_path / "glove.txt", LINES))
+    assert words == WORDS
+    assert table.dtype == np.float32
+    np.testing.assert_array_equal(table, TABLE)
+
+
+@pytest.mark.parametrize("end", [" \n", "\r\n"])
+def test_the_first_line_of_word2vec_is_no_word(tmp_path, end):
+    words, table = read(written(tmp_path / "wiki.vec", ["6 3", *LINES], end))
+    assert words == WORDS
+    np.testing.assert_array_equal(table, TABLE)
+
+
+def test_compressed_files_are_read_as_they_are(tmp_path):
+    text = "".join(f"{line}\n" for line in LINES).encode()
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
+        archive.writestr("glove.txt", text)
+    (tmp_path / "glove.txt.gz").write_bytes(gzip.compress(text))
+    for name in ("glove.zip", "glove.txt.gz"):
+        words, table = read(tmp_path / name)
+        assert words == WORDS
+        np.testing.assert_array_equal(table, TABLE)
+
+
+def test_more_words_than_a_block_holds_come_in_several(tmp_path):
+    lines = [f"w{number} {number} 0.5" for number in range(2 * BLOCK)]
+    blocks = list(read_vectors(written(tmp_path / "v.txt", lines)))
+    assert len(blocks) == 3
+    assert np.concatenate([table for _, table in blocks])[:, 0].tolist() == list(range(2 * BLOCK))
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "words"),
+    [
+        (2, "cut 0.1", "line 2: 'cut 0.1', expected a word and 3 numbers"),
+        (3, "the 0.1 x 0.3", "line 3: 'the 0.1 x 0.3', expected a word and 3 finite numbers"),
+        (1, "the 0.1 nan 0.3", "line 1: 'the 0.1 nan 0.3', expected a word and 3 finite numbers"),
+        (200, "the 0.1 0.2 0.", None),
+        (200, "the 0.1 0.2", "line 200: 'the 0.1 0.2', expected a word and 3 numbers"),
+        (150, "", "line 150: '', expected a word and 3 numbers"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path, number, line, words):
+    lines = [f"w{row} 1 2 3" for row in range(1, 300)]
+    lines[number - 1] = line
+    path = written(tmp_path / "v.txt", lines)
+    if words is None:  # cut off inside a number, which nothing shows
+        assert len(read(path)[0]) == 299
+        return
+    with pytest.raises(SourceError, match=words):
+        read(path)
+
+
+def test_a_word_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "v.txt").write_bytes(b"the 1 2\nca\xe9 1 2\n")
+    with pytest.raises(SourceError, match=r"line 2: the word b'ca\\xe9' is not UTF-8"):
+        read(tmp_path / "v.txt")
+
+
+def test_a_file_that_is_not_whole_is_refused(tmp_path):
+    with pytest.raises(SourceError, match="6 words, its first line says 7"):
+        read(written(tmp_path / "cut.vec", ["7 3", *LINES]))
+    with pytest.raises(SourceError, match="holds no words"):
+        read(written(tmp_path / "empty.txt", []))
+    with pytest.raises(SourceError, match="cannot be unpacked"):
+        read(written(tmp_path / "cut.zip", LINES))
+    with zipfile.ZipFile(tmp_path / "glove.6B.zip", "w") as archive:
+        archive.writestr("glove.6B.50d.txt", "the 1")
+        archive.writestr("glove.6B.300d.txt", "the 1")
+    with pytest.raises(SourceError, match=r"expected one \.txt or \.vec; unpack it and name a file"):
+        read(tmp_path / "glove.6B.zip")
+
+
+def test_a_file_is_told_from_a_hub_id_and_known_by_its_bytes(tmp_path):
+    one, two = written(tmp_path / "a.txt", LINES), written(tmp_path / "b.txt", LINES)
+    assert is_vectors_file(str(one))
+    assert not is_vectors_file("owner/name.txt")  # no such file: a Hub id
+    assert is_vectors_file("glove.840B.300d.txt")  # a file that is missing
+    assert not is_vectors_file(str(tmp_path))
+    assert find_vectors_file(str(one)).digest == find_vectors_file(str(two)).digest
+    with pytest.raises(SourceError, match="no such file; expected word vectors"):
+        find_vectors_file(str(tmp_path / "none.txt"))
