@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from models.pretraining.batches import length_batches, pad
-from models.pretraining.linear_cross_entropy import linear_cross_entropy
+from models.language_model.linear_cross_entropy import linear_cross_entropy
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel, MarianTokenizer
