@@ -39,4 +39,4 @@ def delete_words(texts: Sequence[str], seeds: Sequence[int], view: DeletedView) 
         joined: str = join.detokenize(kept)
         return joined or text
 
-    return [damaged(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]  # noqa: S311 - no secret
+    return [damaged(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]

@@ -174,9 +174,7 @@ class Encoder(nn.Module):
         return self._packs[0]
 
 
-def _side_by_side(
-    passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]], longest: int
-) -> torch.Tensor:
+def _side_by_side(passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]], longest: int) -> torch.Tensor:
     """Join passes into one (B, longest, D), in the order of the rows."""
     parts, padded = [], []
     for part, x_BTD, _ in passes:

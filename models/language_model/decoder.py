@@ -155,9 +155,7 @@ class Decoder(nn.Module):
             return run_packed(backbone, layout, first), places_N
 
     @contextlib.contextmanager
-    def _between(
-        self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor
-    ) -> Iterator[None]:
+    def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:
         """Put each layer's attention to the vectors behind its self-attention for the block."""
         with contextlib.ExitStack() as stack:
             layers = attrgetter(self._form.layers)(backbone)

@@ -82,15 +82,16 @@ def embeddings_of(backbone: PreTrainedModel) -> torch.Tensor:
     """The input embeddings (V, E) that are the output weights too.
 
     Raises:
-        TrainingError: The encoder has no transformer, or none that starts from a table of tokens.
+        TrainingError: The encoder is no transformer.
     """
-    table = backbone.get_input_embeddings()
-    if not isinstance(table, nn.Embedding) or getattr(backbone.config, "num_hidden_layers", 0) == 0:
+    if getattr(backbone.config, "num_hidden_layers", 0) == 0:
         raise TrainingError(
             f"a {backbone.config.model_type} encoder has no layers above its token vectors, expected a transformer to "
             "guess words by; choose another encoder.model"
         )
-    return table.weight
+    table: Any = backbone.get_input_embeddings()
+    weight_VE: torch.Tensor = table.weight
+    return weight_VE
 
 
 def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:

@@ -75,7 +75,7 @@ class TSDAE(Objective):
 
 def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
     """Sentences without their last tokens, and the token that follows each of what is left, (N,)."""
-    if int(whole.lengths.min()) < 2:  # noqa: PLR2004
+    if int(whole.lengths.min()) < 2:
         raise TrainingError(
             "a sentence has one token only, expected [CLS] and [SEP] at least; tsdae needs a tokenizer that marks the "
             "ends of sentences"
