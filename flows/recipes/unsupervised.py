@@ -71,7 +71,7 @@ def afs_mlm() -> PipelineConfig:
 
 
 def tsdae() -> PipelineConfig:
-    """TSDAE (Wang et al., 2021), on the corpora of the paper's rows: sentences rebuilt from the vector of two words in five.
+    """TSDAE (Wang et al., 2021) on the rows' corpora: sentences rebuilt from the vector of two words in five.
 
     [CLS], deletion of 60 %, tied decoder, batches of 8 at a constant 3e-5 as published; their corpus is a million
     sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
@@ -142,7 +142,7 @@ def barlow() -> PipelineConfig:
 
 
 def bsl_task() -> PipelineConfig:
-    """BSL on the text of a SentEval task, as IS-BERT-task (Table 2): MR, another by `--set ingest.sources.0.dataset=cr`.
+    """BSL on the text of a SentEval task, as IS-BERT-task (Table 2): MR, unless `ingest.sources` names another.
 
     BSL's own row of Table 2 is `nli`, whose title and row speak of NLI; this is the setting of the row beside it.
     """

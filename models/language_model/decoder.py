@@ -67,8 +67,8 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "electra": _BERT,
     "modernbert": _Form("layers", "attn", "attention_dropout", "attention_dropout", None),
 }
-"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, which has no class for it in
-transformers."""
+"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, of which transformers has
+no decoder."""
 
 
 class VectorAttention(nn.Module):
@@ -162,8 +162,11 @@ class Decoder(nn.Module):
             for layer, attention in zip(layers, self.attentions, strict=True):
 
                 def look(
-                    _module: nn.Module, _given: object, found: Any, attention: nn.Module = attention
-                ) -> tuple[torch.Tensor, Any]:
+                    _module: nn.Module,
+                    _given: object,
+                    found: tuple[torch.Tensor, object],
+                    attention: nn.Module = attention,
+                ) -> tuple[torch.Tensor, object]:
                     return attention(found[0], vectors_BS, sentence_N), found[1]
 
                 module: nn.Module = attrgetter(self._form.self_attention)(layer)

@@ -107,7 +107,8 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
     linear = nn.Linear(int(backbone.config.hidden_size), width)
     nn.init.normal_(linear.weight, std=float(getattr(backbone.config, "initializer_range", 0.02)))
     nn.init.zeros_(linear.bias)
-    return VocabularyHead(linear, nn.LayerNorm(width), torch.zeros(vocabulary))
+    eps = getattr(backbone.config, "layer_norm_eps", getattr(backbone.config, "norm_eps", 1e-5))
+    return VocabularyHead(linear, nn.LayerNorm(width, eps=float(eps)), torch.zeros(vocabulary))
 
 
 def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
@@ -117,7 +118,7 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     whole, info = _read(folder)
     bias_V = getattr(whole.get_output_embeddings(), "bias", None)
     lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
-    if lacks or bias_V is None or not embeddings_of(backbone).shape[0] == len(bias_V):
+    if lacks or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
         return None
     linear: Any = whole.get_submodule(parts.linear)
     norm: Any = whole.get_submodule(parts.norm)

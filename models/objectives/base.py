@@ -21,7 +21,7 @@ class Objective(nn.Module, ABC):
     Attributes:
         parts: Names of the modules that a snapshot saves and restores; all state stands in one of them.
         needs: What a batch must hold besides the two views; pairs that lack it are refused before the first step.
-        split: Of the parts, those that each of several processes runs on its share of a batch; the others see all of it.
+        split: Of the parts, those that each of several processes runs on its share of a batch; others see all of it.
     """
 
     parts: ClassVar[tuple[str, ...]] = ("online",)

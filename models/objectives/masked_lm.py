@@ -1,7 +1,7 @@
 """Masked language modelling, continued on a corpus (Devlin et al., 2019, section 3.1; Gururangan et al., 2020).
 
-The sentence vector has no part in it: the transformer learns, and pooling makes vectors of what it has learnt. Masks are
-drawn anew at every step, from numpy's generator of the run, which snapshots hold and all processes have alike.
+The sentence vector has no part in it: the transformer learns, and pooling makes vectors of what it has learnt. Masks
+are drawn anew at every step, from numpy's generator of the run, which snapshots hold and all processes have alike.
 
 Shapes: B sentences, N tokens of all, D width, T tokens of the longest.
 """

@@ -95,7 +95,8 @@ def restated_modernbert(backbone, decoder, ids, vector):
 
     def rotate(y):
         one, two = y.chunk(2, -1)
-        return y * cos[0] + torch.cat([-two, one], -1) * sin[0]
+        turned = y.float() * cos[0] + torch.cat([-two, one], -1).float() * sin[0]
+        return turned.to(y.dtype)  # transformers rotates in fp32, whatever the weights are in
 
     for layer, attention in zip(backbone.layers, decoder.attentions, strict=True):
         q, k, v = layer.attn.Wqkv(layer.attn_norm(x))[0].view(count, 3, heads, width).permute(1, 2, 0, 3)
@@ -129,7 +130,6 @@ def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
         ]
     )
     found = outputs(backbone, decoder, tokens, vectors)
-    # transformers rotates positions in fp32, whatever the weights are in.
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     slope, learning = torch.randn_like(found), [vectors, *backbone.parameters(), *decoder.parameters()]
     wanted = torch.autograd.grad((expected * slope).sum(), learning)
