@@ -116,7 +116,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
 
     figures = []
     for scored in sets:
-        cosines = _cosines(vectors, scored)
+        cosines = cosines_of(vectors, scored)
         rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
         figures += sts_scores(
             rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
@@ -140,7 +140,7 @@ def compare(
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
     for scored in sets:
-        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (_cosines(one, scored), _cosines(two, scored))
+        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (cosines_of(one, scored), cosines_of(two, scored))
         place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
         for metric in ("spearman", "pearson"):
             with _named(f"{scored.name}, {names[1]} beside {names[0]} (first scores = gold, second = cosine)"):
@@ -154,8 +154,12 @@ def compare(
     show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
 
 
-def _cosines(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
-    """Cosine of the two sentences of each pair, (n,)."""
+def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
+    """Cosine of the two sentences of each pair, (n,).
+
+    Raises:
+        EvaluationError: they cannot be had; the message names set and system.
+    """
     with _named(f"{scored.name}, {vectors.name}"):
         return vectors.cosines(read_scored_set(scored), scored.name)
 
