@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
+from flows.recipes.isbert import ISBERT
 from flows.recipes.multilingual import MULTILINGUAL
 from flows.recipes.paper import PAPER
+from flows.recipes.posthoc import POSTHOC
 from flows.recipes.supervised import SUPERVISED
 from flows.recipes.tiny import TINY
 from flows.recipes.unsupervised import UNSUPERVISED
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    *TINY, *PAPER, *UNTRAINED, *UNSUPERVISED, *SUPERVISED, *MULTILINGUAL
+    *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *SUPERVISED, *MULTILINGUAL
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

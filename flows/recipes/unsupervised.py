@@ -4,11 +4,235 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.posthoc import POSTHOC
+from flows.recipes.encoders import ENCODERS
+from flows.recipes.paper import afs, nli
+from flows.recipes.shared import ALONE
+from flows.recipes.tiny import tiny
+from models.augmentation.config import ORIGINAL, AugmentConfig
+from models.augmentation.rewritings import DeletedView
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    MaskedLMConfig,
+    SimCSEConfig,
+    TSDAEConfig,
+    VICRegConfig,
+)
+from models.pairs import PairConfig, ViewPair
+from models.training.config import TrainingConfig, paper_config
+from models.translation.filters import UNFILTERED
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flows.config import PipelineConfig
+    from models.objectives.config import AnyObjective
 
-UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (*POSTHOC,)
+_AS_IT_IS: Final = AugmentConfig(filters=UNFILTERED)  # the sentence is its only view
+_DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+_FROM_WHAT_IS_LEFT: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
+_WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
+_STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+
+
+def bert_mlm() -> PipelineConfig:
+    """BERT-mlm (Tables 1 and 2): masked language modelling continued on SNLI and MultiNLI, BERT-base, mean.
+
+    The paper says of it only that it is trained on the same corpora. All but the task is as in `nli`, at the learning
+    rate that transformers has for it; the last step is kept, since no sentence vector is trained that a dev set of
+    similarities could select by.
+    """
+    return nli().model_copy(
+        update={
+            "title": "bert-mlm: masked language modelling continued on SNLI and MultiNLI",
+            "augment": _AS_IT_IS,
+            "pairs": ALONE,
+            "training": TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, select="last", collapse=None),
+            "published": ("BERT-mlm", "BERT avg.", "BSL-BERT"),
+        }
+    )
+
+
+def afs_mlm() -> PipelineConfig:
+    """BERT-mlm on AFS (Table 10): as `bert-mlm`, on the arguments' own sentences."""
+    return bert_mlm().model_copy(
+        update={
+            "title": "afs-mlm: masked language modelling continued on the sentences of Argument Facet Similarity",
+            "ingest": afs().ingest,
+            "evaluation": afs().evaluation,
+            "published": ("BERT-mlm on AFS", "BERT avg. on AFS", "BSL-BERT on AFS"),
+        }
+    )
+
+
+def tsdae() -> PipelineConfig:
+    """TSDAE (Wang et al., 2021) on the rows' corpora: sentences rebuilt from the vector of two words in five.
+
+    [CLS], deletion of 60 %, tied decoder, batches of 8 at a constant 3e-5 as published; their corpus is a million
+    sentences of Wikipedia: `--set 'ingest.sources=[{"path": "wiki1m_for_simcse.txt"}]'`.
+    """
+    return nli().model_copy(
+        update={
+            "title": "tsdae: TSDAE on SNLI and MultiNLI",
+            "augment": _DAMAGED,
+            "pairs": _FROM_WHAT_IS_LEFT,
+            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls"}),
+            "training": TrainingConfig(
+                objective=TSDAEConfig(),
+                lr=3e-5,
+                weight_decay=0.0,
+                batch_size=8,
+                warmup=0.0,
+                decay="constant",
+                eval_every=1000,
+                collapse=None,
+            ),
+            "published": ("BERT [CLS]", "BSL-BERT"),
+        }
+    )
+
+
+def simcse() -> PipelineConfig:
+    """Unsupervised SimCSE (Gao et al., 2021): a million sentences of Wikipedia twice under dropout, BERT-base, [CLS].
+
+    The sentences are file wiki1m_for_simcse.txt of princeton-nlp/datasets-for-simcse, of which SimCSE's code takes all.
+    """
+    return nli().model_copy(
+        update={
+            "title": "simcse: unsupervised SimCSE on a million sentences of Wikipedia",
+            "ingest": IngestConfig(sources=(_WIKI,)),
+            "augment": _AS_IT_IS,
+            "pairs": ALONE,
+            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 32}),
+            "training": TrainingConfig(
+                objective=SimCSEConfig(),
+                lr=3e-5,
+                weight_decay=0.0,
+                eps=1e-8,
+                drop_last=False,
+                warmup=0.0,
+                eval_every=125,
+                collapse=None,
+            ),
+            "published": ("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
+        }
+    )
+
+
+def contrastive() -> PipelineConfig:
+    """Contrastive (Table 7): the pairs of `nli`, the rest of the batch as negatives; other batches by an override."""
+    return _on_round_trips(
+        "contrastive", ContrastiveConfig(), ("Contrastive, batch 64", "BSL-BERT, batch 64", "BSL-BERT")
+    )
+
+
+def vicreg() -> PipelineConfig:
+    """VICReg (Bardes et al., 2022) in BSL's two branches, on the pairs of `nli`."""
+    return _on_round_trips("vicreg", VICRegConfig(), ("BSL-BERT", "BERT avg."))
+
+
+def barlow() -> PipelineConfig:
+    """Barlow Twins (Zbontar et al., 2021) in BSL's two branches, on the pairs of `nli`."""
+    return _on_round_trips("barlow", BarlowConfig(), ("BSL-BERT", "BERT avg."))
+
+
+def bsl_task() -> PipelineConfig:
+    """BSL on the text of a SentEval task, as IS-BERT-task (Table 2): MR, unless `ingest.sources` names another.
+
+    BSL's own row of Table 2 is `nli`, whose title and row speak of NLI; this is the setting of the row beside it.
+    """
+    return nli().model_copy(
+        update={
+            "title": "bsl-task: BSL on the sentences of a SentEval task",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="mr"),)),
+            "evaluation": EvaluationConfig(sets=("senteval",)),
+            "published": ("IS-BERT-task", "BSL-BERT"),
+        }
+    )
+
+
+def bsl_sts() -> PipelineConfig:
+    """BSL on the sentences of the STS test sets themselves, without their scores, as BERT-flow's target setting."""
+    return nli().model_copy(
+        update={
+            "title": "bsl-sts: BSL on the sentences of the STS sets",
+            "ingest": IngestConfig(sources=tuple(SourceSpec(dataset=name, split="test") for name in _STS)),
+            "published": ("BSL-BERT", "BERT avg."),
+        }
+    )
+
+
+def tiny_mlm() -> PipelineConfig:
+    """`bert-mlm` on a laptop: embedded sentences and encoder; minutes."""
+    return _tiny("tiny-mlm: masked language modelling continued", bert_mlm(), lr=1e-4, max_steps=200)
+
+
+def tiny_tsdae() -> PipelineConfig:
+    """`tsdae` on a laptop: embedded sentences and encoder, pooled by its mean; minutes."""
+    return _tiny("tiny-tsdae: TSDAE", tsdae(), lr=3e-4, batch_size=64, max_steps=200, eval_every=20)
+
+
+def tiny_simcse() -> PipelineConfig:
+    """`simcse` on a laptop: embedded sentences and encoder, pooled by its mean; minutes."""
+    return _tiny("tiny-simcse: unsupervised SimCSE", simcse(), lr=3e-4, max_steps=100, eval_every=20)
+
+
+def tiny_contrastive() -> PipelineConfig:
+    """`contrastive` on a laptop: round trips of the embedded sentences; minutes."""
+    return _tiny_round_trips("contrastive training", ContrastiveConfig())
+
+
+def tiny_vicreg() -> PipelineConfig:
+    """`vicreg` on a laptop: round trips of the embedded sentences; minutes."""
+    return _tiny_round_trips("VICReg", VICRegConfig(target_norm="standardize"))
+
+
+def tiny_barlow() -> PipelineConfig:
+    """`barlow` on a laptop: round trips of the embedded sentences; minutes."""
+    return _tiny_round_trips("Barlow Twins", BarlowConfig(target_norm="standardize"))
+
+
+def tiny_bsl() -> PipelineConfig:
+    """BSL as published on a laptop, where it unlearns: the embedded encoder's vectors share one direction; minutes."""
+    return _tiny_round_trips("BSL as published", BSLConfig())
+
+
+def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ...]) -> PipelineConfig:
+    training = paper_config().model_copy(update={"objective": objective})
+    title = f"{name}: {objective.label} on SNLI and MultiNLI"
+    return nli().model_copy(update={"title": title, "training": training, "published": published})
+
+
+def _tiny(title: str, base: PipelineConfig, **training: object) -> PipelineConfig:
+    """A recipe on the embedded sentences and encoder, with settings that so small an encoder learns by."""
+    assert base.training is not None  # each trains
+    small = {"precision": "bf16", **training}
+    return tiny().model_copy(
+        update={
+            "title": f"{title} on the embedded NLI sample",
+            "augment": base.augment,
+            "pairs": base.pairs,
+            "encoder": EncoderConfig(model="embedded:bert-mini", dropout=0.1),
+            "training": base.training.model_copy(update=small),
+            "published": base.published[:1],
+        }
+    )
+
+
+def _tiny_round_trips(what: str, objective: AnyObjective) -> PipelineConfig:
+    base = tiny()
+    assert base.training is not None  # it trains
+    title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
+    training = base.training.model_copy(update={"objective": objective})
+    return base.model_copy(update={"title": title, "training": training})
+
+
+UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_task, bsl_sts,
+    tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl,
+)  # fmt: skip

@@ -85,6 +85,21 @@ class MaskedView(Rewriting):
         return ((self.model, self.revision),)
 
 
+class DeletedView(Rewriting):
+    """The sentence with most of its words left out: the damage that TSDAE repairs (Wang et al., 2021)."""
+
+    name: Literal["deleted"] = "deleted"
+
+    share: float = Field(0.6, gt=0, lt=1)
+    """Probability of each word to go (published: 0.6); one stays at least."""
+
+    seed: int = Field(0, ge=0, lt=2**32)
+    """With the sentence's id it decides which words go. A sentence is damaged once, whatever the epochs."""
+
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the sentences that get the view, ISO 639-1; words are cut by the rules of English."""
+
+
 class EntailView(Rewriting):
     """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
 

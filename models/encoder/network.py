@@ -22,12 +22,12 @@ from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.config import EncoderConfig
+    from models.encoder.config import EncoderConfig, Pooling
 
 
 class Encoder(nn.Module):
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
-        return self._pooled(self._run(ids_BT, mask_BT), mask_BT)
+        return self._pooled(self._headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT), mask_BT)
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
@@ -120,34 +120,42 @@ class Encoder(nn.Module):
         lengths_B = torch.from_numpy(tokens.lengths_of(rows)).to(self.device)
         longest = int(tokens.lengths_of(rows).max())
         mask_BT = (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
-        parts, padded = [], []
-        for part, x_BTD, _ in self._passes(tokens, own_share(rows), batch_tokens):
-            parts.append(part)
-            padded.append(functional.pad(x_BTD, (0, 0, 0, longest - x_BTD.shape[1])))
-        x_BTD = gather_shares(_in_order(padded, parts))
+        x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), longest))
         return x_BTD * mask_BT[..., None], mask_BT
+
+    def last_layer(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
+        """The transformer's last output (B, T, D), whatever pooling and heads make of it; all rows by this process.
+
+        Rows and T are as in `token_vectors`; padding holds anything finite.
+        """
+        return _side_by_side(self._outputs(tokens, rows, batch_tokens, "mean"), int(tokens.lengths_of(rows).max()))
 
     def _passes(
         self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Which of `rows`, their token vectors (B, T, D) after the heads on them, and their mask (B, T)."""
-        first = self._first_position(tokens.pad_id)
+        for part, x_BTD, mask_BT in self._outputs(tokens, rows, batch_tokens, self.config.pooling):
+            yield part, self._headed(x_BTD, mask_BT), mask_BT
+
+    def _outputs(
+        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, pooling: Pooling
+    ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
+        """As `_passes`, before the heads."""
+        # A packed pass hands out the last layer alone.
+        first = None if pooling in LAYERS else self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            x_BTD = layout.padding.pad(run_packed(self.backbone, layout, first))
-            mask_BT = layout.padding.real.long()
-            yield layout.order, self._headed(x_BTD, mask_BT), mask_BT
+            yield layout.order, layout.padding.pad(run_packed(self.backbone, layout, first)), layout.padding.real.long()
             return
         for part in budget_batches(tokens.lengths_of(rows), batch_tokens):
             ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
-            yield part, self._run(ids_BT, mask_BT), mask_BT
+            yield part, self._run(ids_BT, mask_BT, pooling), mask_BT
 
-    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-        pooling = self.config.pooling
+    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> torch.Tensor:
         output = self.backbone(
             input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling in LAYERS, return_dict=True
         )
-        return self._headed(token_vectors(output, pooling), mask_BT)
+        return token_vectors(output, pooling)
 
     def _headed(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         for head in self.token_heads:
@@ -161,11 +169,18 @@ class Encoder(nn.Module):
         return vectors_BD
 
     def _first_position(self, pad_id: int) -> int | None:
-        if self.config.pooling in LAYERS:
-            return None  # a packed pass hands out the last layer alone
         if self._packs is None:
             self._packs = (first_position(self.backbone, pad_id, self.config.length),)
         return self._packs[0]
+
+
+def _side_by_side(passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]], longest: int) -> torch.Tensor:
+    """Join passes into one (B, longest, D), in the order of the rows."""
+    parts, padded = [], []
+    for part, x_BTD, _ in passes:
+        parts.append(part)
+        padded.append(functional.pad(x_BTD, (0, 0, 0, longest - x_BTD.shape[1])))
+    return _in_order(padded, parts)
 
 
 def _in_order(passed: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]) -> torch.Tensor:

@@ -80,6 +80,7 @@ class Layout:
         positions: (1, N), 0, 1, 2, … from the start of each sentence.
         padding: For the token vectors that pooling sees.
         groups: Covering all sentences in order.
+        causal: Whether a token attends to itself and those before it alone.
     """
 
     order: NDArray[np.int64]
@@ -87,9 +88,12 @@ class Layout:
     positions: torch.Tensor
     padding: Padding
     groups: tuple[Group, ...]
+    causal: bool = False
 
 
-def lay_out(tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool) -> Layout:
+def lay_out(
+    tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool, causal: bool = False
+) -> Layout:
     """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
     order = np.argsort(-tokens.lengths_of(rows), kind="stable")
     some = tokens.take(rows[order])
@@ -101,6 +105,7 @@ def lay_out(tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by
         torch.from_numpy(positions)[None].to(device),
         padding,
         _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
+        causal,
     )
 
 
@@ -175,9 +180,11 @@ def packed_attention(
     for group, *qkv in zip(layout.groups, *split, strict=True):
         q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
         if group.padding is None and q.shape[2] <= SHORT:
-            out_BHTd = _plain_attention(q, k, v, dropout, scaling)
+            out_BHTd = _plain_attention(q, k, v, dropout, scaling, causal=layout.causal)
         else:
             mask = None if group.padding is None else group.padding.real[:, None, None, :]
+            if layout.causal:
+                mask = _causal(q) if mask is None else mask & _causal(q)
             out_BHTd = functional.scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling
             )
@@ -190,11 +197,19 @@ AttentionInterface.register(NAME, packed_attention)
 
 
 def _plain_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, scaling: float | None
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, scaling: float | None, *, causal: bool
 ) -> torch.Tensor:
     scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    weights_BHTT = torch.matmul(q * scale, k.mT).softmax(dim=-1)
-    return torch.matmul(functional.dropout(weights_BHTT, dropout), v)
+    scores_BHTT = torch.matmul(q * scale, k.mT)
+    if causal:
+        scores_BHTT = scores_BHTT.masked_fill(~_causal(q), -torch.inf)
+    return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)
+
+
+def _causal(q_BHTd: torch.Tensor) -> torch.Tensor:
+    """(T, T), True where the token of a row may see that of a column."""
+    tokens = q_BHTd.shape[2]
+    return torch.ones(tokens, tokens, dtype=torch.bool, device=q_BHTd.device).tril()
 
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:

@@ -9,6 +9,7 @@ from torch import nn
 
 if TYPE_CHECKING:
     import torch
+    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch, Need
@@ -20,10 +21,12 @@ class Objective(nn.Module, ABC):
     Attributes:
         parts: Names of the modules that a snapshot saves and restores; all state stands in one of them.
         needs: What a batch must hold besides the two views; pairs that lack it are refused before the first step.
+        split: Of the parts, those that each of several processes runs on its share of a batch; others see all of it.
     """
 
     parts: ClassVar[tuple[str, ...]] = ("online",)
     needs: ClassVar[frozenset[Need]] = frozenset()
+    split: ClassVar[tuple[str, ...]] = ("online",)
 
     def __init__(self, online: Encoder) -> None:
         super().__init__()
@@ -37,6 +40,9 @@ class Objective(nn.Module, ABC):
             batch: The pairs, with what the objective `needs`.
             batch_tokens: Padded tokens a forward pass of an encoder; changes rounding only.
         """
+
+    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Learn of the tokens what the objective must know, before the first step; most need nothing."""
 
     def learning_parameters(self) -> list[nn.Parameter]:
         """What the optimizer may change."""

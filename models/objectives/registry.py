@@ -11,17 +11,23 @@ from models.objectives.config import (
     BarlowConfig,
     BSLConfig,
     ContrastiveConfig,
+    MaskedLMConfig,
     RegressionConfig,
     SimCSEConfig,
+    TSDAEConfig,
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.masked_lm import MaskedLM
 from models.objectives.regression import Regression
 from models.objectives.simcse import SimCSE
+from models.objectives.tsdae import TSDAE
 from models.objectives.vicreg import VICReg
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
     from models.objectives.base import Objective
@@ -34,12 +40,24 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     VICRegConfig: VICReg,
     BarlowConfig: Barlow,
     RegressionConfig: Regression,
+    MaskedLMConfig: MaskedLM,
+    TSDAEConfig: TSDAE,
 }
 
 
-def build_objective(online: Encoder, config: AnyObjective) -> Objective:
-    """The objective of a configuration around an encoder, which becomes a part of it; draws new weights from torch."""
+def build_objective(
+    online: Encoder, config: AnyObjective, tokenizer: PreTrainedTokenizerBase | None = None
+) -> Objective:
+    """The objective of a configuration around an encoder, which becomes a part of it; draws new weights from torch.
+
+    Args:
+        online: The encoder.
+        config: Which objective.
+        tokenizer: The encoder's own, which objectives that guess words must know.
+    """
     objective: Objective = OBJECTIVES[type(config)](online, config)
+    if tokenizer is not None:
+        objective.read_vocabulary(tokenizer)
     return objective
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
+from models.language_model.masking import Masking
 from models.pretraining.batches import length_batches, pad
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ class MaskedSentences:
         self.sentences = sentences
         self.lengths = np.fromiter((len(s) for s in sentences), dtype=np.int64, count=len(sentences))
         self.config, self.seed = config, seed
-        self.pad_id, self.mask_id = int(tokenizer.pad_token_id), int(tokenizer.mask_token_id)
-        self.special = np.array(sorted(tokenizer.all_special_ids))
-        self.vocabulary = len(tokenizer)
+        self.pad_id, self.masking = int(tokenizer.pad_token_id), Masking.of(tokenizer)
 
     def plan(self, epoch: int) -> list[np.ndarray]:
         """Batches of like length, shuffled anew each epoch."""
@@ -92,20 +91,13 @@ class MaskedSentences:
         return loss, int((tokens_BT != self.pad_id).sum())
 
     def mask(self, tokens_BT: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Choose tokens to predict and hide them: 80 % [MASK], 10 % random, 10 % as they are (BERT, section 3.1).
+        """Choose tokens to predict and hide them.
 
         Returns:
             (B, T) input and (B, T) labels, −100 where nothing is asked.
         """
-        eligible = ~np.isin(tokens_BT, self.special)
-        chosen = eligible & (generator.random(tokens_BT.shape) < self.config.masked)
-        if not chosen.any():
-            chosen.flat[np.flatnonzero(eligible)[:1]] = True
-        labels = np.where(chosen, tokens_BT, IGNORED)
-        fate = generator.random(tokens_BT.shape)
-        hidden = np.where(chosen & (fate < 0.8), self.mask_id, tokens_BT)
-        random = generator.integers(len(self.special), self.vocabulary, tokens_BT.shape)
-        return np.where(chosen & (fate >= 0.9), random, hidden), labels
+        hidden, chosen = self.masking.hide(tokens_BT, self.config.masked, generator)
+        return hidden, np.where(chosen, tokens_BT, IGNORED)
 
 
 def masked_logits(

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from models.language_model.linear_cross_entropy import linear_cross_entropy
 from models.pretraining.batches import length_batches, pad
-from models.pretraining.linear_cross_entropy import linear_cross_entropy
 
 if TYPE_CHECKING:
     from transformers import MarianMTModel, MarianTokenizer

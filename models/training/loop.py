@@ -136,7 +136,7 @@ def train(
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seeded before the predictor is made, which draws its first weights.
-        run = _start(copy.deepcopy(encoder), data, config, dev, total, device)
+        run = _start(copy.deepcopy(encoder), tokenizer, data, config, dev, total, device)
         with first_alone():  # who removes damaged snapshots
             saved = newest_snapshot(work, run.fingerprint) if work is not None else None
         if saved is not None:
@@ -253,13 +253,14 @@ class _Loop:
 
 def _start(
     online: Encoder,
+    tokenizer: PreTrainedTokenizerBase,
     data: TokenFile,
     config: TrainingConfig,
     dev: DevSet | None,
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    objective = build_objective(online, config.objective).to(device)
+    objective = build_objective(online, config.objective, tokenizer).to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 

@@ -84,10 +84,10 @@ def seed_step(seed: int, step: int) -> None:
 
 
 def agree_on_gradients(objective: Objective) -> None:
-    """Sum the encoder's gradients, of which each process has its share; average the others, which are equal."""
+    """Sum the gradients of `split` parts, of which each process has its share; average the others, which are equal."""
     if processes() == 1:
         return
-    shared = {id(p) for p in objective.online.parameters()}
+    shared = {id(p) for part in objective.split for p in getattr(objective, part).parameters()}
     learning = [p for p in objective.learning_parameters() if p.grad is not None]
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)

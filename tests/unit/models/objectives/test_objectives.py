@@ -149,7 +149,7 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
     if "k" in type(config).model_fields:
         config = config.model_copy(update=SMALL)
     torch.manual_seed(0)
-    objective = build_objective(encoder[0], config)
+    objective = build_objective(encoder[0], config, encoder[1])
     pairs = pairs_of(encoder[1])
     objective(pairs, 64).backward()
     learning = {id(p) for p in objective.learning_parameters()}

@@ -6,9 +6,9 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import ResumeError
+from models.language_model.linear_cross_entropy import linear_cross_entropy
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
-from models.pretraining.linear_cross_entropy import linear_cross_entropy
 from models.pretraining.loop import pretrain
 from models.pretraining.translation import TranslationModelConfig, build_translator
 from models.pretraining.translation_pairs import EncodedPairs, TranslationPairs

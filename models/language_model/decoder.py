@@ -1,0 +1,189 @@
+"""An encoder's own layers as a decoder: run causally, with one vector a sentence to look at (TSDAE, Wang et al., 2021).
+
+    token ─▶ causal self-attention ─▶ attention to the sentence's vector ─▶ feed-forward ─▶ … ─▶ last hidden state
+
+All weights but those of the attention to the vector are the encoder's: "tied" by being the same, not by two models that
+share tensors, which transformers 5 no longer does. So an architecture needs no decoder class in transformers; it must
+run packed (models/encoder/packed.py), and `_FORMS` must say where in a layer its self-attention ends.
+
+Attention to a single vector gives that vector the weight 1 whatever is asked, so queries and keys have no gradient and
+no effect. They are left out: the function and its gradients are those of a whole cross-attention.
+
+Shapes: B sentences, N tokens of all, D width, S width of the vectors, H heads, d width of a head.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.encoder.packed import first_position, lay_out, run_packed
+from models.errors import TrainingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedModel
+
+    from models.encoder.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a decoder's layer follows from an encoder's.
+
+    Attributes:
+        layers: Path of the layers.
+        self_attention: Path, in a layer, of the module that ends its self-attention.
+        dropout: Field of the configuration: dropout of what is added to the hidden states.
+        attention_dropout: Field of the configuration: dropout of attention's weights.
+        norm: Field of the configuration: ε of the LayerNorm after the attention to the vector; None where layers
+            normalise what they read instead.
+    """
+
+    layers: str
+    self_attention: str
+    dropout: str
+    attention_dropout: str
+    norm: str | None
+
+
+_BERT: Final = _Form(
+    "encoder.layer", "attention", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps"
+)
+_FORMS: Final[Mapping[str, _Form]] = {
+    "bert": _BERT,
+    "roberta": _BERT,
+    "xlm-roberta": _BERT,
+    "camembert": _BERT,
+    "electra": _BERT,
+    "modernbert": _Form("layers", "attn", "attention_dropout", "attention_dropout", None),
+}
+"""Architectures that have a decoder form: BERT and RoBERTa of any language, and ModernBERT, of which transformers has
+no decoder."""
+
+
+class VectorAttention(nn.Module):
+    """A layer's attention to its sentence's vector, residual and norm included."""
+
+    def __init__(self, width: int, backbone: PreTrainedModel, form: _Form) -> None:
+        super().__init__()
+        config: Any = backbone.config
+        own = int(config.hidden_size)
+        self.heads = int(config.num_attention_heads)
+        bias = bool(getattr(config, "attention_bias", True))
+        self.value, self.output = nn.Linear(width, own, bias=bias), nn.Linear(own, own, bias=bias)
+        for linear in (self.value, self.output):
+            nn.init.normal_(linear.weight, std=float(getattr(config, "initializer_range", 0.02)))
+            if bias:
+                nn.init.zeros_(linear.bias)
+        self.norm = nn.Identity() if form.norm is None else nn.LayerNorm(own, eps=float(getattr(config, form.norm)))
+        self.dropout = float(getattr(config, form.dropout))
+        self.attention_dropout = float(getattr(config, form.attention_dropout))
+
+    def forward(self, x_1ND: torch.Tensor, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
+        """Hidden states (1, N, D) after self-attention, with what their sentences' vectors add."""
+        value_BD = self.value(vectors_BS)
+        if self.training and self.attention_dropout > 0:
+            # A dropped weight of the only vector is that token's head reading nothing.
+            value_NHd = value_BD.unflatten(1, (self.heads, -1)).index_select(0, sentence_N)
+            kept_NH1 = functional.dropout(torch.ones_like(value_NHd[..., :1]), self.attention_dropout)
+            read_ND = self.output((value_NHd * kept_NH1).flatten(1))
+        else:
+            read_ND = self.output(value_BD).index_select(0, sentence_N)
+        read_ND = functional.dropout(read_ND, self.dropout, self.training)
+        normed: torch.Tensor = self.norm(x_1ND + read_ND)
+        return normed
+
+
+class Decoder(nn.Module):
+    """What turns an encoder into a decoder of its sentence vectors: an attention to them for each of its layers."""
+
+    def __init__(self, backbone: PreTrainedModel, width: int) -> None:
+        """Make the attentions, whose weights are drawn from torch.
+
+        Args:
+            backbone: The transformer whose layers decode.
+            width: S of the vectors.
+
+        Raises:
+            TrainingError: Its architecture has no decoder form.
+        """
+        super().__init__()
+        form = _FORMS.get(backbone.config.model_type)
+        if form is None:
+            raise TrainingError(
+                f"a {backbone.config.model_type} encoder has no decoder form, expected one of {', '.join(_FORMS)}; "
+                "choose another encoder.model, or an objective without a decoder"
+            )
+        self._form = form
+        layers = attrgetter(form.layers)(backbone)
+        self.attentions = nn.ModuleList(VectorAttention(width, backbone, form) for _ in layers)
+
+    def forward(
+        self,
+        backbone: PreTrainedModel,
+        tokens: Tokens,
+        vectors_BS: torch.Tensor,
+        first: int,
+    ) -> tuple[torch.Tensor, NDArray[np.int64]]:
+        """Read sentences from their first token on, each token knowing those before it and the sentence's vector.
+
+        Args:
+            backbone: The transformer that this was made for.
+            tokens: B sentences.
+            vectors_BS: Their vectors, (B, S).
+            first: `decoder_position` of the transformer.
+
+        Returns:
+            Last hidden states (N, D), and the place of each among the tokens as they are given, (N,).
+        """
+        device = vectors_BS.device
+        layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
+        lengths = tokens.lengths[layout.order]
+        sentence_N = torch.from_numpy(np.repeat(layout.order, lengths)).to(device)
+        places_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
+        with self._between(backbone, vectors_BS, sentence_N):
+            return run_packed(backbone, layout, first), places_N
+
+    @contextlib.contextmanager
+    def _between(self, backbone: PreTrainedModel, vectors_BS: torch.Tensor, sentence_N: torch.Tensor) -> Iterator[None]:
+        """Put each layer's attention to the vectors behind its self-attention for the block."""
+        with contextlib.ExitStack() as stack:
+            layers = attrgetter(self._form.layers)(backbone)
+            for layer, attention in zip(layers, self.attentions, strict=True):
+
+                def look(
+                    _module: nn.Module,
+                    _given: object,
+                    found: tuple[torch.Tensor, object],
+                    attention: nn.Module = attention,
+                ) -> tuple[torch.Tensor, object]:
+                    return attention(found[0], vectors_BS, sentence_N), found[1]
+
+                module: nn.Module = attrgetter(self._form.self_attention)(layer)
+                stack.callback(module.register_forward_hook(look).remove)
+            yield
+
+
+def decoder_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> int:
+    """The position id of a sentence's first token in a decoder.
+
+    Raises:
+        TrainingError: The transformer does not run packed, which its form as a decoder needs.
+    """
+    first = first_position(backbone, pad_id, max_length)
+    if first is None:
+        raise TrainingError(
+            f"a {backbone.config.model_type} encoder of {max_length} tokens does not run without padding, which its "
+            "form as a decoder needs; lower encoder.max_length to its attention's window, or choose another encoder"
+        )
+    return first
