@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from models.encoder.appended import check_convolutions
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.saved import check_settings, read_saved, settled
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig
+    from models.encoder.heads import TokenHead
 
 # What gives token vectors, by its name in sentence-transformers.
 BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreTrainedTokenizerBase]]] = {
@@ -32,11 +34,14 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
 
     Raises:
         EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
-            sentence-transformers model that pools otherwise or has parts that are not computed here.
+            sentence-transformers model that pools otherwise, has other convolutions or has parts that are not computed
+            here.
     """
     saved = read_saved(folder)
     check_settings(saved, config)
     config = settled(saved, config)
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
-    heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
-    return Encoder(backbone, config, *heads).eval(), tokenizer
+    token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
+    encoder = Encoder(backbone, config, token_heads, [read_head(head) for head in saved.sentence_heads]).eval()
+    check_convolutions(encoder)
+    return encoder, tokenizer

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.heads import Head, Normalize
+from models.encoder.heads import Head, Normalize, TokenHead
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
@@ -44,7 +44,7 @@ class Encoder(nn.Module):
         self,
         backbone: PreTrainedModel,
         config: EncoderConfig,
-        token_heads: Sequence[Head] = (),
+        token_heads: Sequence[TokenHead] = (),
         sentence_heads: Sequence[Head] = (),
     ) -> None:
         """Put an encoder together.
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
             sentence_heads = [*sentence_heads, Normalize()]
         self.backbone = backbone
         self.config = config
-        self.token_heads: Sequence[Head] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
+        self.token_heads: Sequence[TokenHead] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
         self.sentence_heads: Sequence[Head] = nn.ModuleList(sentence_heads)  # type: ignore[assignment]
         self._packs: tuple[int | None] | None = None  # first_position, once known
         _ = self.width  # every head is asked
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
-        return self._pooled(self._run(ids_BT, mask_BT), mask_BT)
+        return self.pooled(self._run(ids_BT, mask_BT), mask_BT)
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
@@ -106,7 +106,7 @@ class Encoder(nn.Module):
         parts, vectors = [], []
         for part, x_BTD, mask_BT in self._passes(tokens, rows, batch_tokens):
             parts.append(part)
-            vectors.append(self._pooled(x_BTD, mask_BT))
+            vectors.append(self.pooled(x_BTD, mask_BT))
         return _in_order(vectors, parts)
 
     def token_vectors(
@@ -134,9 +134,10 @@ class Encoder(nn.Module):
         first = self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            x_BTD = layout.padding.pad(run_packed(self.backbone, layout, first))
-            mask_BT = layout.padding.real.long()
-            yield layout.order, self._headed(x_BTD, mask_BT), mask_BT
+            x_ND = run_packed(self.backbone, layout, first)
+            for head in self.token_heads:
+                x_ND = head.packed(x_ND, layout.sentences)
+            yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
         for part in budget_batches(tokens.lengths_of(rows), batch_tokens):
             ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
@@ -154,7 +155,8 @@ class Encoder(nn.Module):
             x_BTD = head(x_BTD * mask_BT[..., None])
         return x_BTD
 
-    def _pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        """Sentence vectors (B, D) of what `token_vectors` gives, in fp32 at least."""
         vectors_BD = pool(x_BTD, mask_BT, self.config.pooling)
         for head in self.sentence_heads:
             vectors_BD = precise(head(vectors_BD))

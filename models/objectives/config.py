@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from models.choices import named
+from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.settings import ObjectiveSettings
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ class RegressionConfig(ObjectiveSettings):
     name: Literal["regression"] = "regression"
 
 
-AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig
+AnyObjective = BSLConfig | (
+    ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig | ISBERTConfig
+)
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {

@@ -16,6 +16,8 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.isbert import ISBERT
+from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.regression import Regression
 from models.objectives.simcse import SimCSE
 from models.objectives.vicreg import VICReg
@@ -34,6 +36,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     VICRegConfig: VICReg,
     BarlowConfig: Barlow,
     RegressionConfig: Regression,
+    ISBERTConfig: ISBERT,
 }
 
 

@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
+from models.encoder.cnn import CNN
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from models.encoder.heads import ACTIVATIONS, CNN, Dense, Normalize
+from models.encoder.heads import ACTIVATIONS, Dense, Normalize
 from models.encoder.loading import load_encoder
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
