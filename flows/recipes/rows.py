@@ -30,6 +30,9 @@ ROWS: Final = {
     "BSL-uns": "multilingual",
     "BSL-sup": "multilingual-sup",
     "BSL-BERT on AFS": "afs",
+    "IS-BERT-NLI": "isbert",
+    "IS-BERT-task": "isbert-task",
+    "IS-BERT-AFS": "isbert-afs",
 }
 """Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated

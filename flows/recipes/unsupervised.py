@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from flows.recipes.isbert import ISBERT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flows.config import PipelineConfig
 
-UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = ()
+UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (*ISBERT,)

@@ -27,8 +27,8 @@ class SavedModule:
     """A module as `modules.json` lists it.
 
     Attributes:
-        kind: Name of its class in sentence-transformers, of whatever package it was at the time; a `Dense` on token vectors
-            is a `TokenReLU` here.
+        kind: Name of its class in sentence-transformers, of whatever package it was at the time; a `Dense` on tokens is
+            a `TokenReLU` here.
         folder: Where it lies; absent if it has neither settings nor weights.
     """
 
