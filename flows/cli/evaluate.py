@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from flows.cli.options import add_site_options, print_table
 from flows.server import start_server, use_server
 from flows.site import site_of
-from models.encoder.config import Pooling
+from models.encoder.config import CNNConfig, Pooling
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -38,10 +38,22 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--pooling", choices=get_args(Pooling), help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    parser.add_argument(
+        "--cnn",
+        metavar="KERNELS",
+        help="where fine-tuned: put convolutions of these widths above a transformer (IS-BERT: 1,3,5)",
+    )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
+
+
+def _convolutions(kernels: str | None) -> CNNConfig | None:
+    try:
+        return None if kernels is None else CNNConfig.model_validate({"kernels": kernels.split(",")})
+    except ValueError as error:
+        raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
 class _Help(argparse.Action):
@@ -68,7 +80,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from flows.evaluation import evaluation
     from tasks.evaluation.settings import EvaluationSettings, Reading
 
-    reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
+    reading = Reading(
+        pooling=arguments.pooling,
+        max_length=arguments.max_length,
+        revision=arguments.revision,
+        cnn=_convolutions(arguments.cnn),
+    )
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
     if embedded is not None:
         embedded.wait()

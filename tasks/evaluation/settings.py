@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import Pooling
+from models.encoder.config import CNNConfig, Pooling
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, stsb_config
 
@@ -20,6 +20,9 @@ class Reading(BaseModel):
     """Tokens kept of a sentence; 64 unless given or said by the folder."""
     revision: str | None = None
     """Commit of a Hub model."""
+    cnn: CNNConfig | None = None
+    """Convolutions that fine-tuning puts above a transformer without any, such as IS-BERT's; vectors that are taken as
+    they are do without."""
 
 
 class EvaluationSettings(ScoringConfig):
