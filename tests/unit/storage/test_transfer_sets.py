@@ -239,7 +239,7 @@ def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
     (tmp_path / "reviews.txt").write_text("so good\n")
     source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
     with pytest.raises(
-        SourceError, match=r"reviews\.txt: none of SentEval's files; expected one whose path ends in MR/"
+        SourceError, match=r"reviews\.txt: none of SentEval's files; expected .* ends in MR/"
     ):
         list(read_source(source, ReadReport("reviews"), max_bad_share=0))
 
