@@ -21,9 +21,10 @@ from storage.files import whole
 from storage.hub import HubTable, stream_table
 from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
 from storage.readers.parquet import BATCH_ROWS
+from storage.readers.senteval import TRANSFER_SETS
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
-from storage.transfer import TRANSFER_SETS, read_transfer_table
+from storage.transfer import read_transfer_table
 from storage.weights import resolve_model
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from flows.cli.options import add_site_options, print_table
 from flows.server import start_server, use_server
 from flows.site import site_of
-from models.encoder.config import Pooling, WordsConfig
+from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -47,10 +47,22 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
             f"--{name}", choices=get_args(field.annotation), help=f"of sentences for word vectors ({field.default})"
         )
     parser.add_argument("--no-marks", action="store_true", help="punctuation marks are no words to word vectors")
+    parser.add_argument(
+        "--cnn",
+        metavar="KERNELS",
+        help="where fine-tuned: put convolutions of these widths above a transformer (IS-BERT: 1,3,5)",
+    )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
+
+
+def _convolutions(kernels: str | None) -> CNNConfig | None:
+    try:
+        return None if kernels is None else CNNConfig.model_validate({"kernels": kernels.split(",")})
+    except ValueError as error:
+        raise ValueError(f"--cnn {kernels}: expected odd numbers such as 1,3,5") from error
 
 
 class _Help(argparse.Action):
@@ -83,6 +95,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         max_length=arguments.max_length,
         revision=arguments.revision,
         words=WordsConfig(**cut, marks=not arguments.no_marks),
+        cnn=_convolutions(arguments.cnn),
     )
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
     if embedded is not None:

@@ -34,6 +34,9 @@ ROWS: Final = {
     "BERT-flow (target), BERT-base": "flow-target",
     "whitening-256 (NLI), BERT-base": "whitening",
     "whitening-256 (target), BERT-base": "whitening-target",
+    "IS-BERT-NLI": "isbert",
+    "IS-BERT-task": "isbert-task",
+    "IS-BERT-AFS": "isbert-afs",
 }
 """Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated

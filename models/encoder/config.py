@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls"]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
@@ -28,6 +28,26 @@ class WordsConfig(BaseModel):
     def spelled(self) -> str:
         """As signatures have it."""
         return self.split if self.marks else f"{self.split} without marks"
+
+
+class CNNConfig(BaseModel):
+    """Convolutions between transformer and pooling (IS-BERT, section 3.2)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kernels: tuple[int, ...] = Field(default=(1, 3, 5), min_length=1)
+    """Tokens that each convolution sees, odd numbers (IS-BERT: 1, 3, 5; on AFS 3, 5, 7)."""
+    channels: int = Field(default=256, ge=1, le=4096)
+    """Features of each convolution; a vector has those of all (IS-BERT: 256)."""
+    relu: bool = True
+    """Whether ReLU follows, as in the paper (equation 1); the released code leaves it out."""
+
+    @field_validator("kernels")
+    @classmethod
+    def _are_odd(cls, kernels: tuple[int, ...]) -> tuple[int, ...]:
+        if any(kernel < 1 or kernel % 2 == 0 for kernel in kernels):
+            raise ValueError(f"kernels of {list(kernels)} tokens; expected odd numbers, which leave a vector a token")
+        return kernels
 
 
 class EncoderConfig(BaseModel):
@@ -55,6 +75,9 @@ class EncoderConfig(BaseModel):
     released supervised script never passes its 64 on, and 64 for a bare transformer, as the other scripts."""
     lower_case: bool = False
     """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""
+    cnn: CNNConfig | None = None
+    """Convolutions that training puts above a transformer without any, their first weights drawn by
+    `training.seed`; untrained, the encoder is scored as it lies there. Those that a folder has are kept."""
 
     @property
     def short_name(self) -> str:

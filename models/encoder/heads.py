@@ -1,9 +1,10 @@
 """What an encoder may carry beside backbone and pooling: maps from vectors to vectors.
 
-A head works either on token vectors, before pooling, or on sentence vectors, after it. Names of parameters are those
-of sentence-transformers, so that a head's state is the content of its weights file.
+A head works either on token vectors, before pooling (`cnn.py`), or on sentence vectors, after it. Names of parameters
+are those of sentence-transformers, so that a head's state is the content of its weights file.
 
-Shapes: … any leading dimensions, B sentences, T tokens, D width of what comes in, E width of what goes out.
+Shapes: … any leading dimensions, B sentences, T tokens, N tokens of all sentences, D width of what comes in, E width of
+what goes out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch.nn import functional
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 SENTENCES = "sentence_embedding"  # what sentence-transformers calls pooled vectors
 # By the names under which torch knows them; all that take no argument.
@@ -31,10 +32,12 @@ class Head(nn.Module, abc.ABC):
     Attributes:
         level: Which vectors it takes. Those of tokens come with zeros in place of padding.
         settings_file: Name of the file of its settings.
+        saved_as: What sentence-transformers calls it, where that is not its name here.
     """
 
     level: ClassVar[Literal["token", "sentence"]]
     settings_file: ClassVar[str] = "config.json"
+    saved_as: ClassVar[str | None] = None
 
     @classmethod
     @abc.abstractmethod
@@ -58,12 +61,34 @@ class Head(nn.Module, abc.ABC):
             EncoderError: It takes vectors of another width.
         """
 
+    def check_weights(self) -> None:
+        """Refuse weights that were read and are of the right shape, but not those of this head.
+
+        Raises:
+            EncoderError: They are not.
+        """
+
     def _expect(self, width: int, expected: int) -> None:
         if width != expected:
             raise EncoderError(
                 f"{type(self).__name__} takes vectors of width {expected}, those before it have {width}; "
                 "check that the modules belong together"
             )
+
+
+class TokenHead(Head):
+    """Maps token vectors to token vectors, of padded sentences or of sentences end to end."""
+
+    level = "token"
+
+    @abc.abstractmethod
+    def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
+        """What `forward` makes of the same tokens padded, (N, E), without arithmetic for padding.
+
+        Args:
+            x_ND: Tokens of all sentences, end to end.
+            sentence_N: Which sentence each is of, equal for neighbours of one sentence only.
+        """
 
 
 class Dense(Head):
@@ -145,62 +170,6 @@ class Normalize(Head):
     def width_from(self, width: int) -> int:
         """The same."""
         return width
-
-
-class CNN(Head):
-    """Convolutions of several widths over the tokens of a sentence, side by side (IS-BERT, EMNLP 2020).
-
-    Beyond a sentence's ends there are zeros, whatever it is padded with. sentence-transformers lets a padded batch's
-    filler into the last tokens instead, so it gives these vectors for sentences of one length or one by one.
-    """
-
-    level = "token"
-    settings_file = "cnn_config.json"
-
-    def __init__(self, in_features: int, channels: int = 256, kernels: Sequence[int] = (1, 3, 5)) -> None:
-        super().__init__()
-        if not kernels or any(kernel % 2 == 0 for kernel in kernels):
-            raise EncoderError(
-                f"CNN with kernels of {list(kernels)} tokens, expected odd numbers: others leave no vector for each "
-                "token; choose odd ones"
-            )
-        self.convs = nn.ModuleList(nn.Conv1d(in_features, channels, kernel, padding=kernel // 2) for kernel in kernels)
-
-    def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
-        """(B, T, D) to (B, T, E), E the channels of all convolutions."""
-        x_BDT = x_BTD.transpose(1, 2)
-        return torch.cat([conv(x_BDT) for conv in self.convs], dim=1).transpose(1, 2)
-
-    @classmethod
-    def build(cls, settings: Mapping[str, Any]) -> CNN:
-        """See `Head.build`."""
-        if any(stride != 1 for stride in settings.get("stride_sizes") or ()):
-            raise EncoderError(
-                f"CNN with strides {settings['stride_sizes']}, expected 1: others leave no vector for each token; "
-                "train it again without strides"
-            )
-        newer = "in_embedding_dimension"
-        width = settings[newer] if newer in settings else settings["in_word_embedding_dimension"]
-        return cls(width, settings["out_channels"], settings["kernel_sizes"])
-
-    def settings(self) -> dict[str, object]:
-        """See `Head.settings`."""
-        shapes = self._shapes()
-        return {
-            "in_word_embedding_dimension": shapes[0][1],
-            "out_channels": shapes[0][0],
-            "kernel_sizes": [kernel for _, _, kernel in shapes],
-            "stride_sizes": [1] * len(shapes),
-        }
-
-    def width_from(self, width: int) -> int:
-        """See `Head.width_from`."""
-        shapes = self._shapes()
-        self._expect(width, shapes[0][1])
-        return sum(channels for channels, _, _ in shapes)
-
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(conv.get_parameter("weight").shape) for conv in self.convs]
 
 
 def _refuse_tokens(head: type[Head], settings: Mapping[str, Any]) -> None:

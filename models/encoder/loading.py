@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from models.encoder.appended import check_convolutions
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig
+    from models.encoder.heads import TokenHead
 
 # What gives token vectors, by its name in sentence-transformers.
 BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreTrainedTokenizerBase]]] = {
@@ -33,8 +35,8 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
 
     Raises:
         EncoderError: The folder is not a model, lacks weights (a pooler too, where that is read), takes fewer tokens
-            than `max_length`, or is a sentence-transformers model that pools otherwise or has parts that are not
-            computed here.
+            than `max_length`, or is a sentence-transformers model that pools otherwise, has other convolutions or has
+            parts that are not computed here.
     """
     saved = read_saved(folder)
     check_settings(saved, config)
@@ -42,8 +44,11 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     if saved.pooling is not None:
         config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is among the heads
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
-    heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
+    token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
+    sentence_heads = [read_head(head) for head in saved.sentence_heads]
     if config.pooling == POOLER:
-        heads[1].insert(0, take_pooler(backbone, folder))
+        sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
-    return Encoder(backbone, config, *heads).eval(), tokenizer
+    encoder = Encoder(backbone, config, token_heads, sentence_heads).eval()
+    check_convolutions(encoder)
+    return encoder, tokenizer

@@ -6,18 +6,20 @@ To add one, write its class (`heads.py` or a file beside it) and its line below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from models.encoder.cnn import CNN, TOKENS, TokenReLU
 from models.encoder.files import read_json, read_weights, write_json, write_weights
-from models.encoder.heads import CNN, Dense, Head, Normalize
+from models.encoder.heads import Dense, Head, Normalize
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-HEADS: dict[str, type[Head]] = {"Dense": Dense, "CNN": CNN, "Normalize": Normalize}
+HEADS: dict[str, type[Head]] = {"Dense": Dense, "CNN": CNN, "Normalize": Normalize, "TokenReLU": TokenReLU}
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,28 @@ class SavedModule:
     """A module as `modules.json` lists it.
 
     Attributes:
-        kind: Name of its class in sentence-transformers, of whatever package it was at the time.
+        kind: Name of its class in sentence-transformers, of whatever package it was at the time; a `Dense` on tokens is
+            a `TokenReLU` here.
         folder: Where it lies; absent if it has neither settings nor weights.
     """
 
     kind: str
     folder: Path
+
+
+def listed_module(entry: Mapping[str, Any], folder: Path) -> SavedModule:
+    """A module of `modules.json`.
+
+    Args:
+        entry: Its `type` and `path`.
+        folder: The model's.
+    """
+    kind, place = str(entry["type"]).rpartition(".")[2], folder / entry["path"]
+    if kind == TokenReLU.saved_as:
+        settings = read_json(place / Dense.settings_file, {})
+        if all(settings.get(name) == TOKENS for name in ("module_input_name", "module_output_name")):
+            kind = TokenReLU.__name__
+    return SavedModule(kind, place)
 
 
 def read_head(saved: SavedModule) -> Head:
@@ -61,12 +79,16 @@ def read_head(saved: SavedModule) -> Head:
             f"{saved.folder}: weights and {kind.settings_file} do not belong together ({error}); "
             "check that the copy is complete"
         ) from error
+    try:
+        head.check_weights()
+    except EncoderError as error:
+        raise EncoderError(f"{saved.folder}: {error}") from error
     return head
 
 
 def name_of(head: Head) -> str:
     """What sentence-transformers calls a head."""
-    return next(kind for kind, known in HEADS.items() if type(head) is known)
+    return head.saved_as or next(kind for kind, known in HEADS.items() if type(head) is known)
 
 
 def write_head(head: Head, folder: Path) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.heads import Head, Normalize
+from models.encoder.heads import Head, Normalize, TokenHead
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
@@ -44,7 +44,7 @@ class Encoder(nn.Module):
         self,
         backbone: PreTrainedModel,
         config: EncoderConfig,
-        token_heads: Sequence[Head] = (),
+        token_heads: Sequence[TokenHead] = (),
         sentence_heads: Sequence[Head] = (),
     ) -> None:
         """Put an encoder together.
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
             sentence_heads = [*sentence_heads, Normalize()]
         self.backbone = backbone
         self.config = config
-        self.token_heads: Sequence[Head] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
+        self.token_heads: Sequence[TokenHead] = nn.ModuleList(token_heads)  # type: ignore[assignment]  # it is one
         self.sentence_heads: Sequence[Head] = nn.ModuleList(sentence_heads)  # type: ignore[assignment]
         self._packs: tuple[int | None] | None = None  # first_position, once known
         _ = self.width  # every head is asked
@@ -90,7 +90,7 @@ class Encoder(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
-        return self._pooled(self._headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT), mask_BT)
+        return self.pooled(_headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT, self.token_heads), mask_BT)
 
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
@@ -106,7 +106,7 @@ class Encoder(nn.Module):
         parts, vectors = [], []
         for part, x_BTD, mask_BT in self._passes(tokens, rows, batch_tokens):
             parts.append(part)
-            vectors.append(self._pooled(x_BTD, mask_BT))
+            vectors.append(self.pooled(x_BTD, mask_BT))
         return _in_order(vectors, parts)
 
     def token_vectors(
@@ -128,28 +128,36 @@ class Encoder(nn.Module):
 
         Rows and T are as in `token_vectors`; padding holds anything finite.
         """
-        return _side_by_side(self._outputs(tokens, rows, batch_tokens, "mean"), int(tokens.lengths_of(rows).max()))
+        passes = self._outputs(tokens, rows, batch_tokens, "mean", heads=())
+        return _side_by_side(passes, int(tokens.lengths_of(rows).max()))
 
     def _passes(
         self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """Which of `rows`, their token vectors (B, T, D) after the heads on them, and their mask (B, T)."""
-        for part, x_BTD, mask_BT in self._outputs(tokens, rows, batch_tokens, self.config.pooling):
-            yield part, self._headed(x_BTD, mask_BT), mask_BT
+        return self._outputs(tokens, rows, batch_tokens, self.config.pooling, self.token_heads)
 
     def _outputs(
-        self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int, pooling: Pooling
+        self,
+        tokens: Tokens,
+        rows: NDArray[np.int64],
+        batch_tokens: int,
+        pooling: Pooling,
+        heads: Sequence[TokenHead],
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
-        """As `_passes`, before the heads."""
+        """As `_passes`, of the layers of another pooling and after other heads."""
         # A packed pass hands out the last layer alone.
         first = None if pooling in LAYERS else self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            yield layout.order, layout.padding.pad(run_packed(self.backbone, layout, first)), layout.padding.real.long()
+            x_ND = run_packed(self.backbone, layout, first)
+            for head in heads:
+                x_ND = head.packed(x_ND, layout.sentences)
+            yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
         for part in budget_batches(tokens.lengths_of(rows), batch_tokens):
             ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
-            yield part, self._run(ids_BT, mask_BT, pooling), mask_BT
+            yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
 
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> torch.Tensor:
         output = self.backbone(
@@ -157,12 +165,8 @@ class Encoder(nn.Module):
         )
         return token_vectors(output, pooling)
 
-    def _headed(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-        for head in self.token_heads:
-            x_BTD = head(x_BTD * mask_BT[..., None])
-        return x_BTD
-
-    def _pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+    def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        """Sentence vectors (B, D) of what `token_vectors` gives, in fp32 at least."""
         vectors_BD = pool(x_BTD, mask_BT, self.config.pooling)
         for head in self.sentence_heads:
             vectors_BD = precise(head(vectors_BD))
@@ -172,6 +176,12 @@ class Encoder(nn.Module):
         if self._packs is None:
             self._packs = (first_position(self.backbone, pad_id, self.config.length),)
         return self._packs[0]
+
+
+def _headed(x_BTD: torch.Tensor, mask_BT: torch.Tensor, heads: Sequence[TokenHead]) -> torch.Tensor:
+    for head in heads:
+        x_BTD = head(x_BTD * mask_BT[..., None])
+    return x_BTD
 
 
 def _side_by_side(passes: Iterable[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]], longest: int) -> torch.Tensor:

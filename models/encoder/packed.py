@@ -78,6 +78,7 @@ class Layout:
         order: (B,) which of the given rows stands where.
         ids: (1, N), token ids.
         positions: (1, N), 0, 1, 2, … from the start of each sentence.
+        sentences: (N,), which of them each token is of.
         padding: For the token vectors that pooling sees.
         groups: Covering all sentences in order.
         causal: Whether a token attends to itself and those before it alone.
@@ -86,6 +87,7 @@ class Layout:
     order: NDArray[np.int64]
     ids: torch.Tensor
     positions: torch.Tensor
+    sentences: torch.Tensor
     padding: Padding
     groups: tuple[Group, ...]
     causal: bool = False
@@ -103,6 +105,7 @@ def lay_out(
         order,
         torch.from_numpy(some.ids.astype(np.int64))[None].to(device),
         torch.from_numpy(positions)[None].to(device),
+        torch.from_numpy(np.repeat(np.arange(len(some)), some.lengths)).to(device),
         padding,
         _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
         causal,

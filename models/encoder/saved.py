@@ -23,7 +23,7 @@ from transformers import AutoConfig, AutoTokenizer
 
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json, read_weights
-from models.encoder.modules import HEADS, SavedModule
+from models.encoder.modules import HEADS, SavedModule, listed_module
 from models.encoder.pooling import CLS, FIRST, LAYERS, POOLER, layer_weights
 from models.encoder.static import static_settings
 from models.errors import EncoderError
@@ -159,7 +159,7 @@ def _has_pooler(saved: SavedEncoder) -> bool:
 
 def _modules(folder: Path) -> list[SavedModule]:
     listed = read_json(folder / "modules.json")
-    modules = [SavedModule(str(module["type"]).rpartition(".")[2], folder / module["path"]) for module in listed]
+    modules = [listed_module(entry, folder) for entry in listed]
     if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
         levels = {
             level: " | ".join(kind for kind, head in HEADS.items() if head.level == level)

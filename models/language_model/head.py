@@ -112,7 +112,7 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
 
 
 def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
-    folder, parts = Path(backbone.name_or_path), _PARTS.get(backbone.config.model_type)
+    folder, parts = Path(str(backbone.name_or_path)), _PARTS.get(backbone.config.model_type)
     if parts is None or not (folder / "config.json").is_file():
         return None
     whole, info = _read(folder)
@@ -126,7 +126,7 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     return VocabularyHead(linear, norm, bias_V, activation)
 
 
-def _read(folder: Path) -> tuple[PreTrainedModel, dict[str, Any]]:
+def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
     verbosity = hf_logging.get_verbosity()
     hf_logging.set_verbosity(logging.ERROR)  # it warns of what is missing, which the caller looks at
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from models.choices import named
+from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.settings import ObjectiveSettings
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ AnyObjective = (
     | RegressionConfig
     | MaskedLMConfig
     | TSDAEConfig
+    | ISBERTConfig
 )
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 

@@ -18,6 +18,8 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.isbert import ISBERT
+from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.regression import Regression
 from models.objectives.simcse import SimCSE
@@ -42,6 +44,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     RegressionConfig: Regression,
     MaskedLMConfig: MaskedLM,
     TSDAEConfig: TSDAE,
+    ISBERTConfig: ISBERT,
 }
 
 

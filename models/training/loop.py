@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.encoder.appended import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
@@ -135,7 +136,7 @@ def train(
             data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
-        # Seeded before the predictor is made, which draws its first weights.
+        # Seeded before convolutions and predictor are made, which draw their first weights.
         run = _start(copy.deepcopy(encoder), tokenizer, data, config, dev, total, device)
         with first_alone():  # who removes damaged snapshots
             saved = newest_snapshot(work, run.fingerprint) if work is not None else None
@@ -260,7 +261,7 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    objective = build_objective(online, config.objective, tokenizer).to(device)
+    objective = build_objective(with_convolutions(online), config.objective, tokenizer).to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 

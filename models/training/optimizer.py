@@ -38,6 +38,22 @@ def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) 
             group["lr"] = rate
 
 
+def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: TrainingConfig) -> None:
+    """Give every group the rate of optimizer step `step`, counted from 1, under the bias correction that is asked for.
+
+    torch corrects always: it takes rate / c₁ · m / (√v / √c₂ + ε), where cᵢ = 1 − βᵢ^step. With the rate times c₁ / √c₂
+    and ε / √c₂ that is rate · m / (√v + ε), the step without correction, by torch's own fused kernel. Decoupled decay,
+    which torch multiplies by the rate, stays what it was.
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+        if not config.bias_correction:
+            first, second = (1 - beta**step for beta in group["betas"])
+            group["lr"], group["eps"] = rate * first / math.sqrt(second), config.eps / math.sqrt(second)
+            if config.optimizer == "adamw" and group["weight_decay"] > 0:
+                group["weight_decay"] = config.weight_decay * math.sqrt(second) / first
+
+
 def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> float:
     """The norm of all gradients together, which are scaled down where it exceeds the bound.
 

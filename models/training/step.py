@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.encoder.arithmetic import arithmetic
-from models.training.optimizer import clip_gradients, finite, set_learning_rate
+from models.training.optimizer import clip_gradients, finite, set_step
 from models.training.processes import agree_on_gradients
 from models.training.schedule import learning_rate
 
@@ -27,7 +27,7 @@ def take_step(run: LiveRun, batch: Batch, config: TrainingConfig) -> dict[str, f
     """
     objective, step = run.objective, run.step + 1
     rate, momentum = learning_rate(step, run.total, config), objective.momentum(step, run.total)
-    set_learning_rate([run.optimizer], rate)
+    set_step(run.optimizer, rate, step, config)
     device = objective.online.device
     with arithmetic(device, bf16=config.precision == "bf16"):
         loss = objective(batch, CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)

@@ -1,10 +1,11 @@
-"""SentEval's transfer sets, with their numbers of rows; storage/transfer.py says how their files spell one."""
+"""SentEval's transfer sets, with their numbers of rows; storage/readers/senteval.py says how their files spell one."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from storage.declared.dataset import Dataset
+from storage.readers.senteval import TRANSFER_SETS
 
 _REMEDY: Final = (
     "unpack SimCSE's senteval.tar (princeton-nlp/datasets-for-simcse on the Hub) into the mirror, and delete a table "
@@ -12,20 +13,21 @@ _REMEDY: Final = (
 )
 
 
-def _transfer(
-    name: str, heading: str, citation: str, rows: dict[str, int], texts: tuple[str, ...] = ("text",), blank: str = ""
-) -> Dataset:
+def _transfer(name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "") -> Dataset:
     """A set of SentEval; on no Hub repository under a commit that is known to hold its rows."""
+    files = TRANSFER_SETS[name]
     note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
     return Dataset(
         name=name,
         licence="none stated; research data",
         citation=citation,
         splits={split: split for split in rows},
-        texts=texts,
+        texts=files.texts,
         rows=rows,
         heading=heading,
         suites=("senteval",),
+        originals={split: tuple(path for path, _ in parts) for split, parts in files.files.items()},
+        original_format="senteval",
         remedy=note + _REMEDY,
     )
 
@@ -46,5 +48,5 @@ TRANSFER: Final = (
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
     _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}),  # in SCL's table alone
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
-    _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, texts=("sentence1", "sentence2")),
+    _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import Pooling, WordsConfig
+from models.encoder.config import CNNConfig, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, stsb_config
 
@@ -22,6 +22,9 @@ class Reading(BaseModel):
     """Commit of a Hub model."""
     words: WordsConfig = WordsConfig()
     """How sentences are cut where a model is a file of word vectors."""
+    cnn: CNNConfig | None = None
+    """Convolutions that fine-tuning puts above a transformer without any, such as IS-BERT's; vectors that are taken as
+    they are do without."""
 
 
 class EvaluationSettings(ScoringConfig):

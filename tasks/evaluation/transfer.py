@@ -13,9 +13,10 @@ from models.evaluation.probe.config import ProbeConfig
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
+from storage.readers.senteval import TRANSFER_SETS
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.transfer import CLASS, TRANSFER_SETS, read_senteval_files, read_transfer_table
+from storage.transfer import CLASS, read_transfer_table
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
@@ -35,21 +36,19 @@ if TYPE_CHECKING:
 
 
 class TransferSplit(BaseModel):
-    """One split of a transfer set: a table, or SentEval's files."""
+    """One split of a transfer set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """`all`, `train`, `dev` or `test`."""
-    sources: tuple[ResolvedSource, ...]
-    """The table, or the files in declared order."""
+    source: ResolvedSource
+    """Its table, or SentEval's files."""
 
 
 class TransferSet(EvaluationSet):
     """A set of SentEval's classification tasks."""
 
-    original: bool
-    """Whether the sources are SentEval's files."""
     splits: tuple[TransferSplit, ...]
     """In the order of the protocol."""
     blank: str = "."
@@ -57,9 +56,7 @@ class TransferSet(EvaluationSet):
 
     def read(self) -> Mapping[str, pl.DataFrame]:
         """`text`, or `sentence1` and `sentence2`, and `class`, the number of the class."""
-        if self.original:
-            return {split.name: read_senteval_files(self.dataset, split.name, split.sources) for split in self.splits}
-        return {split.name: read_transfer_table(self.dataset, split.name, split.sources[0]) for split in self.splits}
+        return {split.name: read_transfer_table(self.dataset, split.name, split.source) for split in self.splits}
 
     def sentences(self) -> pl.Series:
         """All texts, as they are scored."""
@@ -82,8 +79,8 @@ class TransferKind(FrozenKind[TransferSet]):
         return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
 
     def find(self, site: Site, name: str) -> TransferSet:
-        """As `find_transfer_set`."""
-        return find_transfer_set(site, name)
+        """As `resolve_transfer_set`."""
+        return resolve_transfer_set(site, name)
 
     def scores(
         self, site: Site, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
@@ -108,48 +105,24 @@ class TransferKind(FrozenKind[TransferSet]):
         return (PaperTable(title="SentEval transfer", columns=columns, metrics=("accuracy",)),)
 
 
-def find_transfer_set(site: Site, name: str) -> TransferSet:
-    """Find a transfer set as tables on the mirror, else as SentEval's own files unpacked there.
-
-    Raises:
-        SourceError: nobody has it; says where its tables were looked for.
-    """
-    try:
-        return resolve_transfer_set(site, name)
-    except SourceError as absent:
-        if site.mirror is None:
-            raise
-        try:
-            return resolve_transfer_set(site, name, site.mirror)
-        except SourceError:
-            raise absent from None
-
-
-def resolve_transfer_set(site: Site, name: str, senteval: str | None = None) -> TransferSet:
+def resolve_transfer_set(site: Site, name: str) -> TransferSet:
     """Find a transfer set.
 
     Args:
-        site: its mirror may hold the set as tables, one for each split.
+        site: its mirror may hold the set as tables, one for each split, or the files of SentEval's download script:
+            folder `data/downstream` of a SentEval copy, or the unpacked `senteval.tar` of SimCSE's authors on the Hub
+            (princeton-nlp/datasets-for-simcse).
         name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
-        senteval: folder `data/downstream` of a SentEval copy, or the unpacked `senteval.tar` of SimCSE's authors on the
-            Hub (princeton-nlp/datasets-for-simcse); read instead of the mirror.
 
     Raises:
-        SourceError: no such set, or nobody has it.
+        SourceError: no such set, or nobody has it; says where it was looked for.
     """
     if name not in TRANSFER_SETS:
         raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
-    declared = TRANSFER_SETS[name]
-    splits = []
-    for split, files in declared.files.items():
-        if senteval is None:
-            specs = [SourceSpec(dataset=name, split=split)]
-        else:
-            folder = senteval.rstrip("/")
-            specs = [SourceSpec(path=f"{folder}/{path}", name=name, format="txt") for path, _ in files]
-        sources = tuple(resolve_source(spec, site.mirror) for spec in specs)
-        splits.append(TransferSplit(name=split, sources=sources))
-    return TransferSet(dataset=name, original=senteval is not None, splits=tuple(splits))
+    splits = TRANSFER_SETS[name].files
+    sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
+    found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
+    return TransferSet(dataset=name, splits=found)
 
 
 def read_transfer_set(labelled: TransferSet) -> Mapping[str, pl.DataFrame]:

@@ -10,9 +10,12 @@ from models.evaluation.probe.problem import pair_features, senteval_order
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.mirror import Mirror
-from storage.transfer import TRANSFER_SETS
+from storage.readers.report import ReadReport
+from storage.readers.senteval import TRANSFER_SETS
+from storage.reading import read_source
+from storage.sources import SourceSpec, resolve_source
 from tasks.evaluation.sets import unique_sentences
-from tasks.evaluation.transfer import find_transfer_set, read_transfer_set, resolve_transfer_set
+from tasks.evaluation.transfer import read_transfer_set, resolve_transfer_set
 from tasks.site import Site
 from tests.toy_sets import allow_any_rows
 
@@ -76,7 +79,7 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
     write_tables(tmp_path / "mirror", name, tables)
     site = Site(mirror=str(tmp_path / "mirror"))
     table = read_transfer_set(resolve_transfer_set(site, name))
-    original = read_transfer_set(resolve_transfer_set(site, name, str(tmp_path / "senteval")))
+    original = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path / "senteval")), name))
     assert list(table) == list(original) == list(tables)
     for split, rows in tables.items():
         assert table[split].equals(original[split])
@@ -94,7 +97,7 @@ def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
 @pytest.mark.usefixtures("toys")
 def test_files_as_first_distributed_are_windows_latin(tmp_path):
     write_files(tmp_path, {"CR/custrev.pos": "naïve – fun\n", "CR/custrev.neg": "no\n"}, encoding="cp1252")
-    found = resolve_transfer_set(Site(), "cr", str(tmp_path)).sentences()
+    found = resolve_transfer_set(Site(mirror=str(tmp_path)), "cr").sentences()
     assert found.to_list() == ["no", "naïve – fun"]
 
 
@@ -122,7 +125,7 @@ def test_a_line_of_another_form_is_named(tmp_path):
     files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
     write_files(tmp_path, files)
     with pytest.raises(SourceError, match=r"TREC_10.label, line 2: 'no colon' has not the form"):
-        read_transfer_set(resolve_transfer_set(Site(), "trec", str(tmp_path)))
+        read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "trec"))
 
 
 @pytest.mark.usefixtures("toys")
@@ -132,7 +135,7 @@ def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_pat
         write_files(tmp_path, {"CR/custrev.pos": "good\n\n", "CR/custrev.neg": "\r\nbad one\n \n"})
     else:
         write_tables(tmp_path, "cr", {"all": [("", 0), ("bad one", 0), (" ", 0), ("good", 1), ("", 1)]})
-    found = find_transfer_set(Site(mirror=str(tmp_path)), "cr")
+    found = resolve_transfer_set(Site(mirror=str(tmp_path)), "cr")
     rows = read_transfer_set(found)["all"]
     assert [(text.strip(), label) for text, label in rows.rows()] == [
         ("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)
@@ -148,7 +151,7 @@ def test_a_copy_without_the_blank_lines_is_refused_with_the_remedy(tmp_path):
         r"cr all holds 3,771 rows, expected the 3,775 that papers report; four of its lines .*unpack .*senteval\.tar"
     )
     with pytest.raises(SourceError, match=words):
-        find_transfer_set(Site(mirror=str(tmp_path)), "cr").sentences()
+        resolve_transfer_set(Site(mirror=str(tmp_path)), "cr").sentences()
     with pytest.raises(SourceError, match=words):
         list(Mirror(tmp_path / "made", str(tmp_path)).add("cr"))
 
@@ -160,7 +163,7 @@ def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of
         lines, blanks = of_class[int(label)], blank[int(label)]
         files[file] = "so it goes .\n" * (lines - blanks - 1) + "\n" * blanks + "and so on\n"
     write_files(tmp_path, files)
-    rows = read_transfer_set(resolve_transfer_set(Site(), name, str(tmp_path)))["all"]
+    rows = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
     assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
     assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
 
@@ -176,7 +179,7 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
         for file, label in TRANSFER_SETS[name].files["all"]
     }
     write_files(tmp_path, files)
-    found = read_transfer_set(resolve_transfer_set(Site(), name, str(tmp_path)))["all"]
+    found = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
     assert found.equals(
         read_transfer_set(resolve_transfer_set(Site(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
     )
@@ -210,3 +213,36 @@ def test_rows_are_sorted_by_words_then_class_then_as_they_came():
 def test_a_pair_is_its_distance_and_its_product():
     features = pair_features(np.array([[1.0, -2.0]]), np.array([[3.0, 4.0]]))
     assert features.tolist() == [[2.0, 6.0, 3.0, -8.0]]
+
+
+def spoken_of(name, mirror):
+    """Every sentence that a corpus would take from a transfer set, class by class or split's own order."""
+    source = resolve_source(SourceSpec(dataset=name), str(mirror))
+    frames = list(read_source(source, ReadReport(name), max_bad_share=0))
+    return [frame.columns for frame in frames], sorted(text for frame in frames for row in frame.rows() for text in row)
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_a_transfer_set_is_a_source_of_sentences_without_its_labels(tmp_path, name):
+    files, tables = ROWS[name]
+    write_files(tmp_path / "senteval", files)
+    write_tables(tmp_path / "mirror", name, tables)
+    learnt = "all" if "all" in tables else "train"
+    expected = sorted(text for row in tables[learnt] for text in row[:-1])
+    for mirror in ("senteval", "mirror"):
+        columns, texts = spoken_of(name, tmp_path / mirror)
+        assert set(map(tuple, columns)) == {DATASETS[name].texts}
+        assert texts == expected
+
+
+def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
+    (tmp_path / "reviews.txt").write_text("so good\n")
+    source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
+    with pytest.raises(SourceError, match=r"reviews\.txt: none of SentEval's files; expected .* ends in MR/"):
+        list(read_source(source, ReadReport("reviews"), max_bad_share=0))
+
+
+def test_a_part_of_a_set_is_refused(tmp_path):
+    write_files(tmp_path, {"CR/custrev.pos": "good\n"})
+    with pytest.raises(SourceError, match=r"cr: .* has a part of it but no CR/custrev\.neg; copy all its files"):
+        resolve_transfer_set(Site(mirror=str(tmp_path)), "cr")

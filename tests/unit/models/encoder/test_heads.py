@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
+from models.encoder.cnn import CNN, TOKENS, TokenReLU, neighbours
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from models.encoder.heads import ACTIVATIONS, CNN, Dense, Normalize
+from models.encoder.heads import ACTIVATIONS, Dense, Normalize
 from models.encoder.loading import load_encoder
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
@@ -24,6 +25,14 @@ from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder, write_ti
 
 TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
 ROWS = np.array([5, 0, 9, 3, 3, 8])
+
+
+def their_relu(width):
+    """ReLU of token vectors in sentence-transformers, which has it in a dense layer only."""
+    same = {"bias": False, "init_weight": torch.eye(width), "module_input_name": TOKENS}
+    return theirs.Dense(width, width, activation_function=torch.nn.ReLU(), **same)
+
+
 # Name → its heads on tokens and on sentences, here and in sentence-transformers, and the width that they make.
 KINDS = {
     "Dense": (lambda: ([], [Dense(WIDTH, 12)]), lambda: ([], [theirs.Dense(WIDTH, 12)]), 12),
@@ -49,6 +58,11 @@ KINDS = {
         lambda: ([CNN(WIDTH, 6, (1, 3, 5))], []),
         lambda: ([theirs.CNN(WIDTH, 6, [1, 3, 5])], []),
         18,
+    ),
+    "CNN, TokenReLU": (
+        lambda: ([CNN(WIDTH, 6, (1, 3)), TokenReLU(12)], []),
+        lambda: ([theirs.CNN(WIDTH, 6, [1, 3]), their_relu(12)], []),
+        12,
     ),
     "CNN, Dense, Normalize": (
         lambda: ([CNN(WIDTH, 6, (3,))], [Dense(6, 7), Normalize()]),
@@ -296,3 +310,43 @@ def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path)
     tokens = tokenise(tokenizer, TEXTS, 24)
     with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
         encoder.token_vectors(tokens, ROWS, 20)
+
+
+@pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
+def test_packed_convolutions_are_those_of_each_sentence_alone(kernels):
+    torch.manual_seed(3)
+    cnn, lengths = CNN(5, 4, kernels).double(), [1, 4, 2, 9, 1]
+    x_ND = torch.randn(sum(lengths), 5, dtype=torch.float64, requires_grad=True)
+    found = cnn.packed(x_ND, torch.arange(5).repeat_interleave(torch.tensor(lengths)))
+    alone = torch.cat([cnn(part[None])[0] for part in x_ND.split(lengths)])
+    torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
+    weights, learning = torch.randn_like(alone), [x_ND, *cnn.parameters()]
+    slopes = [torch.autograd.grad((y * weights).sum(), learning) for y in (found, alone)]
+    for ours, plain in zip(*slopes, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12)
+
+
+def test_neighbours_end_with_their_sentence():
+    found = neighbours(torch.tensor([0, 0, 0, 1]), 1)
+    assert found.tolist() == [[4, 0, 1], [0, 1, 2], [1, 2, 4], [4, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"activation_function": "torch.nn.modules.activation.GELU"}, "dense layer on token vectors of .*GELU"),
+        ({"bias": True}, "dense layer on token vectors of .*'bias': True"),
+    ],
+)
+def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, message):
+    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
+    rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
+    with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
+        reload(tmp_path / "made")
+
+
+def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
+    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
+    save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
+    with pytest.raises(EncoderError, match=r"2_Dense: .*weights that it learnt, expected the identity"):
+        reload(tmp_path / "made")

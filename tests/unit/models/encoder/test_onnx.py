@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from models.encoder.cnn import CNN
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
-from models.encoder.heads import CNN, Dense
+from models.encoder.heads import Dense
 from models.encoder.network import Encoder
 from models.encoder.onnx import export_onnx
 from models.encoder.static import StaticTable, static_tokenizer

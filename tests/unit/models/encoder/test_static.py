@@ -8,10 +8,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from models.encoder.cnn import CNN
 from models.encoder.config import LONGEST, EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from models.encoder.heads import CNN, Dense
+from models.encoder.heads import Dense
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.saved import saved_config

@@ -1,0 +1,142 @@
+"""Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), and their twins on a laptop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flows.config import PipelineConfig
+from flows.recipes.encoders import ENCODERS
+from flows.recipes.shared import ALONE
+from models.augmentation.config import AugmentConfig
+from models.encoder.config import CNNConfig, EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.objectives.isbert_config import ISBERTConfig
+from models.training.config import TrainingConfig
+from models.translation.filters import UNFILTERED
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NOTHING: Final = AugmentConfig(filters=UNFILTERED)
+_PAPER: Final = TrainingConfig(
+    objective=ISBERTConfig(),
+    lr=1e-6,  # section 4.1.1; all that the paper leaves unsaid is as released
+    eps=1e-7,
+    bias_correction=False,
+    batch_size=32,
+    drop_last=False,
+    eval_every=1000,
+    dev_similarity="best-of-four",
+    collapse=None,
+)
+_EMBEDDED: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
+
+
+def isbert() -> PipelineConfig:
+    """IS-BERT-NLI (IS-BERT, Table 1): sentences of SNLI and MultiNLI alone, convolutions of 1, 3 and 5, BERT-base."""
+    bert = ENCODERS["bert-base-uncased"].config
+    return PipelineConfig(
+        title="isbert: IS-BERT on the sentences of SNLI and MultiNLI",
+        ingest=IngestConfig(
+            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
+        ),
+        augment=_NOTHING,
+        pairs=ALONE,
+        encoder=bert.model_copy(update={"max_length": 128, "cnn": CNNConfig()}),
+        training=_PAPER,
+        evaluation=EvaluationConfig(sets=("stsb/dev", "sts")),
+        published=("IS-BERT-NLI", "BERT avg."),
+    )
+
+
+def isbert_released() -> PipelineConfig:
+    """IS-BERT-NLI as the authors' code trains it: no ReLU after the convolutions, learning rate 2e-6.
+
+    The code's own earlier rate was 5e-6 with ε 1e-6: `--set training.lr=5e-6 --set training.eps=1e-6`.
+    """
+    base = isbert()
+    return base.model_copy(
+        update={
+            "title": "isbert-released: IS-BERT as its code was released",
+            "encoder": base.encoder.model_copy(update={"cnn": CNNConfig(relu=False)}),
+            "training": _PAPER.model_copy(update={"lr": 2e-6}),
+        }
+    )
+
+
+def isbert_task() -> PipelineConfig:
+    """IS-BERT-task (IS-BERT, Table 3), a run for each SentEval task: as `isbert`, on the task's own text; here MR.
+
+    Another task: `--set ingest.sources='[{"dataset":"trec"}]' --set evaluation.sets='["trec"]'`; of a task with splits
+    the one to learn from is read.
+    """
+    return isbert().model_copy(
+        update={
+            "title": "isbert-task: IS-BERT on the text of one SentEval task",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="mr"),)),
+            "evaluation": EvaluationConfig(sets=("mr",)),
+            "published": ("IS-BERT-task", "BERT avg."),
+        }
+    )
+
+
+def isbert_afs() -> PipelineConfig:
+    """IS-BERT-AFS (IS-BERT, Table 2): as `isbert`, on the arguments' own sentences, convolutions of 3, 5 and 7."""
+    base = isbert()
+    return base.model_copy(
+        update={
+            "title": "isbert-afs: IS-BERT on the sentences of Argument Facet Similarity",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
+            "encoder": base.encoder.model_copy(update={"cnn": CNNConfig(kernels=(3, 5, 7))}),
+            "evaluation": EvaluationConfig(sets=("afs",)),
+            "published": ("IS-BERT-AFS", "BERT avg. on AFS"),
+        }
+    )
+
+
+def isbert_stsb() -> PipelineConfig:
+    """IS-BERT-STSb (IS-BERT, Table 4), its ssl: as `isbert`, on the sentences of STS-B's training set, without scores.
+
+    Then its ft, ten seeds: `bsl evaluate report/<key> --suite stsb-supervised`. The row without ssl is
+    `bsl evaluate google-bert/bert-base-uncased --cnn 1,3,5 --max-length 128 --suite stsb-supervised`.
+    """
+    return isbert().model_copy(
+        update={
+            "title": "isbert-stsb: IS-BERT on the sentences of STS-B",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
+            "evaluation": EvaluationConfig(sets=("stsb/dev", "stsb/test")),
+            "published": ("IS-BERT-STSb (ssl + ft)", "IS-BERT-STSb (ft)", "SBERT-STSb"),
+        }
+    )
+
+
+def tiny_isbert() -> PipelineConfig:
+    """`isbert-released` on a laptop: embedded sentences and encoder; minutes."""
+    return PipelineConfig(
+        title="tiny-isbert: IS-BERT on the embedded NLI sample",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
+        augment=_NOTHING,
+        pairs=ALONE,
+        encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1, cnn=CNNConfig(relu=False)),
+        training=_PAPER.model_copy(update={"lr": 1e-4, "max_steps": 100, "precision": "bf16", "eval_every": 25}),
+        evaluation=_EMBEDDED,
+        published=("IS-BERT-NLI", "BERT avg."),
+    )
+
+
+def tiny_isbert_task() -> PipelineConfig:
+    """`isbert-task` on a laptop: as `tiny-isbert`, on the sentences of the embedded STS-B; minutes."""
+    return tiny_isbert().model_copy(
+        update={
+            "title": "tiny-isbert-task: IS-BERT on the sentences of the embedded STS-B",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:stsb"),)),
+            "published": ("IS-BERT-task", "BERT avg."),
+        }
+    )
+
+
+ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_task, isbert_afs, isbert_stsb,
+)  # fmt: skip

@@ -1,0 +1,171 @@
+"""Convolutions over a sentence's tokens, as IS-BERT has them between BERT and pooling (Zhang et al., EMNLP 2020, §3.2).
+
+On tokens end to end a convolution is one product: each token's neighbours are laid beside it, zeros beyond the ends of
+its sentence, so nothing is computed for padding and no sentence reaches into the next.
+
+Shapes: B sentences, T tokens, N tokens of all sentences, K of a window, D width of what comes in, E of what goes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.encoder.heads import TokenHead
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TOKENS = "token_embeddings"  # what sentence-transformers calls token vectors
+
+
+class CNN(TokenHead):
+    """Convolutions of several widths over the tokens of a sentence, side by side.
+
+    Beyond a sentence's ends there are zeros, whatever it is padded with. sentence-transformers lets a padded batch's
+    filler into the last tokens instead, so it gives these vectors for sentences of one length or one by one.
+    """
+
+    settings_file = "cnn_config.json"
+
+    def __init__(self, in_features: int, channels: int = 256, kernels: Sequence[int] = (1, 3, 5)) -> None:
+        super().__init__()
+        if not kernels or any(kernel % 2 == 0 for kernel in kernels):
+            raise EncoderError(
+                f"CNN with kernels of {list(kernels)} tokens, expected odd numbers: others leave no vector for each "
+                "token; choose odd ones"
+            )
+        self.convs = nn.ModuleList(nn.Conv1d(in_features, channels, kernel, padding=kernel // 2) for kernel in kernels)
+
+    def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """(B, T, D) to (B, T, E), E the channels of all convolutions."""
+        x_BDT = x_BTD.transpose(1, 2)
+        return torch.cat([conv(x_BDT) for conv in self.convs], dim=1).transpose(1, 2)
+
+    def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:
+        """See `TokenHead.packed`."""
+        padded_MD = functional.pad(x_ND, (0, 0, 0, 1))  # one row of zeros behind the N
+        made = []
+        for conv in self.convs:
+            weight_CDK, bias_C = conv.get_parameter("weight"), conv.get_parameter("bias")
+            reach = weight_CDK.shape[2] // 2
+            places = neighbours(sentence_N, reach).flatten()
+            windows = padded_MD.index_select(0, places).view(len(x_ND), -1) if reach else x_ND  # (N, K · D)
+            made.append(functional.linear(windows, weight_CDK.transpose(1, 2).flatten(1), bias_C))
+        return torch.cat(made, dim=1)
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> CNN:
+        """See `Head.build`."""
+        if any(stride != 1 for stride in settings.get("stride_sizes") or ()):
+            raise EncoderError(
+                f"CNN with strides {settings['stride_sizes']}, expected 1: others leave no vector for each token; "
+                "train it again without strides"
+            )
+        newer = "in_embedding_dimension"
+        width = settings[newer] if newer in settings else settings["in_word_embedding_dimension"]
+        return cls(width, settings["out_channels"], settings["kernel_sizes"])
+
+    def settings(self) -> dict[str, object]:
+        """See `Head.settings`."""
+        return {
+            "in_word_embedding_dimension": self._shapes()[0][1],
+            "out_channels": self.channels,
+            "kernel_sizes": list(self.kernels),
+            "stride_sizes": [1] * len(self.kernels),
+        }
+
+    def width_from(self, width: int) -> int:
+        """See `Head.width_from`."""
+        self._expect(width, self._shapes()[0][1])
+        return self.channels * len(self.kernels)
+
+    @property
+    def channels(self) -> int:
+        """Features of each width."""
+        return self._shapes()[0][0]
+
+    @property
+    def kernels(self) -> tuple[int, ...]:
+        """Tokens that each convolution sees."""
+        return tuple(kernel for _, _, kernel in self._shapes())
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(conv.get_parameter("weight").shape) for conv in self.convs]
+
+
+class TokenReLU(TokenHead):
+    """ReLU of token vectors: the activation of IS-BERT's convolutions in the paper (equation 1).
+
+    sentence-transformers has no module for it; it reads it, since release 5, as a dense layer on tokens whose weight is
+    the identity, which changes no number.
+    """
+
+    saved_as = "Dense"
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Module()
+        self.linear.register_buffer("weight", torch.eye(width))
+
+    def forward(self, x_BTD: torch.Tensor) -> torch.Tensor:
+        """(…, D), negative numbers replaced by 0."""
+        return functional.relu(x_BTD)
+
+    def packed(self, x_ND: torch.Tensor, sentence_N: torch.Tensor) -> torch.Tensor:  # noqa: ARG002 - one signature
+        """See `TokenHead.packed`."""
+        return functional.relu(x_ND)
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> TokenReLU:
+        """See `Head.build`."""
+        head = cls(settings["in_features"])
+        if (found := dict(settings)) != (expected := head.settings()):
+            raise EncoderError(
+                f"a dense layer on token vectors of {found}, expected {expected}, which stands for ReLU; choose a "
+                "model without dense layers before its pooling"
+            )
+        return head
+
+    def check_weights(self) -> None:
+        """See `Head.check_weights`."""
+        weight_DD = self.linear.get_buffer("weight")
+        if not torch.equal(weight_DD, torch.eye(len(weight_DD))):
+            raise EncoderError(
+                "a dense layer on token vectors with weights that it learnt, expected the identity, which stands for "
+                "ReLU; choose a model without dense layers before its pooling"
+            )
+
+    def settings(self) -> dict[str, object]:
+        """See `Head.settings`."""
+        return {
+            "in_features": self._width,
+            "out_features": self._width,
+            "bias": False,
+            "activation_function": f"{nn.ReLU.__module__}.{nn.ReLU.__name__}",
+            "module_input_name": TOKENS,
+            "module_output_name": TOKENS,
+        }
+
+    def width_from(self, width: int) -> int:
+        """The same."""
+        self._expect(width, self._width)
+        return width
+
+    @property
+    def _width(self) -> int:
+        return len(self.linear.get_buffer("weight"))
+
+
+def neighbours(sentence_N: torch.Tensor, reach: int) -> torch.Tensor:
+    """Places (N, K) of the tokens up to `reach` before and behind each, in order; N where its sentence has ended."""
+    count = len(sentence_N)
+    place_N = torch.arange(count, device=sentence_N.device)
+    around_NK = place_N[:, None] + torch.arange(-reach, reach + 1, device=sentence_N.device)
+    inside_NK = around_NK.clamp(0, count - 1)
+    own_NK = (sentence_N[inside_NK] == sentence_N[:, None]) & (inside_NK == around_NK)
+    return around_NK.where(own_NK, count)

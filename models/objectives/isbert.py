@@ -1,0 +1,68 @@
+"""IS-BERT: a sentence's vector is to tell its own tokens from those of other sentences (Zhang et al., EMNLP 2020).
+
+Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from torch.nn import functional
+
+from models.errors import TrainingError
+from models.objectives.base import Objective
+from models.objectives.precision import full_precision
+
+if TYPE_CHECKING:
+    import torch
+
+    from models.encoder.network import Encoder
+    from models.objectives.batch import Batch
+    from models.objectives.isbert_config import ISBERTConfig
+
+
+class ISBERT(Objective):
+    """The encoder alone, whose token vectors are held against the means of them that are its sentence vectors.
+
+    Raises:
+        TrainingError: Something stands between the token vectors and the sentence vectors.
+    """
+
+    def __init__(self, online: Encoder, config: ISBERTConfig) -> None:  # noqa: ARG002 - it has no settings
+        super().__init__(online)
+        if online.sentence_heads:
+            raise TrainingError(
+                f"objective isbert: {online.config.model} has {len(online.sentence_heads)} modules after pooling, "
+                "expected none, for sentence vectors are held against token vectors; set encoder.normalize to false, "
+                "or start from an encoder without them"
+            )
+        self.train()
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """The loss of a batch, a scalar; its second views are not used."""
+        x_BTD, mask_BT = self.online.token_vectors(batch.tokens, batch.view_1, batch_tokens)
+        sentence_N, place_N = mask_BT.nonzero(as_tuple=True)
+        h_BD = self.online.pooled(x_BTD, mask_BT)
+        return jensen_shannon(x_BTD[sentence_N, place_N], h_BD, sentence_N=sentence_N)
+
+
+@full_precision
+def jensen_shannon(x_ND: torch.Tensor, h_BD: torch.Tensor, *, sentence_N: torch.Tensor) -> torch.Tensor:
+    """Minus the Jensen-Shannon estimate of the information between tokens and sentences: a scalar > −2 log 2.
+
+    Equation 2 as MutualInformationLoss.py scales it: the mean over tokens of softplus(−x) − log 2, x the product with
+    the own sentence, plus the mean over tokens and other sentences of softplus(x) − log 2. A sentence that is alone in
+    its batch has no others, and no second term.
+
+    Args:
+        x_ND: Vectors of the tokens of all sentences, special tokens included.
+        h_BD: Vectors of the sentences.
+        sentence_N: Which sentence each token is of.
+    """
+    scores_NB = x_ND @ h_BD.T
+    own_N1 = scores_NB.gather(1, sentence_N[:, None])
+    others_NB = scores_NB.scatter(1, sentence_N[:, None], float("-inf"))  # whose softplus is 0
+    count, others = len(scores_NB), max(1, len(h_BD) - 1)
+    apart = functional.softplus(others_NB).sum() / (count * others) - math.log(2) * (len(h_BD) > 1)
+    return functional.softplus(-own_N1).mean() - math.log(2) + apart

@@ -1,0 +1,74 @@
+"""Convolutions that training puts above a transformer: drawn by the seed, kept where there are some, never guessed."""
+
+import pytest
+import torch
+
+from models.encoder.appended import convolutions_of, with_convolutions
+from models.encoder.cnn import CNN, TokenReLU
+from models.encoder.config import CNNConfig, EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import EncoderError
+from tests.tiny_encoder import WIDTH, write_tiny
+
+SMALL = CNNConfig(kernels=(1, 3), channels=6)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("bare"))
+
+
+def bare(folder, cnn=SMALL):
+    return load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=cnn))
+
+
+def drawn(folder, seed):
+    torch.manual_seed(seed)
+    return with_convolutions(bare(folder)[0])
+
+
+def test_they_come_with_training_and_not_with_loading(folder):
+    state = torch.get_rng_state()
+    encoder, _ = bare(folder)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (len(encoder.token_heads), encoder.width) == (0, WIDTH)
+    grown = with_convolutions(encoder)
+    assert [type(head) for head in grown.token_heads] == [CNN, TokenReLU]
+    assert grown.width == 12
+    assert convolutions_of(grown.token_heads) == SMALL
+
+
+def test_the_seed_draws_them_as_torch_draws_a_convolution(folder):
+    torch.manual_seed(5)
+    plain = [torch.nn.Conv1d(WIDTH, 6, kernel) for kernel in (1, 3)]
+    for conv, found in zip(plain, drawn(folder, 5).token_heads[0].convs, strict=True):
+        assert torch.equal(conv.weight, found.weight)
+        assert torch.equal(conv.bias, found.bias)
+    assert not torch.equal(plain[0].weight, drawn(folder, 6).token_heads[0].convs[0].weight)
+
+
+def test_an_encoder_that_asks_for_none_is_itself_and_draws_nothing(folder):
+    encoder, _ = bare(folder, cnn=None)
+    state = torch.get_rng_state()
+    assert with_convolutions(encoder) is encoder
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("relu", [True, False])
+def test_those_of_a_folder_are_kept(folder, tmp_path, relu):
+    asked = SMALL.model_copy(update={"relu": relu})
+    encoder, tokenizer = bare(folder, asked)
+    grown = with_convolutions(encoder)
+    export_sentence_transformers(grown, tokenizer, tmp_path)
+    for config in (asked, None):
+        again, _ = bare(tmp_path, config)
+        assert with_convolutions(again) is again
+        assert torch.equal(again.token_heads[0].convs[1].weight, grown.token_heads[0].convs[1].weight)
+    with pytest.raises(EncoderError, match=r"saved with convolutions .*kernels=\(1, 3\).* asks for .*kernels=\(5,\)"):
+        bare(tmp_path, CNNConfig(kernels=(5,)))
+
+
+def test_even_kernels_are_refused():
+    with pytest.raises(ValueError, match=r"kernels of \[2, 3\] tokens; expected odd numbers"):
+        CNNConfig(kernels=(2, 3))

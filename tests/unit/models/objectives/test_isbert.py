@@ -1,0 +1,161 @@
+"""IS-BERT's loss by hand, against the released formula in float64, and through the loop to sentence-transformers."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.appended import with_convolutions
+from models.encoder.config import CNNConfig, EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import InterruptedRunError, TrainingError
+from models.objectives.config import ISBERTConfig
+from models.objectives.isbert import jensen_shannon
+from models.objectives.registry import build_objective
+from models.training.batches import tokenise_pairs
+from models.training.config import TrainingConfig
+from models.training.loop import train
+from storage.embedded import embedded_path
+from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
+
+CNN = CNNConfig(kernels=(1, 3, 5), channels=8)
+TEXTS = [*ORIGINALS, "dogs", "A man."]
+
+
+def restated(x_ND, h_BD, lengths):
+    """MutualInformationLoss.py, mask by mask: every product that is not a sample counts as log 2 − softplus(0) = 0."""
+    res, log_2 = x_ND @ h_BD.T, math.log(2.0)
+    pos, neg = torch.zeros_like(res), torch.ones_like(res)
+    row = 0
+    for sentence, length in enumerate(lengths):
+        for _ in range(length):
+            pos[row, sentence], neg[row, sentence] = 1, 0
+            row += 1
+
+    def softplus(x):
+        return torch.log(1 + torch.exp(x))
+
+    e_pos = (log_2 - softplus(-(res * pos))).sum() / len(res)
+    e_neg = (softplus(-(res * neg)) + res * neg - log_2).sum() / (len(res) * (res.shape[1] - 1))
+    return e_neg - e_pos
+
+
+def test_small_integers_by_hand():
+    # Two tokens and one; their means (1, 1) and (0, 1). Own products 1, 3, 1; with the other sentence 0, 2, 1.
+    x = torch.tensor([[1.0, 0], [1, 2], [0, 1]], dtype=torch.float64)
+    h = torch.tensor([[1.0, 1], [0, 1]], dtype=torch.float64)
+    loss = jensen_shannon(x, h, sentence_N=torch.tensor([0, 0, 1]))
+    own = (0.313261687518 + 0.048587351574 + 0.313261687518) / 3  # log(1 + e⁻¹), log(1 + e⁻³), log(1 + e⁻¹)
+    others = (0.693147180560 + 2.126928011043 + 1.313261687518) / 3  # log(1 + e⁰), log(1 + e²), log(1 + e¹)
+    assert loss.item() == pytest.approx(own + others - 2 * 0.693147180560, abs=1e-11)
+    assert loss.item() == pytest.approx(0.216521507457, abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_loss_and_gradients_are_the_released_formula(seed):
+    generator, lengths = torch.Generator().manual_seed(seed), [3, 1, 5, 2]
+    x = torch.randn(sum(lengths), 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    h = torch.randn(len(lengths), 6, generator=generator, dtype=torch.float64, requires_grad=True)
+    sentence = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
+    ours, plain = jensen_shannon(x, h, sentence_N=sentence), restated(x, h, lengths)
+    assert ours.item() == pytest.approx(plain.item(), abs=1e-12)
+    for found, expected in zip(*(torch.autograd.grad(loss, [x, h]) for loss in (ours, plain)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_products_of_any_size_keep_loss_and_gradients_finite():
+    x = torch.tensor([[400.0], [-300.0]], requires_grad=True)
+    loss = jensen_shannon(x, torch.tensor([[-1.0], [2.0]]), sentence_N=torch.tensor([0, 1]))
+    assert loss.item() == pytest.approx((400 + 600) / 2 + (800 + 300) / 2 - 2 * math.log(2), rel=1e-6)
+    assert torch.isfinite(torch.autograd.grad(loss, x)[0]).all()
+
+
+def test_a_sentence_alone_has_no_others():
+    x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
+    loss = jensen_shannon(x, torch.tensor([[1.0]], dtype=torch.float64), sentence_N=torch.tensor([0, 0]))
+    assert loss.item() == pytest.approx((0.313261687518 + 0.048587351574) / 2 - math.log(2), abs=1e-11)
+
+
+@pytest.fixture(params=["bert", "modernbert"])
+def online(request, tmp_path):
+    folder = write_tiny(tmp_path, request.param, dropout=0.0)
+    return load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+
+
+@pytest.mark.parametrize("relu", [True, False])
+def test_a_batch_gives_the_loss_of_each_sentence_embedded_alone(online, relu):
+    """Special tokens count, padding does not: in float64, with the gradients of all weights."""
+    encoder, tokenizer = online
+    encoder.config = encoder.config.model_copy(update={"cnn": CNN.model_copy(update={"relu": relu})})
+    objective = build_objective(with_convolutions(encoder), ISBERTConfig()).double()
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": TEXTS, "text_2": TEXTS}), 24)
+    grown, states = objective.online, []
+    for number in range(len(TEXTS)):
+        ids, mask = pairs.tokens.padded(pairs.view_1[number : number + 1])
+        x = grown.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        x = torch.cat([conv(x.mT).mT for conv in grown.token_heads[0].convs], dim=-1)[0]
+        states.append(x.clamp(min=0) if relu else x)
+    vectors = torch.stack([x.mean(dim=0) for x in states])
+    plain, ours = restated(torch.cat(states), vectors, [len(x) for x in states]), objective(pairs, 64)
+    assert ours.item() == pytest.approx(plain.item(), abs=1e-10)
+    learning = objective.learning_parameters()
+    for found, expected in zip(*(torch.autograd.grad(loss, learning) for loss in (ours, plain)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_second_views_are_not_read(online):
+    encoder, tokenizer = online
+    objective = build_objective(encoder, ISBERTConfig())
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}), 24)
+    swapped = replace(pairs, view_2=pairs.view_2[::-1])
+    assert objective(pairs, 64).item() == objective(swapped, 64).item()
+
+
+def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
+    encoder, _ = load_encoder(write_tiny(tmp_path), EncoderConfig(model="tiny", max_length=24, normalize=True))
+    with pytest.raises(TrainingError, match=r"tiny has 1 modules after pooling, expected none.*normalize to false"):
+        build_objective(encoder, ISBERTConfig())
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
+    return pl.DataFrame({"text_1": texts[:160], "text_2": texts[:160]})
+
+
+@pytest.mark.parametrize("relu", [True, False])
+def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformers(sentences, tmp_path, relu):
+    asked = EncoderConfig(model="bert-mini", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
+    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), asked)
+    config = TrainingConfig(
+        objective=ISBERTConfig(), lr=1e-3, batch_size=8, bias_correction=False, eps=1e-7, collapse=None
+    )
+
+    def run(**options):
+        return train(sentences, encoder, tokenizer, config, **options)
+
+    whole, asks = run(), iter(range(1, 99))
+    assert whole.steps == 20
+    losses = whole.log["loss"].drop_nulls()
+    assert losses[-3:].mean() < losses[:3].mean()
+    with pytest.raises(InterruptedRunError):
+        run(work=tmp_path / "work", should_stop=lambda: next(asks) == 7)
+    resumed = run(work=tmp_path / "work")
+    for name, tensor in whole.encoder.state_dict().items():
+        assert torch.equal(tensor, resumed.encoder.state_dict()[name]), name
+
+    folder, texts = tmp_path / "made", sentences["text_1"].to_list()[:12]
+    export_sentence_transformers(whole.encoder, tokenizer, folder)
+    ours = encode(whole.encoder, tokenizer, texts)
+    # One by one: in a batch its convolutions take what a shorter sentence is padded with for tokens.
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(texts, batch_size=1)
+    assert ours.shape == (12, 96)
+    assert np.abs(theirs - ours).max() <= 1e-5
+    again, _ = load_encoder(folder, EncoderConfig(model="made", cnn=asked.cnn))
+    np.testing.assert_array_equal(encode(again, tokenizer, texts), ours)

@@ -1,0 +1,55 @@
+"""IS-BERT's supervised rows: convolutions drawn by each seed's fine-tuning (ft), or learnt before it (ssl + ft)."""
+
+import polars as pl
+import pytest
+import torch
+
+from models.annotated import graded_pairs
+from models.encoder.config import CNNConfig, EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.objectives.config import ISBERTConfig
+from models.training.config import TrainingConfig, stsb_config
+from models.training.loop import train
+from storage.refs import CheckpointRef
+from tasks.evaluation.candidates import find_candidate
+from tasks.evaluation.settings import Reading
+from tasks.site import Site
+from tests.tiny_encoder import write_tiny
+from tests.tiny_finetuning import FIRST, GOLD, SECOND
+
+CNN = CNNConfig(kernels=(1, 3), channels=6)
+PAIRS = graded_pairs(pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD}), 5)
+FT = stsb_config().model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # which hardly moves anything
+SSL = TrainingConfig(objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+def convolution(encoder):
+    return encoder.token_heads[0].convs[1].weight
+
+
+def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(folder):
+    candidate = find_candidate(Site(), str(folder), Reading(cnn=CNN, max_length=24))
+    assert not isinstance(candidate.encoder, CheckpointRef)
+    assert candidate.config.cnn == CNN
+    encoder, tokenizer = load_encoder(candidate.encoder.folder, candidate.config)
+    tuned = [train(PAIRS, encoder, tokenizer, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 0, 1)]
+    assert [one.width for one in tuned] == [12, 12, 12]
+    assert torch.equal(convolution(tuned[0]), convolution(tuned[1]))
+    assert (convolution(tuned[0]) - convolution(tuned[2])).abs().max() > 0.01
+
+
+def test_ssl_leaves_convolutions_that_ft_goes_on_from(folder, tmp_path):
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
+    learnt = train(PAIRS, encoder, tokenizer, SSL).encoder
+    export_sentence_transformers(learnt, tokenizer, tmp_path)
+    candidate = find_candidate(Site(), str(tmp_path), Reading())
+    again, tokenizer = load_encoder(tmp_path, candidate.config)
+    tuned = [train(PAIRS, again, tokenizer, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)]
+    for one in tuned:
+        torch.testing.assert_close(convolution(one), convolution(learnt), rtol=0, atol=1e-4)
