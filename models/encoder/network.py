@@ -127,6 +127,19 @@ class Encoder(nn.Module):
         x_BTD = gather_shares(_in_order(padded, parts))
         return x_BTD * mask_BT[..., None], mask_BT
 
+    def inputs(
+        self,
+        ids_XT: torch.Tensor,  # noqa: ARG002 - for encoders of pairs
+        positions_XT: torch.Tensor | None,  # noqa: ARG002
+    ) -> dict[str, torch.Tensor]:
+        """What the backbone is given beside token ids and mask.
+
+        Args:
+            ids_XT: Rows of padded tokens, longest first, or one row of sentences end to end.
+            positions_XT: Of such a row, each token's place in its sentence; None for padded rows.
+        """
+        return {}
+
     def _passes(
         self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
@@ -134,7 +147,9 @@ class Encoder(nn.Module):
         first = self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            x_BTD = layout.padding.pad(run_packed(self.backbone, layout, first))
+            x_BTD = layout.padding.pad(
+                run_packed(self.backbone, layout, first, **self.inputs(layout.ids, layout.positions))
+            )
             mask_BT = layout.padding.real.long()
             yield layout.order, self._headed(x_BTD, mask_BT), mask_BT
             return
@@ -145,7 +160,11 @@ class Encoder(nn.Module):
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         pooling = self.config.pooling
         output = self.backbone(
-            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling in LAYERS, return_dict=True
+            input_ids=ids_BT,
+            attention_mask=mask_BT,
+            output_hidden_states=pooling in LAYERS,
+            return_dict=True,
+            **self.inputs(ids_BT, None),
         )
         return self._headed(token_vectors(output, pooling), mask_BT)
 

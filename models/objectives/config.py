@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from models.choices import named
 from models.objectives.settings import ObjectiveSettings
+from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +141,18 @@ class RegressionConfig(ObjectiveSettings):
     name: Literal["regression"] = "regression"
 
 
-AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig
+AnyObjective = (
+    BSLConfig
+    | ContrastiveConfig
+    | SimCSEConfig
+    | VICRegConfig
+    | BarlowConfig
+    | RegressionConfig
+    | SoftmaxConfig
+    | SCLConfig
+    | CrossRegressionConfig
+    | CrossSoftmaxConfig
+)
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {

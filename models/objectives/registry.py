@@ -16,8 +16,12 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.cross import CrossRegression, CrossSoftmax
 from models.objectives.regression import Regression
+from models.objectives.scl import SCL
 from models.objectives.simcse import SimCSE
+from models.objectives.softmax import Softmax
+from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
 from models.objectives.vicreg import VICReg
 
 if TYPE_CHECKING:
@@ -34,6 +38,10 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     VICRegConfig: VICReg,
     BarlowConfig: Barlow,
     RegressionConfig: Regression,
+    SoftmaxConfig: Softmax,
+    SCLConfig: SCL,
+    CrossRegressionConfig: CrossRegression,
+    CrossSoftmaxConfig: CrossSoftmax,
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
 
@@ -45,6 +45,10 @@ class TrainingConfig(BaseModel):
     """Adam's ε (Table 8)."""
     batch_size: int = Field(default=64, ge=2, le=65536)
     """Pairs a step (Table 8: 64)."""
+    order: Literal["random", "groups", "given"] = "random"
+    """Which pairs share a batch: `random` ones, another permutation each epoch; whole `groups` in random order, such as
+    all hypotheses of a premise, which needs pairs with groups: none is cut, so that batches are of `batch_size` pairs on
+    average; or neighbours in the order in which the pairs are `given`, each epoch alike (SCL's code)."""
     drop_last: bool = True
     """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones."""
     epochs: int = Field(default=1, ge=1, le=1000)
@@ -63,7 +67,7 @@ class TrainingConfig(BaseModel):
     """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32."""
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
-    sentences of a batch are alike in length; None leaves batches random, as published."""
+    sentences of a batch are alike in length; None leaves batches random, as published. For random order only."""
     eval_every: Annotated[int, Field(ge=1)] | Literal["epoch", "tenth"] | None = None
     """Steps between evaluations, `epoch` for one after each, or `tenth` for ⌊steps / 10⌋ as the released code rounds;
     None for ⌈steps / 10⌉. The start and the end always count."""
@@ -74,6 +78,15 @@ class TrainingConfig(BaseModel):
     cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""
     collapse: CollapseConfig | None = CollapseConfig()
     """Thresholds that stop a collapsed run; None never stops."""
+
+    @model_validator(mode="after")
+    def _buckets_are_of_random_batches(self) -> Self:
+        if self.length_buckets is not None and self.order != "random":
+            raise ValueError(
+                f"length_buckets {self.length_buckets} with order {self.order!r}: buckets would part what the order "
+                "puts together; leave one of them out"
+            )
+        return self
 
 
 def paper_config() -> TrainingConfig:

@@ -23,7 +23,7 @@ import polars as pl
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
-from models.training.batches import BatchOrder, count_steps, steps_per_epoch
+from models.training.batches import BatchOrder, count_steps, order_needs, steps_per_epoch
 from models.training.collapse import check_collapse
 from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
@@ -129,7 +129,7 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_alone():
-            needs, length = needs_of(config.objective), encoder.config.length
+            needs, length = needs_of(config.objective) | order_needs(config), encoder.config.length
             data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
@@ -164,7 +164,7 @@ class _Loop:
     ) -> None:
         self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
-        self.order = BatchOrder(len(data), config, data.lengths_of)
+        self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
 
