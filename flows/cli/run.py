@@ -77,9 +77,10 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     folder = store.fetch(ref)
-    encoder = next(entry for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint")
     print(f"report:  {folder / 'report.md'}")
-    print(f"encoder: {store.url}/checkpoint/{encoder.key}/encoder   (loads with SentenceTransformer)")
+    inputs = store.manifest(ref).provenance.inputs.values()
+    if trained := [entry.key for entry in inputs if entry.kind == "checkpoint"]:
+        print(f"encoder: {store.url}/checkpoint/{trained[-1]}/encoder   (loads with SentenceTransformer)")
     print(f"browse:  make ui   (or `bsl ui`; {server})")
 
 
