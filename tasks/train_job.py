@@ -111,8 +111,8 @@ def run_in_processes(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
         )
     if job.config.order == "groups":
         raise TrainingError(
-            f"{count} processes cannot share batches of whole groups equally, whose sizes differ; set training.order to "
-            "random or given, or train in one process"
+            f"{count} processes cannot share batches of whole groups equally, for their sizes differ; set "
+            "training.order to random or given, or train in one process"
         )
     job.work.mkdir(parents=True, exist_ok=True)
     for name in (ERROR, MEASURED):

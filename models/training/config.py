@@ -47,7 +47,7 @@ class TrainingConfig(BaseModel):
     """Pairs a step (Table 8: 64)."""
     order: Literal["random", "groups", "given"] = "random"
     """Which pairs share a batch: `random` ones, another permutation each epoch; whole `groups` in random order, such as
-    all hypotheses of a premise, which needs pairs with groups: none is cut, so that batches are of `batch_size` pairs on
+    all hypotheses of a premise, for pairs that have groups: none is cut, so batches are of `batch_size` pairs on
     average; or neighbours in the order in which the pairs are `given`, each epoch alike (SCL's code)."""
     drop_last: bool = True
     """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones."""
