@@ -1,8 +1,9 @@
 """A cross-encoder: both sentences pass the transformer as one text, and its first token gives the pair's figures.
 
-    [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ dropout ─▶ linear ─▶ one value a class, or one
+    [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ linear ─▶ one value a class, or one
 
-It gives no sentence vector; it is what SBERT (Reimers and Gurevych, 2019) calls BERT in tables of fine-tuned systems.
+It compares no sentence vectors; it is what SBERT (Reimers and Gurevych, 2019) calls BERT in tables of fine-tuned
+systems, built as UKP's code for AFS has it (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS].
 
 Shapes: B pairs, T tokens (padded), N tokens of all pairs, D width, C values of a pair.
 """
@@ -39,12 +40,12 @@ class CrossEncoder(Encoder):
         config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})
         super().__init__(encoder.backbone, config)
         settings = encoder.backbone.config
-        self.dropout = nn.Dropout(float(getattr(settings, "hidden_dropout_prob", 0.0)))
         self.head = nn.Linear(self.width, values)
         nn.init.normal_(self.head.weight, std=SPREAD)
         nn.init.zeros_(self.head.bias)
         self._separators = 2 if settings.model_type in TWO_SEPARATORS else 1
-        self._typed = int(getattr(settings, "type_vocab_size", 1)) > 1
+        # Those of two separators tell the sentences apart by these alone, however many types their table has.
+        self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
     def values(
         self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], batch_tokens: int
@@ -79,7 +80,7 @@ class CrossEncoder(Encoder):
         return {"token_type_ids": sentence_numbers(ids_XT, positions_XT)} if self._typed else {}
 
     def _valued(self, vectors_BD: torch.Tensor) -> torch.Tensor:
-        values_BC: torch.Tensor = self.head(self.dropout(vectors_BD))
+        values_BC: torch.Tensor = self.head(vectors_BD)
         return values_BC
 
 

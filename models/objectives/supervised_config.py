@@ -88,8 +88,8 @@ class CrossRegressionConfig(ObjectiveSettings):
 
     name: Literal["cross-regression"] = "cross-regression"
     loss: Literal["bce", "mse"] = "bce"
-    """Of the sigmoid of the [CLS] token's value against the score: cross-entropy, or squared error. SBERT's paper says
-    neither; its authors' library has cross-entropy."""
+    """Of the sigmoid of the [CLS] token's value against the score: cross-entropy (UKP's code for AFS) or squared
+    error. SBERT's paper says neither."""
 
 
 class CrossSoftmaxConfig(ObjectiveSettings):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.supervised_config import CrossRegressionConfig, SCLConfig, SoftmaxConfig
 
 
 class CollapseConfig(BaseModel):
@@ -141,3 +142,37 @@ def afs_config() -> TrainingConfig:
     Each pair is learnt in both orders; sentences are cut at 64 tokens by the encoder.
     """
     return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
+
+
+def stsb_cross_config() -> TrainingConfig:
+    """A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb); as `stsb_config` but for the objective."""
+    return stsb_config().model_copy(update={"objective": CrossRegressionConfig()})
+
+
+def afs_cross_config() -> TrainingConfig:
+    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings, which `afs_config` has too."""
+    return afs_config().model_copy(update={"objective": CrossRegressionConfig()})
+
+
+def nli_config() -> TrainingConfig:
+    """SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
+    return TrainingConfig(objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, collapse=None)
+
+
+def scl_config() -> TrainingConfig:
+    """Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
+
+    Batch 64, Adam 2e-5, constant after warm-up, 1 epoch, all rows of a premise in one batch.
+    """
+    return TrainingConfig(
+        objective=SCLConfig(),
+        lr=2e-5,
+        weight_decay=0.0,
+        batch_size=64,
+        drop_last=False,
+        decay="constant",
+        order="given",
+        select="last",
+        clip=1e9,
+        collapse=None,
+    )
