@@ -1,7 +1,7 @@
 """Supervised contrastive learning: the product's step, and the released code's, restated plainly.
 
 The restatement pads each side to its longest sentence, walks over anchors and candidates one by one as
-bert_sent_embed.py does, and steps AdamW parameter by parameter. It averages over real tokens, so that the losses are equal.
+bert_sent_embed.py does, and steps AdamW parameter by parameter. It averages over real tokens, so the losses are equal.
 """
 
 from pathlib import Path

@@ -99,28 +99,28 @@ ONE, TWO = ORIGINALS * 3, BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
 PAIRS = pl.DataFrame({"text_1": ONE, "text_2": TWO, "score": GOLD, "label": [0] * 4 + [2] * 4 + [1] * 4})
 CONFIG = TrainingConfig(
-    objective=CrossRegressionConfig(), lr=3e-3, batch_size=6, epochs=30, eval_every=20, collapse=None
+    objective=CrossRegressionConfig(), lr=1e-2, weight_decay=0.0, batch_size=12, epochs=60, eval_every=15, collapse=None
 )
 
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])
 def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, loss):
-    encoder, tokenizer = tiny_encoder(tmp_path)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
     result = train(PAIRS, encoder, tokenizer, config, dev=DevSet("same", ONE, TWO, list(GOLD)))
     batch = tokenise_pairs(tokenizer, PAIRS, 24)
     assert isinstance(result.encoder, CrossEncoder)
     scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)
     assert spearman(scores, GOLD) == pytest.approx(result.best_dev, abs=1e-6)
-    assert result.best_dev > max(0.85, result.start_dev)
+    assert result.best_dev > max(0.5, result.start_dev)
 
 
 def test_it_learns_classes(tmp_path):
-    encoder, tokenizer = tiny_encoder(tmp_path)
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
     config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
     result = train(PAIRS, encoder, tokenizer, config)
     losses = result.log["loss"].drop_nulls()
-    assert losses.tail(5).mean() < 0.5 * losses.head(5).mean()
+    assert losses.tail(5).mean() < 0.2 * losses.head(5).mean()
     assert result.encoder.width == WIDTH
 
 
