@@ -183,7 +183,7 @@ def tiny_scl() -> PipelineConfig:
         update={
             "title": "tiny-scl: supervised contrastive learning on the embedded NLI sample",
             "encoder": EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
-            "training": _tiny(objective, lr=3e-4, max_steps=120, eval_every=30).model_copy(update={"order": "groups"}),
+            "training": _tiny(objective, lr=3e-4, max_steps=80, eval_every=20).model_copy(update={"order": "groups"}),
             "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
         }
     )
@@ -202,7 +202,7 @@ def tiny_stsb() -> PipelineConfig:
             "title": "tiny-stsb: SBERT on the scores of the embedded STS-B",
             "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
             "pairs": _scored("embedded:stsb/train"),
-            "training": _tiny(RegressionConfig(), lr=3e-4, max_steps=180, eval_every=45),
+            "training": _tiny(RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
             "published": ("SBERT-STSb", "BERT avg."),
         }
     )
