@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from models.shuffle import scattered
+from models.text.normalize import normalize, sentence_ids
 
 
 def labelled_pairs(corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None) -> pl.LazyFrame:
@@ -36,6 +37,37 @@ def labelled_pairs(corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | 
     )
     order = ["group", "pair_id"] if shuffle_seed is None else [scattered(pl.col("pair_id"), shuffle_seed)]
     return pairs.sort(order)
+
+
+def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:
+    """The pairs of a scored set as training pairs, in training order.
+
+    Args:
+        pairs: sentence1, sentence2, score.
+        highest: The largest score that the set knows, which becomes 1.
+        source: What the set is called.
+        shuffle_seed: Decides the order; None keeps the set's own.
+
+    Returns:
+        As `models.pairs.build_pairs`; English pairs with a score and neither label nor group.
+    """
+    graded = graded_pairs(pairs, highest).with_row_index("place")
+    first, second = (sentence_ids(normalize(pl.col(name))) for name in ("text_1", "text_2"))
+    # A set may hold one pair twice, under two scores: its place tells the two apart.
+    pair_id = scattered(first ^ scattered(second, 0), 0) ^ scattered(pl.col("place").cast(pl.UInt64), 1)
+    made = graded.select(
+        pair_id=pair_id,
+        sentence_id=first,
+        text_1="text_1",
+        text_2="text_2",
+        lang_1=pl.lit("en"),
+        lang_2=pl.lit("en"),
+        source=pl.lit(source),
+        label=pl.lit(None, pl.Int8),
+        score=pl.col("score").cast(pl.Float32),
+        group=pl.lit(None, pl.UInt64),
+    )
+    return made if shuffle_seed is None else made.sort(scattered(pl.col("pair_id"), shuffle_seed))
 
 
 def graded_pairs(pairs: pl.DataFrame, highest: float) -> pl.DataFrame:

@@ -7,10 +7,10 @@ the sentence itself with one view (section 4.4); its multilingual models pair th
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.augmentation.thinning import thinned
 from models.errors import ModelError
@@ -58,6 +58,10 @@ class PairConfig(BaseModel):
     labelled: bool = False
     """Take annotated pairs of the sources with their labels, not `pairings`: for objectives that learn them."""
 
+    scored: str | None = Field(None, pattern=r"^[^/]+/[^/]+$")
+    """Take the pairs of a scored set, such as `stsb/train`, with their scores, not `pairings`: for objectives that
+    learn those."""
+
     shuffle_seed: int | None = Field(0, ge=0, lt=2**32)
     """Decides the order of the pairs; None keeps them in the order of sentence_id, pairing after pairing."""
 
@@ -67,6 +71,15 @@ class PairConfig(BaseModel):
     subsample_words: float | None = Field(None, gt=0, le=1)
     """Thin out frequent words of both texts (`models.augmentation.thinning`): every occurrence of a word up to this
     relative frequency stays. Deviation: the paper leaves its views as they are (None)."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if self.labelled and self.scored is not None:
+            raise ValueError(
+                f"pairs both labelled and of {self.scored}: no pair has a label and a score; take one here, the other "
+                "in an earlier training"
+            )
+        return self
 
 
 def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:

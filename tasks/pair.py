@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.annotated import labelled_pairs
+from models.annotated import labelled_pairs, scored_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from tasks.evaluation.sets import ScoredSet, read_scored_set, resolve_scored_set
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -29,7 +30,12 @@ def pairs_of(site: Site, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None,
         views: Their views.
         nli: Labelled pairs of the corpus, which `config.labelled` needs.
         config: Which pairs.
+
+    Raises:
+        SourceError: The scored set that `config.scored` names cannot be had.
     """
+    if config.scored is not None:
+        return pair_scored(site, resolve_scored_set(site, config.scored), config.shuffle_seed)
     if nli is not None and config.labelled:
         return pair_labelled(site, corpus, nli, config)
     return pair(site, views, config)
@@ -64,6 +70,15 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
         )
     work.draft.write(pairs)
     work.draft.note({"labels": {str(label): n for label, n in pairs["label"].value_counts().sort("label").iter_rows()}})
+    _show_first(pairs)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None:
+    """Put the sentences of a scored set side by side, with the scores that annotators gave them, as shares of 1."""
+    pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
+    work.draft.write(pairs)
+    work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
     _show_first(pairs)
 
 

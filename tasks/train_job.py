@@ -109,6 +109,11 @@ def run_in_processes(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
             f"{count} processes cannot share the smaller last batch of an epoch equally; set training.drop_last to "
             "true, or train in one process"
         )
+    if job.config.order == "groups":
+        raise TrainingError(
+            f"{count} processes cannot share batches of whole groups equally, for their sizes differ; set "
+            "training.order to random or given, or train in one process"
+        )
     job.work.mkdir(parents=True, exist_ok=True)
     for name in (ERROR, MEASURED):
         (job.work / name).unlink(missing_ok=True)

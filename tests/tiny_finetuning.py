@@ -1,7 +1,7 @@
 """Stages that fine-tune a tiny encoder, which tests start, kill and run again.
 
-Run as a program, `python -m tests.tiny_finetuning FOLDER KIND` runs the stage of that kind (`stsb`, `afs`) with a
-snapshot after every step, in the store `FOLDER/store`.
+Run as a program, `python -m tests.tiny_finetuning FOLDER KIND` runs the stage of that kind (`stsb`, `afs`, or
+`stsb-cross` for a cross-encoder) with a snapshot after every step, in the store `FOLDER/store`.
 """
 
 import sys
@@ -11,7 +11,7 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.training.config import afs_config, stsb_config
+from models.training.config import afs_config, stsb_config, stsb_cross_config
 from storage.declarations import DATASETS
 from storage.readers.afs import TOPICS
 from storage.refs import ArtifactRef
@@ -28,6 +28,7 @@ SECOND = BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = [5.0] * 4 + [0.0, 0.5, 1.0, 1.5] + [4.5] * 4
 # Enough steps to be killed among them: 24 and 12.
 STSB = stsb_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
+CROSS = stsb_cross_config().model_copy(update={"batch_size": 512, "epochs": 2, "lr": 3e-3})
 AFS = afs_config().model_copy(update={"epochs": 1, "lr": 3e-3})
 NETWORK = EncoderConfig(model="tiny", max_length=24)
 
@@ -58,7 +59,7 @@ def run(folder: Path, store: str, kind: str) -> tuple[Site, ArtifactRef]:
         return site, predict_afs.run(site, common | fold)
     sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
     task = {"model": "tiny", "checkpoint": "", "sets": sets, "bootstrap": BootstrapConfig(resamples=100)}
-    return site, score_supervised.run(site, common | task | {"config": STSB})
+    return site, score_supervised.run(site, common | task | {"config": CROSS if kind == "stsb-cross" else STSB})
 
 
 if __name__ == "__main__":

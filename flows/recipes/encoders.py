@@ -62,6 +62,9 @@ _ENCODERS: Final = (
         f"by multiple negatives on NLI; start of the authors' code since 2022 (cfacb3b), of no row; {_UNKNOWN}",
     ),
     PinnedEncoder(
+        "google/bert_uncased_L-8_H-512_A-8", None, f"BERT of 8 layers, width 512 (SCL, section 4.2); {_UNKNOWN}"
+    ),
+    PinnedEncoder(
         "sentence-transformers/stsb-xlm-r-multilingual", None, f"XLM-R distilled from SBERT-nli-stsb; {_UNKNOWN}"
     ),
     PinnedEncoder(

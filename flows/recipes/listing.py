@@ -13,6 +13,7 @@ from flows.recipes import RECIPES, recipe
 from flows.recipes.rows import RECORDS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
+from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
@@ -137,5 +138,8 @@ def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
     made = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
     # A third of the labelled pairs is entailed, however many views hold them.
     pairs = labelled if phase.pairs.labelled else sentences * made + entailed * labelled // 3
+    if phase.pairs.scored is not None:
+        dataset, _, split = phase.pairs.scored.removeprefix(EMBEDDED).rpartition("/")
+        pairs = DATASETS[dataset].rows[split]
     training = phase.training
     return min(pairs * training.epochs, (training.max_steps or 10**12) * training.batch_size)

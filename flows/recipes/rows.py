@@ -37,6 +37,14 @@ ROWS: Final = {
     "IS-BERT-NLI": "isbert",
     "IS-BERT-task": "isbert-task",
     "IS-BERT-AFS": "isbert-afs",
+    "SBERT": "sbert-nli",
+    "SRoBERTa": "sroberta-nli",
+    "allpalln-lambda0.3-SCL": "scl",
+    "allpalln-lambda0.1-SCL": "scl-transfer",
+    "3p3n-lambda0.5-SCL": "scl-3p3n",
+    "SBERT baseline (SCL)": "scl-baseline",
+    "allpalln-Augment": "scl-augment",
+    "3p3n-Augment": "scl-augment-3p3n",
 }
 """Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated

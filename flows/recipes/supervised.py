@@ -1,12 +1,237 @@
-"""Recipes of what learns from people's labels."""
+"""Recipes of what learns from people's labels: SBERT, supervised contrastive learning, STS-B; and BSL after them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from flows.config import PipelineConfig
+from flows.recipes.encoders import ENCODERS
+from flows.recipes.paper import nli, sbert, sroberta
+from flows.recipes.shared import ALONE
+from flows.recipes.tiny import tiny_entail
+from models.augmentation.config import AugmentConfig
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.objectives.config import RegressionConfig
+from models.objectives.supervised_config import CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
+from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
+from models.translation.filters import UNFILTERED
+from storage.sources import SourceSpec
+from tasks.ingest import IngestConfig
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flows.config import PipelineConfig
+    from models.pairs import PairConfig
 
-SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = ()
+LABELLED: Final = ALONE.model_copy(update={"labelled": True})
+_BARE: Final = AugmentConfig(filters=UNFILTERED)
+_STSB: Final = EvaluationConfig(sets=("stsb/dev", "stsb/test"))
+_SENTENCE_BERT: Final = {"max_length": 128}  # of the published folders
+
+
+def sbert_nli() -> PipelineConfig:
+    """SBERT trained here (Tables 1 and 2): softmax on (u, v, |u − v|) over SNLI and MultiNLI, BERT-base."""
+    return nli().model_copy(
+        update={
+            "title": "sbert-nli: SBERT on the labels of SNLI and MultiNLI",
+            "augment": _BARE,
+            "pairs": LABELLED,
+            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
+            "training": nli_config(),
+            "published": ("SBERT", "BERT avg."),
+        }
+    )
+
+
+def sroberta_nli() -> PipelineConfig:
+    """SRoBERTa trained here (Tables 1 and 2): as `sbert-nli`, from RoBERTa-base."""
+    return sbert_nli().model_copy(
+        update={
+            "title": "sroberta-nli: SRoBERTa on the labels of SNLI and MultiNLI",
+            "encoder": ENCODERS["roberta-base"].config.model_copy(update=_SENTENCE_BERT),
+            "published": ("SRoBERTa", "SBERT"),
+        }
+    )
+
+
+def bsl_sbert_nli() -> PipelineConfig:
+    """BSL-SBERT from the SBERT of `sbert-nli` (Tables 1 and 2): softmax on labels, then BSL on entailed pairs."""
+    return _after(sbert_nli(), sbert(), "bsl-sbert-nli: SBERT, then BSL on entailed pairs")
+
+
+def bsl_sroberta_nli() -> PipelineConfig:
+    """BSL-SRoBERTa from the SRoBERTa of `sroberta-nli` (Tables 1 and 2): as `bsl-sbert-nli`, from RoBERTa-base."""
+    return _after(sroberta_nli(), sroberta(), "bsl-sroberta-nli: SRoBERTa, then BSL on entailed pairs")
+
+
+def bert_nli() -> PipelineConfig:
+    """A cross-encoder on NLI labels, which row BERT-NLI-STSb starts from (SBERT, Table 2), BERT-base.
+
+    The row itself: `bsl evaluate report/<key> --suite stsb-cross-encoder`. Its vectors of single sentences, which the
+    report scores, are those of [CLS] and trained for nothing.
+    """
+    base = sbert_nli()
+    encoder = base.encoder.model_copy(update={"pooling": "cls"})
+    training = nli_config().model_copy(update={"objective": CrossSoftmaxConfig(), "select": "last"})
+    changes = {"encoder": encoder, "training": training, "published": ("BERT-STSb",), "evaluation": _STSB}
+    return base.model_copy(update={"title": "bert-nli: a cross-encoder on the labels of SNLI and MultiNLI", **changes})
+
+
+def sbert_stsb() -> PipelineConfig:
+    """SBERT-STSb (SBERT, Table 2): regression of the cosine on STS-B's scores, BERT-base, one seed.
+
+    The mean over ten seeds, as printed: `bsl evaluate <BERT-base> --suite stsb-supervised`.
+    """
+    return PipelineConfig(
+        title="sbert-stsb: SBERT on the scores of STS-B",
+        ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
+        augment=_BARE,
+        pairs=_scored("stsb/train"),
+        encoder=ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
+        training=stsb_config(),
+        evaluation=_STSB,
+        published=("SBERT-STSb", "BERT-STSb"),
+    )
+
+
+def sbert_nli_stsb() -> PipelineConfig:
+    """SBERT-NLI-STSb (SBERT, Table 2): `sbert-nli`, then the regression of `sbert-stsb`, one seed.
+
+    The mean over ten seeds, as printed: `bsl evaluate report/<key of sbert-nli> --suite stsb-supervised`.
+    """
+    base, first = sbert_stsb(), sbert_nli()
+    return base.model_copy(
+        update={
+            "title": "sbert-nli-stsb: SBERT on labels of NLI, then on scores of STS-B",
+            "ingest": first.ingest,
+            "earlier": first.phases,
+            "published": ("SBERT-NLI-STSb", "SBERT-STSb"),
+        }
+    )
+
+
+def scl() -> PipelineConfig:
+    """Supervised contrastive learning (SCL, Table 2, best row): λ 0.3, all positives and negatives, SNLI, 8-layer BERT.
+
+    The other rows of its tables: `--set training.objective.weight=…`, `….temperature=…`, `….positives=3` and
+    `….negatives=3`.
+    """
+    return nli().model_copy(
+        update={
+            "title": "scl: supervised contrastive learning on SNLI",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
+            "augment": _BARE,
+            "pairs": LABELLED.model_copy(update={"shuffle_seed": None}),
+            "encoder": ENCODERS["bert_uncased_L-8_H-512_A-8"].config.model_copy(
+                update={"pooling": "mean-after-first", "max_length": 128}
+            ),
+            "training": scl_config(),
+            "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
+        }
+    )
+
+
+def scl_transfer() -> PipelineConfig:
+    """SCL's best row of SentEval (SCL, Table 3): as `scl`, λ 0.1."""
+    return _variant("scl-transfer: SCL, λ 0.1", SCLConfig(weight=0.1), "allpalln-lambda0.1-SCL")
+
+
+def scl_3p3n() -> PipelineConfig:
+    """SCL of three positives and three negatives an anchor (SCL, Tables 2 and 3): as `scl`, λ 0.5."""
+    few = SCLConfig(weight=0.5, positives=3, negatives=3)
+    return _variant("scl-3p3n: SCL, three positives and negatives", few, "3p3n-lambda0.5-SCL")
+
+
+def scl_baseline() -> PipelineConfig:
+    """SCL's own SBERT baseline (SCL, Tables 2 and 3): as `scl`, cross-entropy alone."""
+    return _variant("scl-baseline: SCL's SBERT", SoftmaxConfig(head="two-layer"), "SBERT baseline (SCL)")
+
+
+def scl_augment() -> PipelineConfig:
+    """SCL's control (SCL, Tables 2 and 3): as `scl`, its positives and negatives as further pairs of the classifier."""
+    return _variant("scl-augment: SCL's control", SCLConfig(control="augment"), "allpalln-Augment")
+
+
+def scl_augment_3p3n() -> PipelineConfig:
+    """SCL's control of three positives and three negatives an anchor (SCL, Tables 2 and 3): as `scl-augment`."""
+    few = SCLConfig(control="augment", positives=3, negatives=3)
+    return _variant("scl-augment-3p3n: SCL's control, three of each", few, "3p3n-Augment")
+
+
+def tiny_sbert() -> PipelineConfig:
+    """`sbert-nli` on a laptop: the labels of the embedded NLI sample; minutes."""
+    return tiny_entail().model_copy(
+        update={
+            "title": "tiny-sbert: SBERT on the labels of the embedded NLI sample",
+            "augment": _BARE,
+            "pairs": LABELLED,
+            "encoder": EncoderConfig(model="embedded:bert-mini"),
+            "training": _tiny(SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),
+            "published": ("SBERT", "BERT avg."),
+        }
+    )
+
+
+def tiny_scl() -> PipelineConfig:
+    """`scl` on a laptop: the labels of the embedded NLI sample, rows of a premise in one batch; minutes.
+
+    Deviation: cosines and a temperature of 0.05, for `bert-mini`'s dot products are of another scale.
+    """
+    objective = SCLConfig(similarity="cosine", temperature=0.05)
+    return tiny_sbert().model_copy(
+        update={
+            "title": "tiny-scl: supervised contrastive learning on the embedded NLI sample",
+            "encoder": EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
+            "training": _tiny(objective, lr=3e-4, max_steps=80, eval_every=20).model_copy(update={"order": "groups"}),
+            "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
+        }
+    )
+
+
+def tiny_bsl_sbert() -> PipelineConfig:
+    """`bsl-sbert-nli` on a laptop: `tiny-sbert`, then the training of `tiny-entail`; minutes."""
+    base = _after(tiny_sbert(), tiny_entail(), "tiny-bsl-sbert: SBERT, then BSL, on the embedded NLI sample")
+    return base.model_copy(update={"published": ("BSL-SBERT", "SBERT")})
+
+
+def tiny_stsb() -> PipelineConfig:
+    """`sbert-stsb` on a laptop: the scores of the embedded STS-B; minutes."""
+    return tiny_sbert().model_copy(
+        update={
+            "title": "tiny-stsb: SBERT on the scores of the embedded STS-B",
+            "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:stsb", split="train"),)),
+            "pairs": _scored("embedded:stsb/train"),
+            "training": _tiny(RegressionConfig(), lr=3e-4, max_steps=100, eval_every=25),
+            "published": ("SBERT-STSb", "BERT avg."),
+        }
+    )
+
+
+def _after(first: PipelineConfig, second: PipelineConfig, title: str) -> PipelineConfig:
+    """The trainings of two recipes in a row, from where the first starts."""
+    return second.model_copy(
+        update={"title": title, "encoder": first.encoder, "earlier": (*first.phases, *second.earlier)}
+    )
+
+
+def _variant(title: str, objective: SCLConfig | SoftmaxConfig, row: str) -> PipelineConfig:
+    training = scl_config().model_copy(update={"objective": objective})
+    return scl().model_copy(update={"title": title, "training": training, "published": (row, "allpalln-lambda0.3-SCL")})
+
+
+def _scored(name: str) -> PairConfig:
+    return ALONE.model_copy(update={"scored": name})
+
+
+def _tiny(
+    objective: SoftmaxConfig | SCLConfig | RegressionConfig, *, lr: float, max_steps: int, eval_every: int
+) -> TrainingConfig:
+    return TrainingConfig(objective=objective, lr=lr, max_steps=max_steps, eval_every=eval_every, precision="bf16")
+
+
+SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
+    sbert_nli, sroberta_nli, bsl_sbert_nli, bsl_sroberta_nli, bert_nli, sbert_stsb, sbert_nli_stsb,
+    scl, scl_transfer, scl_3p3n, scl_baseline, scl_augment, scl_augment_3p3n,
+    tiny_sbert, tiny_scl, tiny_bsl_sbert, tiny_stsb,
+)  # fmt: skip

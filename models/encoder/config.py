@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls"]
+Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls", "mean-after-first"]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
@@ -65,7 +65,8 @@ class EncoderConfig(BaseModel):
     (SimCSE's `cls_before_pooler`); `cls-pooler`: that behind the checkpoint's own dense layer and tanh (its `cls`);
     `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
     `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
-    which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes)."""
+    which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes); `mean-after-first`: as `mean` without the
+    first token, [CLS] (SCL)."""
     normalize: bool = False
     """Scale each sentence vector to length 1; of a sentence-transformers folder, whether it does so in the end."""
     dropout: float | None = Field(default=None, ge=0, lt=1)

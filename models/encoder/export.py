@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.encoder.files import read_json, write_json, write_weights
+import torch
+
+from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
 from models.encoder.modules import name_of, write_head
-from models.encoder.pooling import CLS, FIRST, LAYERS, layer_weights
+from models.encoder.pooling import AFTER_FIRST, CLS, FIRST, LAYERS, layer_weights
 from models.encoder.static import StaticTable, save_static_tokenizer
 from models.errors import EncoderError
 
@@ -71,7 +73,7 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
 
 def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """The transformer, what is done to its token vectors, and pooling."""
-    layers = encoder.config.pooling in LAYERS
+    layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling in AFTER_FIRST
 
     def write(folder: Path) -> None:
         encoder.backbone.save_pretrained(folder)
@@ -88,6 +90,7 @@ def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Mo
         ("Transformer", write),
         *([("WeightedLayerPooling", lambda folder: _write_layers(encoder, folder))] if layers else []),
         *(_head(head) for head in encoder.token_heads),
+        *([("WordWeights", lambda folder: _write_word_weights(tokenizer, folder))] if after_first else []),
         ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
     ]
 
@@ -115,3 +118,19 @@ def _write_layers(encoder: Encoder, folder: Path) -> None:
         {"word_embedding_dimension": width, "layer_start": FIRST, "num_hidden_layers": layers},
     )
     write_weights(folder, {"layer_weights": layer_weights(encoder.config.pooling, layers)})
+
+
+def _write_word_weights(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Weight 0 for the first token of every text and 1 for all others, by which sentence-transformers averages."""
+    first = tokenizer.cls_token_id
+    if first is None:
+        raise EncoderError(
+            f"the tokenizer {type(tokenizer).__name__} puts no token before a text that pooling mean-after-first could "
+            "leave out; pool by mean"
+        )
+    weights = torch.ones(len(tokenizer), 1)
+    weights[first] = 0.0
+    vocabulary = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    settings = {"vocab": vocabulary, "word_weights": {str(tokenizer.cls_token): 0.0}, "unknown_word_weight": 1}
+    write_json(folder / "config.json", settings)
+    write_weights(folder, {WORD_WEIGHTS: weights})

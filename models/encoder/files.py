@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+WORD_WEIGHTS = "emb_layer.weight"  # what a module WordWeights calls its only tensor, a row a token
 
 
 def read_json(path: Path, absent: Any = None) -> Any:  # noqa: ANN401 - whatever the file holds

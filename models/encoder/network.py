@@ -131,6 +131,19 @@ class Encoder(nn.Module):
         passes = self._outputs(tokens, rows, batch_tokens, "mean", heads=())
         return _side_by_side(passes, int(tokens.lengths_of(rows).max()))
 
+    def inputs(
+        self,
+        ids_XT: torch.Tensor,  # noqa: ARG002 - for encoders of pairs
+        positions_XT: torch.Tensor | None,  # noqa: ARG002
+    ) -> dict[str, torch.Tensor]:
+        """What the backbone is given beside token ids and mask.
+
+        Args:
+            ids_XT: Rows of padded tokens, longest first, or one row of sentences end to end.
+            positions_XT: Of such a row, each token's place in its sentence; None for padded rows.
+        """
+        return {}
+
     def _passes(
         self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
@@ -150,7 +163,7 @@ class Encoder(nn.Module):
         first = None if pooling in LAYERS else self._first_position(tokens.pad_id)
         if first is not None:
             layout = lay_out(tokens, rows, self.device, by_length=self.device.type == "cpu")
-            x_ND = run_packed(self.backbone, layout, first)
+            x_ND = run_packed(self.backbone, layout, first, **self.inputs(layout.ids, layout.positions))
             for head in heads:
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
@@ -161,7 +174,11 @@ class Encoder(nn.Module):
 
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> torch.Tensor:
         output = self.backbone(
-            input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=pooling in LAYERS, return_dict=True
+            input_ids=ids_BT,
+            attention_mask=mask_BT,
+            output_hidden_states=pooling in LAYERS,
+            return_dict=True,
+            **self.inputs(ids_BT, None),
         )
         return token_vectors(output, pooling)
 

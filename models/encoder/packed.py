@@ -112,17 +112,18 @@ def lay_out(
     )
 
 
-def run_packed(backbone: PreTrainedModel, layout: Layout, first: int) -> torch.Tensor:
+def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
     """Last hidden states (N, D) of the sentences of a layout.
 
     Args:
         backbone: A model whose `first_position` is not None.
         layout: The sentences, on the model's device.
         first: That position.
+        inputs: What else the model is given of each token, (1, N).
     """
     with _attending_within_sentences(backbone):
         hidden_1ND: torch.Tensor = backbone(
-            input_ids=layout.ids, position_ids=layout.positions + first, layout=layout
+            input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
         ).last_hidden_state
     return hidden_1ND[0]
 

@@ -27,6 +27,8 @@ POOLER: Final[Pooling] = "cls-pooler"
 """Of a bare transformer `cls` with its pooler as a head, which a saved encoder has in a module of its own."""
 CLS: Final[frozenset[Pooling]] = frozenset({"cls", "second-to-last-cls"})
 """What takes the first token; the others average over tokens."""
+AFTER_FIRST: Final[frozenset[Pooling]] = frozenset({"mean-after-first"})
+"""What leaves the first token out of the average."""
 
 
 def token_vectors(output: BaseModelOutput, pooling: Pooling) -> torch.Tensor:
@@ -59,11 +61,14 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> t
     Args:
         tokens_BTD: Token vectors; padding positions may hold anything finite.
         mask_BT: 1 for real tokens, special tokens included, 0 for padding; at least one real token a row.
-        pooling: `cls` and its like take the first token; the others average the real tokens (paper section 3.2).
+        pooling: `cls` and its like take the first token; the others average the real tokens (paper section 3.2), of
+            which those of `AFTER_FIRST` leave out the first.
     """
     tokens_BTD = precise(tokens_BTD)  # sums over tokens lose digits in bf16
     if pooling in CLS:
         return tokens_BTD[:, 0]
+    if pooling in AFTER_FIRST:
+        mask_BT = torch.cat([torch.zeros_like(mask_BT[:, :1]), mask_BT[:, 1:]], dim=1)
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
     return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1)
 

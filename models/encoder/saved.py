@@ -22,7 +22,7 @@ import torch
 from transformers import AutoConfig, AutoTokenizer
 
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
-from models.encoder.files import read_json, read_weights
+from models.encoder.files import WORD_WEIGHTS, read_json, read_weights
 from models.encoder.modules import HEADS, SavedModule, listed_module
 from models.encoder.pooling import CLS, FIRST, LAYERS, POOLER, layer_weights
 from models.encoder.static import static_settings
@@ -43,10 +43,14 @@ MODES: dict[str, Pooling] = {
 }
 OTHERWISE = "evaluate it through Python with an object that has encode(list[str])"
 # A letter for each module: t for heads of tokens, s for heads of sentences.
-LETTERS = {"Transformer": "T", "WeightedLayerPooling": "W", "Pooling": "P", "StaticEmbedding": "S"} | {
-    kind: head.level[0] for kind, head in HEADS.items()
-}
-ORDER = re.compile("(TW?t*P|S)s*")
+LETTERS = {
+    "Transformer": "T",
+    "WeightedLayerPooling": "L",
+    "WordWeights": "W",
+    "Pooling": "P",
+    "StaticEmbedding": "S",
+} | {kind: head.level[0] for kind, head in HEADS.items()}
+ORDER = re.compile("(T(L?t*|t*W)P|S)s*")
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,9 @@ def read_saved(folder: Path) -> SavedEncoder:
     pooling = _pooling(next(module.folder for module in others if module.kind == "Pooling"))
     if others[0].kind == "WeightedLayerPooling":
         pooling = _layers(others[0].folder, pooling)
+    weights = [module.folder for module in others if module.kind == "WordWeights"]
+    if weights:
+        pooling = _after_first(weights[0], backbone.folder, pooling)
     settings = read_json(backbone.folder / "sentence_bert_config.json", {})
     lower_case, length = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
     return SavedEncoder(backbone, pooling, normalize, lower_case, length, token_heads, sentence_heads)
@@ -194,6 +201,20 @@ def _layers(folder: Path, pooling: Pooling) -> Pooling:
             f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
         )
     return alike[0]
+
+
+def _after_first(folder: Path, transformer: Path, pooling: Pooling) -> Pooling:
+    """The average without the first token, written as weight 0 of that token and 1 of all others."""
+    weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
+    tokenizer = AutoTokenizer.from_pretrained(str(transformer), local_files_only=True)
+    expected = torch.ones(len(weights))
+    expected[tokenizer.cls_token_id or 0] = 0.0
+    if pooling != "mean" or not torch.equal(weights.float(), expected):
+        raise EncoderError(
+            f"{folder}: weighs {int((weights != 1).sum())} of {len(weights)} tokens otherwise than by 1 for pooling "
+            f"{pooling}, expected the first token of a text alone, by 0, for mean; {OTHERWISE}"
+        )
+    return "mean-after-first"
 
 
 def _same_layers(weights: torch.Tensor, pooling: Pooling) -> bool:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from models.choices import named
 from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.settings import ObjectiveSettings
+from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,6 +183,10 @@ AnyObjective = (
     | MaskedLMConfig
     | TSDAEConfig
     | ISBERTConfig
+    | SoftmaxConfig
+    | SCLConfig
+    | CrossRegressionConfig
+    | CrossSoftmaxConfig
 )
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 

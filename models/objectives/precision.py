@@ -14,7 +14,7 @@ P = ParamSpec("P")
 
 
 def full_precision(loss: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]:
-    """Run a loss outside autocast, on tensors widened to fp32 at least (float64 stays).
+    """Run a loss outside autocast, on floating tensors widened to fp32 at least (float64 stays).
 
     Widening alone is not enough: inside autocast a matrix product of fp32 tensors is taken in bf16, whose third digit
     divided by a temperature of 0.05 is an error in the first.
@@ -30,4 +30,6 @@ def full_precision(loss: Callable[P, torch.Tensor]) -> Callable[P, torch.Tensor]
 
 
 def _widened(value: object) -> object:
-    return value.to(torch.promote_types(value.dtype, torch.float32)) if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return value.to(torch.promote_types(value.dtype, torch.float32))

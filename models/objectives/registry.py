@@ -18,11 +18,15 @@ from models.objectives.config import (
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.cross import CrossRegression, CrossSoftmax
 from models.objectives.isbert import ISBERT
 from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.regression import Regression
+from models.objectives.scl import SCL
 from models.objectives.simcse import SimCSE
+from models.objectives.softmax import Softmax
+from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
 from models.objectives.tsdae import TSDAE
 from models.objectives.vicreg import VICReg
 
@@ -45,6 +49,10 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     MaskedLMConfig: MaskedLM,
     TSDAEConfig: TSDAE,
     ISBERTConfig: ISBERT,
+    SoftmaxConfig: Softmax,
+    SCLConfig: SCL,
+    CrossRegressionConfig: CrossRegression,
+    CrossSoftmaxConfig: CrossSoftmax,
 }
 
 

@@ -90,6 +90,11 @@ def _first(bad: pl.Series) -> int | None:
     return bad.arg_max() if bad.any() else None
 
 
+def order_needs(config: TrainingConfig) -> frozenset[Need]:
+    """What the order of batches needs of the pairs."""
+    return frozenset({"groups"}) if config.order == "groups" else frozenset()
+
+
 def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
     """Batches of one pass over the pairs: the full ones, and the smaller last one unless it is dropped.
 
@@ -115,38 +120,83 @@ def count_steps(pairs: int, config: TrainingConfig) -> int:
 
 
 class BatchOrder:
-    """Rows of each step: a new seeded permutation every epoch, cut into batches.
+    """Rows of each step: an order of the rows every epoch, cut into batches.
 
-    With `length_buckets` the pairs of so many batches in a row are shared out by length, and the batches shuffled.
+    `random` order is a new seeded permutation every epoch. With `length_buckets` the pairs of so many batches in a row
+    are shared out by length, and the batches shuffled. `groups` are permuted whole, and cuts fall between them: a
+    batch ends where the last group ends that fits into the pairs of all batches so far, so there are as many batches as
+    of random pairs. A group of more than a batch's pairs is cut into such pieces. `given` is the order of the rows.
+
+    Args:
+        pairs: How many there are.
+        config: Size, seed and kind of order.
+        lengths_of: Rows to tokens of each, for buckets.
+        groups: (pairs,) each pair's group, for the order of that name.
+
+    Raises:
+        TrainingError: Not even one batch.
     """
 
-    def __init__(self, pairs: int, config: TrainingConfig, lengths_of: LengthsOf) -> None:
+    def __init__(
+        self, pairs: int, config: TrainingConfig, lengths_of: LengthsOf, groups: NDArray[np.uint64] | None = None
+    ) -> None:
         self._size, self._seed, self._lengths_of = config.batch_size, config.seed, lengths_of
         self._pairs, self._per_epoch = pairs, steps_per_epoch(pairs, config)
         self._bucket_size = config.length_buckets or 1
+        self._given = config.order == "given"
+        self._pieces = None if groups is None or config.order != "groups" else _pieces(groups, self._size)
         self._epoch, self._bucket = -1, -1
-        self._permutation: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._cuts: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._batches: list[NDArray[np.int64]] = []
 
     def rows(self, step: int) -> NDArray[np.int64]:
-        """Rows (batch_size,) of optimizer step `step`, counted from 1; fewer in a smaller last batch."""
+        """Rows of optimizer step `step`, counted from 1: `batch_size` of them, or about as many where groups are kept.
+
+        A smaller last batch has fewer.
+        """
         epoch, place = divmod(step - 1, self._per_epoch)
         bucket, within = divmod(place, self._bucket_size)
         if epoch != self._epoch:
-            self._permutation = permutation(self._pairs, self._seed, epoch)
+            self._rows, self._cuts = self._order(epoch)
         if (epoch, bucket) != (self._epoch, self._bucket):
             self._epoch, self._bucket, self._batches = epoch, bucket, self._make_bucket(epoch, bucket)
         return self._batches[within]
 
+    def _order(self, epoch: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows of an epoch, and where its batches begin and end among them."""
+        even = np.minimum(np.arange(self._per_epoch + 1) * self._size, self._pairs)
+        if self._given:
+            return np.arange(self._pairs), even
+        if self._pieces is None:
+            return permutation(self._pairs, self._seed, epoch), even
+        rows, starts = self._pieces
+        order = permutation(len(starts) - 1, self._seed, epoch)
+        sizes = np.diff(starts)[order]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        permuted = rows[np.repeat(starts[order] - ends[:-1], sizes) + np.arange(len(rows))]
+        return permuted, ends[np.searchsorted(ends, even, side="right") - 1]
+
     def _make_bucket(self, epoch: int, bucket: int) -> list[NDArray[np.int64]]:
         first = bucket * self._bucket_size
         count = min(self._bucket_size, self._per_epoch - first)
-        rows = self._permutation[first * self._size : (first + count) * self._size]
+        rows = self._rows[self._cuts[first] : self._cuts[first + count]]
         if count == 1:
             return [rows]
         by_length = rows[np.argsort(self._lengths_of(rows), kind="stable")]
         batches = np.split(by_length, range(self._size, len(rows), self._size))
         return [batches[number] for number in permutation(count, self._seed, epoch, bucket)]
+
+
+def _pieces(groups: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of one group beside each other, and where each piece of at most `largest` of a group starts, end included.
+
+    Rows of a group keep their order.
+    """
+    rows = np.argsort(groups, kind="stable")
+    firsts = np.concatenate([[0], np.flatnonzero(np.diff(groups[rows])) + 1, [len(rows)]])
+    within = np.arange(len(rows)) - np.repeat(firsts[:-1], np.diff(firsts))
+    return rows, np.append(np.flatnonzero(within % largest == 0), len(rows))
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:

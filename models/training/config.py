@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.supervised_config import CrossRegressionConfig, SCLConfig, SoftmaxConfig
 
 
 class CollapseConfig(BaseModel):
@@ -48,6 +49,10 @@ class TrainingConfig(BaseModel):
     steps are larger: up to 6.6 times, and by half or more for 500 steps."""
     batch_size: int = Field(default=64, ge=2, le=65536)
     """Pairs a step (Table 8: 64)."""
+    order: Literal["random", "groups", "given"] = "random"
+    """Which pairs share a batch: `random` ones, another permutation each epoch; whole `groups` in random order, such as
+    all hypotheses of a premise, for pairs that have groups: none is cut, so batches are of `batch_size` pairs on
+    average; or neighbours in the order in which the pairs are `given`, each epoch alike (SCL's code)."""
     drop_last: bool = True
     """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones."""
     epochs: int = Field(default=1, ge=1, le=1000)
@@ -66,7 +71,7 @@ class TrainingConfig(BaseModel):
     """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32."""
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
-    sentences of a batch are alike in length; None leaves batches random, as published."""
+    sentences of a batch are alike in length; None leaves batches random, as published. For random order only."""
     eval_every: Annotated[int, Field(ge=1)] | Literal["epoch", "tenth"] | None = None
     """Steps between evaluations, `epoch` for one after each, or `tenth` for ⌊steps / 10⌋ as the released code rounds;
     None for ⌈steps / 10⌉. The start and the end always count."""
@@ -79,6 +84,15 @@ class TrainingConfig(BaseModel):
     cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""
     collapse: CollapseConfig | None = CollapseConfig()
     """Thresholds that stop a collapsed run; None never stops."""
+
+    @model_validator(mode="after")
+    def _buckets_are_of_random_batches(self) -> Self:
+        if self.length_buckets is not None and self.order != "random":
+            raise ValueError(
+                f"length_buckets {self.length_buckets} with order {self.order!r}: buckets would part what the order "
+                "puts together; leave one of them out"
+            )
+        return self
 
 
 def paper_config() -> TrainingConfig:
@@ -133,3 +147,37 @@ def afs_config() -> TrainingConfig:
     Each pair is learnt in both orders; sentences are cut at 64 tokens by the encoder.
     """
     return stsb_config().model_copy(update={"batch_size": 32, "epochs": 3})
+
+
+def stsb_cross_config() -> TrainingConfig:
+    """A cross-encoder fine-tuned on STS-B (SBERT section 4.2, BERT-STSb); as `stsb_config` but for the objective."""
+    return stsb_config().model_copy(update={"objective": CrossRegressionConfig()})
+
+
+def afs_cross_config() -> TrainingConfig:
+    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings, which `afs_config` has too."""
+    return afs_config().model_copy(update={"objective": CrossRegressionConfig()})
+
+
+def nli_config() -> TrainingConfig:
+    """SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
+    return TrainingConfig(objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, collapse=None)
+
+
+def scl_config() -> TrainingConfig:
+    """Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
+
+    Batch 64, Adam 2e-5, constant after warm-up, 1 epoch, all rows of a premise in one batch.
+    """
+    return TrainingConfig(
+        objective=SCLConfig(),
+        lr=2e-5,
+        weight_decay=0.0,
+        batch_size=64,
+        drop_last=False,
+        decay="constant",
+        order="given",
+        select="last",
+        clip=1e9,
+        collapse=None,
+    )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from models.encoder.cross import CrossEncoder
 from models.encoder.encode import encode_tokens
 from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
@@ -92,8 +93,11 @@ class Evaluator:
     def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
         if self._dev is None or self._gold is None:
             return None
-        vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
-        scores = [similarity(*vectors) for similarity in self._similarities]
+        if isinstance(encoder, CrossEncoder):  # has no vectors that could be compared
+            scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
+        else:
+            vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
+            scores = [similarity(*vectors) for similarity in self._similarities]
         # Equal scores everywhere are what a collapse looks like, not bad input: the caller judges the NaN.
         return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
 

@@ -24,7 +24,7 @@ from models.encoder.appended import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
-from models.training.batches import BatchOrder, count_steps, steps_per_epoch
+from models.training.batches import BatchOrder, count_steps, order_needs, steps_per_epoch
 from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
 from models.training.health import check_health, divergence_remedy
@@ -132,7 +132,7 @@ def train(
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_alone():
-            needs, length = needs_of(config.objective), encoder.config.length
+            needs, length = needs_of(config.objective) | order_needs(config), encoder.config.length
             data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
@@ -167,7 +167,7 @@ class _Loop:
     ) -> None:
         self.run, self.data, self.evaluator, self.config = run, data, evaluator, config
         self.on_progress, self.on_eval = on_progress, on_eval
-        self.order = BatchOrder(len(data), config, data.lengths_of)
+        self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
 

@@ -60,6 +60,11 @@ class TokenFile:
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
+    def column(self, name: str) -> NDArray[Any] | None:
+        """A value of every pair, such as its `group`; None where it was not asked for."""
+        chunks = self._columns.get(name)
+        return None if chunks is None else np.concatenate(chunks)
+
     def take(self, rows: NDArray[np.int64]) -> Batch:
         """Some pairs in the order of `rows`, as tokens of their own: all first views, then all second ones."""
         places = self._places(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
 from storage.schemas import PREDICTIONS
 from storage.weights import ResolvedModel
 from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
-from tasks.evaluation.finetune import finetune, tuned_made
+from tasks.evaluation.finetune import CROSS, finetune, tuned_made
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.signing import digest_of, signed
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate
     from tasks.site import Site
-
-AFS_PROTOCOLS: Final[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
-"""Name of the data set under a protocol → the protocol."""
 
 
 class AfsFolds(EvaluationSet):
@@ -53,28 +50,52 @@ class AfsFolds(EvaluationSet):
 
 
 class SupervisedAfsKind(TunedKind[AfsFolds]):
-    """Folds, each a stage of its own."""
+    """Folds, each a stage of its own.
+
+    Attributes:
+        protocols: Name of the data set under a protocol → the protocol.
+    """
+
+    protocols: ClassVar[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
 
     @property
     def names(self) -> tuple[str, ...]:
         """One a protocol."""
-        return tuple(AFS_PROTOCOLS)
+        return tuple(self.protocols)
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How an encoder is fine-tuned."""
+        return config.afs
 
     def find(self, site: Site, name: str) -> AfsFolds:
         """As `find_afs_set`."""
-        return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=AFS_PROTOCOLS[name])
+        return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=self.protocols[name])
 
     def scores(
         self, site: Site, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact a protocol, of the cosines that its folds predict."""
-        return [_score_folds(site, candidate, folds, config) for folds in sets]
+        return [_score_folds(site, candidate, folds, config, self.training(config)) for folds in sets]
 
 
-def _score_folds(site: Site, candidate: Candidate, folds: AfsFolds, config: EvaluationSettings) -> ScoresRef:
+class CrossEncoderAfsKind(SupervisedAfsKind):
+    """The same protocols for a cross-encoder around the candidate's transformer."""
+
+    protocols: ClassVar[dict[str, Supervision]] = {
+        f"{AFS}-{CROSS}-{protocol}": protocol for protocol in get_args(Supervision)
+    }
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How a cross-encoder is fine-tuned."""
+        return config.afs_cross
+
+
+def _score_folds(
+    site: Site, candidate: Candidate, folds: AfsFolds, config: EvaluationSettings, training: TrainingConfig
+) -> ScoresRef:
     protocol, seed = folds.protocol, config.bootstrap.seed
     predictions = tuple(
-        predict_afs(site, candidate.encoder, folds.arguments, protocol, fold, seed, candidate.config, config.afs)
+        predict_afs(site, candidate.encoder, folds.arguments, protocol, fold, seed, candidate.config, training)
         for fold in range(FOLDS_OF[protocol])
     )
     return score_afs_predictions(site, predictions, protocol, candidate.label, candidate.checkpoint, config.bootstrap)
@@ -91,15 +112,18 @@ def predict_afs(
     network: EncoderConfig,
     config: TrainingConfig,
 ) -> None:
-    """Fine-tune on one fold's pairs and give the cosine of its test pairs: a killed run loses one fold at most."""
+    """Fine-tune on one fold's pairs and score its test pairs: a killed run loses one fold at most.
+
+    Column `cosine` holds a cross-encoder's score where that is what is tuned.
+    """
     from models.evaluation.afs import afs_folds
 
     pairs = read_afs_set(arguments)
     learnt, test = afs_folds(pairs, protocol, seed)[fold]
     seeded = config.model_copy(update={"seed": seed})
     task = f"fine-tuning on AFS ({protocol}, fold {fold})"
-    cosines = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
-    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(cosines(pairs[test])))
+    likeness = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(likeness(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
     work.draft.write(predictions.sort("row").cast(PREDICTIONS))
     work.draft.note({MADE: tuned_made(work, encoder, network, config, protocol), "data": digest_of(arguments)})
@@ -114,11 +138,14 @@ def score_afs_predictions(
     checkpoint: str,
     config: BootstrapConfig,
 ) -> None:
-    """Correlate the cosines that all folds predicted with the scores, topic by topic."""
+    """Correlate what all folds predicted with the scores, topic by topic; figures of cross-encoders say so."""
     tables = [work.store.scan(ref).collect() for ref in predictions]
     noted = work.store.manifest(predictions[0]).figures  # all folds are tuned alike
     figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
     places = figures.select("dataset", "split").unique().rows()
     made = cast("dict[str, JsonValue]", noted[MADE])
-    signatures = signed(figures, dict.fromkeys(places, str(noted["data"])), made, by="cosine")
+    crossed = made["vectors"] == CROSS
+    named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
+    by = "score" if crossed else "cosine"
+    signatures = signed(named, dict.fromkeys(places, str(noted["data"])), made, by=by)
     publish_afs(work, signatures, protocol, model, checkpoint, config)

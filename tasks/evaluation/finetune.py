@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from models.evaluation.signature import rows_digest
+from models.objectives.supervised_config import CrossRegressionConfig
 from tasks.evaluation.signing import encoder_made
 from tasks.pretrained import encoder_folder
 from tasks.stage.machine import device_of, settle_threads
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from storage.refs import CheckpointRef
     from storage.weights import ResolvedModel
     from tasks.stage.cached import Work
+
+CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
 
 
 def finetune(
@@ -48,15 +51,18 @@ def finetune(
         dev: Selects the evaluation that is kept.
 
     Returns:
-        From pairs with `sentence1` and `sentence2` to the cosine of each under the tuned encoder, (n,) in [-1, 1].
+        From pairs with `sentence1` and `sentence2` to how alike each is under the tuned encoder, (n,): the cosine, in
+        [-1, 1], or a cross-encoder's score, in [0, 1].
 
     Raises:
         TrainingError: As `models.training.loop.train`.
     """
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.encoder.cross import CrossEncoder
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
     from models.evaluation.correlation import cosine_scores
+    from models.training.batches import tokenise_pairs
     from models.training.loop import train
 
     settle_threads(work.site)
@@ -78,11 +84,20 @@ def finetune(
             on_progress=progress_of(task),
         )
 
-    def cosines(scored: pl.DataFrame) -> NDArray[np.float64]:
+    def likeness(scored: pl.DataFrame) -> NDArray[np.float64]:
+        if isinstance(result.encoder, CrossEncoder):
+            texts = scored.select(text_1="sentence1", text_2="sentence2")
+            batch = tokenise_pairs(tokenizer, texts, result.encoder.config.length)
+            return result.encoder.to(device).scores(batch.tokens, batch.view_1, batch.view_2)
         vectors = encode(result.encoder, tokenizer, [*scored["sentence1"], *scored["sentence2"]], device=device)
         return cosine_scores(vectors[: scored.height], vectors[scored.height :])
 
-    return cosines
+    return likeness
+
+
+def reads_pairs(config: TrainingConfig) -> bool:
+    """Whether what is tuned is a cross-encoder."""
+    return isinstance(config.objective, CrossRegressionConfig)
 
 
 def tuned_made(
@@ -103,4 +118,7 @@ def tuned_made(
     """
     settings = config.model_dump_json(exclude={"seed"})
     made = encoder_made(encoder_folder(work.store, encoder), network, "fp32")
-    return made | {"vectors": "tuned", "tuned": f"{learnt}@{rows_digest([(settings, ())])}"}
+    tuned = f"{learnt}@{rows_digest([(settings, ())])}"
+    if reads_pairs(config):
+        return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
+    return made | {"vectors": "tuned", "tuned": tuned}

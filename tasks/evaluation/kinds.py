@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.errors import SourceError
 from tasks.evaluation.afs import AfsKind
-from tasks.evaluation.afs_supervised import SupervisedAfsKind
+from tasks.evaluation.afs_supervised import CrossEncoderAfsKind, SupervisedAfsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
 from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.sts import StsKind
-from tasks.evaluation.supervised import SupervisedStsKind
+from tasks.evaluation.supervised import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.transfer import TransferKind
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     AfsKind(),
     SupervisedStsKind(),
     SupervisedAfsKind(),
+    CrossEncoderStsKind(),
+    CrossEncoderAfsKind(),
 )
 """In the order in which figures are reported."""
 ALL: Final = "all"

@@ -75,6 +75,12 @@ class ScoredSet(EvaluationSet):
         """For messages and tables."""
         return f"{self.dataset} {self.split}"
 
+    @property
+    def highest(self) -> float:
+        """The largest score that its annotators could give."""
+        declared = DATASETS[self.dataset].score_range
+        return declared[1] if declared else 5.0
+
     def read(self) -> Mapping[str, pl.DataFrame]:
         """The pairs: `subset`, `sentence1`, `sentence2`, `score`."""
         return {self.split: read_declared_pairs(self.dataset, self.split, self.source)}

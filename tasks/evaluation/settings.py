@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
-from models.training.config import TrainingConfig, afs_config, stsb_config
+from models.training.config import TrainingConfig, afs_config, afs_cross_config, stsb_config, stsb_cross_config
 
 
 class Reading(BaseModel):
@@ -36,5 +36,9 @@ class EvaluationSettings(ScoringConfig):
     """How an encoder is fine-tuned on STS-B."""
     afs: TrainingConfig = Field(default_factory=afs_config)
     """How an encoder is fine-tuned on AFS."""
+    stsb_cross: TrainingConfig = Field(default_factory=stsb_cross_config)
+    """How a cross-encoder is fine-tuned on STS-B."""
+    afs_cross: TrainingConfig = Field(default_factory=afs_cross_config)
+    """How a cross-encoder is fine-tuned on AFS."""
     seeds: int = Field(10, ge=2)
     """Runs of supervised STS-B, whose mean and standard deviation are given."""

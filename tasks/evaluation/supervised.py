@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
@@ -11,11 +11,10 @@ from models.annotated import graded_pairs
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import TrainingConfig
-from storage.declarations import DATASETS
 from storage.refs import CheckpointRef, ScoresRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
-from tasks.evaluation.finetune import finetune, tuned_made
+from tasks.evaluation.finetune import CROSS, finetune, reads_pairs, tuned_made
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
@@ -48,12 +47,22 @@ class SupervisedPairs(EvaluationSet):
 
 
 class SupervisedStsKind(TunedKind[SupervisedPairs]):
-    """Seeds, each a stage of its own."""
+    """Seeds, each a stage of its own.
+
+    Attributes:
+        name: The protocol's.
+    """
+
+    name: ClassVar[str] = NAME
 
     @property
     def names(self) -> tuple[str, ...]:
         """The protocol's."""
-        return (NAME,)
+        return (self.name,)
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How an encoder is fine-tuned."""
+        return config.stsb
 
     def find(self, site: Site, name: str) -> SupervisedPairs:
         """Find STS-B's three splits.
@@ -68,14 +77,26 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         self, site: Site, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact of means and standard deviations over the seeds."""
-        return [_score_seeds(site, candidate, pairs, config) for pairs in sets]
+        return [_score_seeds(site, candidate, pairs, config, self.training(config)) for pairs in sets]
 
 
-def _score_seeds(site: Site, candidate: Candidate, pairs: SupervisedPairs, config: EvaluationSettings) -> ScoresRef:
+class CrossEncoderStsKind(SupervisedStsKind):
+    """The same protocol for a cross-encoder around the candidate's transformer."""
+
+    name = f"stsb-{CROSS}"
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How a cross-encoder is fine-tuned."""
+        return config.stsb_cross
+
+
+def _score_seeds(
+    site: Site, candidate: Candidate, pairs: SupervisedPairs, config: EvaluationSettings, training: TrainingConfig
+) -> ScoresRef:
     encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
     runs = tuple(
         score_supervised(
-            site, encoder, label, checkpoint, pairs.parts, seed, candidate.config, config.stsb, config.bootstrap
+            site, encoder, label, checkpoint, pairs.parts, seed, candidate.config, training, config.bootstrap
         )
         for seed in range(config.seeds)
     )
@@ -98,19 +119,22 @@ def score_supervised(
     from models.evaluation.sts import sts_scores
 
     train, dev, test = sets
-    pairs = graded_pairs(read_scored_set(train), _highest(train))
+    pairs = graded_pairs(read_scored_set(train), train.highest)
     seeded = config.model_copy(update={"seed": seed})
     task = f"fine-tuning on {train.name}, seed {seed}"
-    cosines = finetune(work, encoder, network, pairs, seeded, task, dev_set(dev))
+    likeness = finetune(work, encoder, network, pairs, seeded, task, dev_set(dev))
     scored = read_scored_set(test)
-    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(cosines(scored)))
+    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(likeness(scored)))
     figures = sts_scores(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
-    supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(SUPERVISED))
+    protocol, by = (CROSS, "score") if reads_pairs(config) else (SUPERVISED, "cosine")
+    supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
     made = tuned_made(work, encoder, network, config, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
-    lines = signed(supervised, digests(supervised, (test,)), made, by="cosine")
-    publish_scores(work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name}, seed {seed}")
+    lines = signed(supervised, digests(supervised, (test,)), made, by=by)
+    publish_scores(
+        work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"
+    )
 
 
 @stage(ref=ScoresRef, version=2)
@@ -121,8 +145,3 @@ def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
     table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
     model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows
     publish_scores(work, table, model, checkpoint, seed, f"{len(scores)} seeds")
-
-
-def _highest(scored: ScoredSet) -> float:
-    declared = DATASETS[scored.dataset].score_range
-    return declared[1] if declared else 5.0

@@ -32,8 +32,8 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ),
     (
         "models/objectives/config.py",
-        "AnyObjective = BSLConfig | ",
-        "ToyConfig | ",
+        "    BSLConfig\n",
+        "    | ToyConfig\n",
         "from models.objectives.toy_config import ToyConfig\n",
     ),
     (

@@ -1,8 +1,11 @@
-"""Annotated sentences as training pairs: their classes, their groups, their order."""
+"""Annotated sentences as training pairs: their classes or scores, their groups, their order."""
 
 import polars as pl
+import pytest
+from pydantic import ValidationError
 
-from models.annotated import labelled_pairs
+from models.annotated import labelled_pairs, scored_pairs
+from models.pairs import PairConfig
 from storage.schemas import PAIRS
 
 CORPUS = pl.LazyFrame(
@@ -46,3 +49,34 @@ def test_the_seed_decides_the_order_and_nothing_else():
     assert orders[0].equals(orders[1])
     assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
     assert not orders[0].equals(orders[2])
+
+
+SCORED = pl.DataFrame(
+    {
+        "sentence1": ["Two dogs  run.", "A man sings.", "Two dogs run."],
+        "sentence2": ["Animals move.", "Cats sleep.", "Animals move."],
+        "score": [4.0, 0.5, 3.5],
+    }
+)
+
+
+def test_scores_become_shares_of_the_highest_and_texts_stay_as_they_are():
+    pairs = scored_pairs(SCORED, 5.0, "stsb train", None)
+    assert pairs.schema == PAIRS
+    assert pairs.select("text_1", "text_2").rows() == SCORED.select("sentence1", "sentence2").rows()
+    assert pairs["score"].to_list() == pytest.approx([0.8, 0.1, 0.7])
+    assert pairs["sentence_id"][0] == pairs["sentence_id"][2]  # spaces aside one sentence
+    assert pairs["pair_id"].n_unique() == 3  # the same pair scored twice is two pairs
+    assert pairs.select("label", "group").null_count().row(0) == (3, 3)
+
+
+def test_scored_pairs_are_shuffled_by_the_seed_alone():
+    orders = [scored_pairs(SCORED, 5.0, "stsb train", seed) for seed in (1, 1, 2, 3, 4)]
+    assert orders[0].equals(orders[1])
+    assert len({tuple(order["pair_id"]) for order in orders}) > 1
+    assert all(order.sort("pair_id").equals(orders[0].sort("pair_id")) for order in orders)
+
+
+def test_pairs_are_of_one_kind():
+    with pytest.raises(ValidationError, match="no pair has a label and a score"):
+        PairConfig(labelled=True, scored="stsb/train")

@@ -13,7 +13,7 @@ from models.evaluation.afs import afs_folds, afs_scores
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF
 from models.text.normalize import sentence_ids
-from models.training.config import afs_config
+from models.training.config import afs_config, afs_cross_config
 from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
@@ -188,3 +188,26 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     assert mean["value"].item() > 0.5
     assert mean["protocol"].item() == "cross-topic"
     assert mean["n"].item() == 24
+
+
+def test_folds_of_a_cross_encoder_are_scored_under_a_name_of_their_own(folder, tmp_path):
+    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    fold = {
+        "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        "arguments": resolve_afs_set(str(folder)),
+        "protocol": "cross-topic",
+        "seed": 0,
+        "network": EncoderConfig(model="tiny", max_length=24),
+        "config": afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 40, "lr": 1e-2}),
+    }
+    predictions = tuple(predict_afs.run(site, {**fold, "fold": number}) for number in range(3))
+    store = site.open_store()
+    scores = pl.concat([store.scan(ref).collect() for ref in predictions])["cosine"]
+    assert scores.is_between(0, 1).all()  # the sigmoid, not a cosine
+    common = {"model": "m", "checkpoint": "", "config": DRAWS}
+    ref = score_afs_predictions.run(site, {"predictions": predictions, "protocol": "cross-topic", **common})
+    mean = store.scan(ref).collect().filter(subset="mean", metric="spearman")
+    assert mean["value"].item() > 0.5
+    assert mean["protocol"].item() == "cross-encoder-cross-topic"
+    assert "|by:score|" in mean["signature"].item()
+    assert "|vectors:cross-encoder|pool:cls|" in mean["signature"].item()

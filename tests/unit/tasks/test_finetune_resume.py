@@ -36,7 +36,10 @@ def steps(folder):
     return max((int(path.name.rsplit("-")[-1]) for path in folder.glob("store/.scratch/**/step-*")), default=0)
 
 
-@pytest.mark.parametrize(("kind", "signals"), [("stsb", [signal.SIGKILL, signal.SIGTERM]), ("afs", [signal.SIGKILL])])
+@pytest.mark.parametrize(
+    ("kind", "signals"),
+    [("stsb", [signal.SIGKILL, signal.SIGTERM]), ("afs", [signal.SIGKILL]), ("stsb-cross", [signal.SIGKILL])],
+)
 def test_a_killed_stage_goes_on_to_the_same_bytes(folder, kind, signals, caplog):
     site, expected = run(folder, "undisturbed", kind)
     for number in signals:

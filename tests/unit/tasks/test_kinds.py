@@ -39,7 +39,9 @@ def test_suites_are_in_the_papers_order():
     assert known["sts17-bsl"] == known["sts17"][:8]
     assert known["senteval"] == PROBES
     assert known["afs"] == ("afs",)
-    assert tuned_names() == ("stsb-supervised", "afs-10-fold", "afs-10-fold-disjoint", "afs-cross-topic")
+    folds = ("10-fold", "10-fold-disjoint", "cross-topic")
+    crossed = ("stsb-cross-encoder", *(f"afs-cross-encoder-{protocol}" for protocol in folds))
+    assert tuned_names() == ("stsb-supervised", *(f"afs-{protocol}" for protocol in folds), *crossed)
     assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1  # no protocol that fine-tunes
 
 

@@ -55,7 +55,7 @@ def test_micro_batches_equal_one_padded_pass(loaded):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["cls", "first-last"])
+@pytest.mark.parametrize("pooling", ["cls", "first-last", "mean-after-first"])
 def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
     encoder, tokenizer = loaded
     config = encoder.config.model_copy(update={"pooling": pooling, "normalize": normalize})
@@ -67,7 +67,11 @@ def test_micro_batches_pool_as_configured(loaded, pooling, normalize):
         last = states.last_hidden_state
         mixed = (states.hidden_states[1] + last) / 2  # 0 is the embedding layer
         real = mask_BT.unsqueeze(-1)
-        expected = last[:, 0] if pooling == "cls" else (mixed * real).sum(1) / real.sum(1)
+        expected = {
+            "cls": last[:, 0],
+            "first-last": (mixed * real).sum(1) / real.sum(1),
+            "mean-after-first": (last * real)[:, 1:].sum(1) / (real.sum(1) - 1),
+        }[pooling]
         if normalize:
             expected = expected / expected.norm(dim=1, keepdim=True)
         torch.testing.assert_close(encoder.embed_rows(tokens, rows, 30), expected, rtol=0, atol=1e-6)

@@ -2,12 +2,13 @@
 
 import hashlib
 import warnings
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
-from models.encoder.config import EncoderConfig
+from models.encoder.config import EncoderConfig, Pooling
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
@@ -20,7 +21,7 @@ TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"])
+@pytest.mark.parametrize("pooling", get_args(Pooling))
 def test_sentence_transformers_gives_the_same_embeddings(tmp_path, architecture, pooling, normalize):
     encoder, tokenizer = tiny_encoder(tmp_path / "in", architecture, pooling=pooling)
     encoder = Encoder(encoder.backbone, encoder.config.model_copy(update={"normalize": normalize}))

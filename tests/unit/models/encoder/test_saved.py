@@ -1,12 +1,13 @@
 """What a sentence-transformers folder says is read, and held against the configuration."""
 
 import json
+from typing import get_args
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from models.encoder.config import EncoderConfig
+from models.encoder.config import EncoderConfig, Pooling
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
@@ -37,7 +38,7 @@ def rewrite(path, change):
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last", "second-to-last", "second-to-last-cls"])
+@pytest.mark.parametrize("pooling", get_args(Pooling))
 def test_an_export_says_how_it_pools_and_is_loaded_so(exported, pooling, normalize):
     folder, vectors = exported(pooling=pooling, normalize=normalize)
     found = saved_config(folder, "x")
@@ -98,6 +99,16 @@ def test_layer_weights_other_than_first_and_last_are_refused(exported):
     folder, _ = exported(pooling="first-last")
     save_file({"layer_weights": torch.tensor([1.0, 2.0])}, folder / "1_WeightedLayerPooling" / "model.safetensors")
     with pytest.raises(EncoderError, match=r"weighs layers from 1 by \[1\.0, 2\.0\]"):
+        read_saved(folder)
+
+
+def test_weights_of_other_tokens_than_the_first_are_refused(exported):
+    folder, _ = exported(pooling="mean-after-first")
+    path = folder / "1_WordWeights" / "model.safetensors"
+    weights = load_file(path)["emb_layer.weight"]
+    weights[7] = 0.5
+    save_file({"emb_layer.weight": weights}, path)
+    with pytest.raises(EncoderError, match=r"weighs 2 of \d+ tokens otherwise than by 1 for pooling mean"):
         read_saved(folder)
 
 

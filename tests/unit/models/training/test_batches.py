@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 import pytest
+from pydantic import ValidationError
 
 from models.errors import TrainingError
-from models.training.batches import BatchOrder, count_steps, tokenise_pairs
+from models.training.batches import BatchOrder, count_steps, order_needs, tokenise_pairs
 from models.training.config import TrainingConfig
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 
@@ -90,3 +91,60 @@ def test_incomplete_pairs_are_refused(tokenizer):
         tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a"]}), 24)
     with pytest.raises(TrainingError, match="text_2 of pair 1 is null"):
         tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ["a", "b"], "text_2": ["a", None]}), 24)
+
+
+GROUPS = np.random.default_rng(3).integers(0, 60, 200).astype(np.uint64)  # one to eight rows each
+
+
+def grouped(groups=GROUPS, **changes):
+    config = TrainingConfig(batch_size=16, epochs=2, seed=5, order="groups", drop_last=False).model_copy(update=changes)
+    return BatchOrder(len(groups), config, LENGTHS.__getitem__, groups), count_steps(len(groups), config) // 2
+
+
+def test_no_group_is_cut_and_no_row_lost():
+    order, steps = grouped()
+    largest = np.unique(GROUPS, return_counts=True)[1].max()
+    for epoch in range(2):
+        batches = [order.rows(epoch * steps + step) for step in range(1, steps + 1)]
+        assert sorted(np.concatenate(batches).tolist()) == list(range(200))
+        members = [set(GROUPS[rows].tolist()) for rows in batches]
+        assert sum(map(len, members)) == len(set().union(*members))  # each group in one batch
+        assert all(abs(len(rows) - 16) < largest for rows in batches[:-1])
+        for rows in batches:
+            assert np.flatnonzero(np.diff(GROUPS[rows].astype(np.int64))).size == len(set(GROUPS[rows].tolist())) - 1
+
+
+def test_groups_come_in_another_order_each_epoch_and_by_seed_and_step_alone():
+    order, steps = grouped()
+    first, second = ([order.rows(epoch * steps + step) for step in range(1, steps + 1)] for epoch in range(2))
+    assert not np.array_equal(np.concatenate(first), np.concatenate(second))
+    np.testing.assert_array_equal(grouped()[0].rows(steps + 7), second[6])
+    assert not np.array_equal(grouped(seed=6)[0].rows(1), first[0])
+
+
+def test_a_group_of_more_than_a_batch_is_cut_into_batches():
+    groups = np.array([1] * 40 + [2] * 3 + [3] * 5, dtype=np.uint64)
+    order, steps = grouped(groups)
+    batches = [order.rows(step) for step in range(1, steps + 1)]
+    assert sorted(np.concatenate(batches).tolist()) == list(range(48))
+    assert all(0 < len(rows) < 2 * 16 for rows in batches)
+
+
+def test_without_the_smaller_last_batch_whole_groups_are_left_out():
+    order, steps = grouped(drop_last=True)
+    rows = np.concatenate([order.rows(step) for step in range(1, steps + 1)])
+    assert 176 <= len(rows) <= 192
+    left = np.setdiff1d(np.arange(200), rows)
+    assert not set(GROUPS[left].tolist()) & set(GROUPS[rows].tolist())
+
+
+def test_the_given_order_is_that_of_the_rows_in_every_epoch():
+    order = BatchOrder(10, TrainingConfig(batch_size=4, epochs=2, order="given"), LENGTHS.__getitem__)
+    assert [order.rows(step).tolist() for step in (1, 2, 3)] == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+def test_the_order_of_groups_needs_groups_and_no_buckets():
+    assert order_needs(TrainingConfig(order="groups")) == {"groups"}
+    assert order_needs(TrainingConfig()) == order_needs(TrainingConfig(order="given")) == frozenset()
+    with pytest.raises(ValidationError, match="buckets would part what the order puts together"):
+        TrainingConfig(order="groups", length_buckets=8)

@@ -1,0 +1,160 @@
+"""Supervised contrastive learning (Liao, 2021): hypotheses near the premises that entail them, beside classification.
+
+    premise u ─▶ encoder ─┬─▶ classifier on (u, v, |u − v|) ─▶ cross-entropy ─┐
+                          │                                                   ├─▶ (1 − λ) · CE + λ · SCL  (equation 3)
+    hypothesis v ─────────┴─▶ anchors u against all v of the batch ─▶ SCL ────┘
+
+An anchor is the premise of an entailed row; its positives are the hypotheses of the batch that the same premise
+entails, its negatives all others: those of the same premise that are neutral or contradict, and other premises'.
+
+Shapes: A anchors, B pairs, D width, P further pairs.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from models.objectives.base import Objective
+from models.objectives.classifier import PairClassifier, cross_entropy, labels_of
+from models.objectives.precision import full_precision
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from models.encoder.network import Encoder
+    from models.objectives.batch import Batch
+    from models.objectives.supervised_config import SCLConfig
+
+ENTAILMENT, CONTRADICTION = 0, 2
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """Who is held against whom in a batch.
+
+    Attributes:
+        anchors: (A,) rows whose premise is an anchor.
+        positives: (A, B), True where the row's hypothesis is a positive of the anchor; at least the anchor's own.
+        negatives: (A, B), True where it is a negative.
+    """
+
+    anchors: NDArray[np.int64]
+    positives: NDArray[np.bool_]
+    negatives: NDArray[np.bool_]
+
+
+class SCL(Objective):
+    """Encoder and classifier; the classifier is dropped after training."""
+
+    parts = ("online", "classifier")
+    needs = frozenset({"labels", "groups"})
+
+    def __init__(self, online: Encoder, config: SCLConfig) -> None:
+        super().__init__(online)
+        self.config = config
+        self.classifier = PairClassifier(online.width, config)
+        self.train()
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """The loss of a batch of pairs, a scalar; cross-entropy alone where nothing is entailed."""
+        labels_B = labels_of(batch, self.config.classes, self.online.device)
+        rows = np.concatenate([batch.view_1, batch.view_2])
+        u_BD, v_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
+        contrasts = contrasts_of(batch, self.config)
+        if self.config.control == "augment":
+            return self._augmented(u_BD, v_BD, labels_B, batch, contrasts)
+        loss = (1.0 - self.config.weight) * cross_entropy(self.classifier(u_BD, v_BD), labels_B)
+        if len(contrasts.anchors) == 0 or self.config.weight == 0:
+            return loss
+        return loss + self.config.weight * contrast(u_BD, v_BD, contrasts, self.config)
+
+    def _augmented(
+        self, u_BD: torch.Tensor, v_BD: torch.Tensor, labels_B: torch.Tensor, batch: Batch, contrasts: Contrasts
+    ) -> torch.Tensor:
+        premises, hypotheses, labels = further_pairs(batch, contrasts)
+        first_P, second_P, labels_P = (
+            torch.from_numpy(values).to(u_BD.device) for values in (premises, hypotheses, labels)
+        )
+        u_XD = torch.cat([u_BD, u_BD.index_select(0, first_P)])
+        v_XD = torch.cat([v_BD, v_BD.index_select(0, second_P)])
+        return cross_entropy(self.classifier(u_XD, v_XD), torch.cat([labels_B, labels_P]))
+
+
+def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:
+    """Anchors of a batch, their positives and negatives; as many as configured of each.
+
+    What is drawn depends on the batch alone, so that processes agree on it and a resumed run needs no state.
+    """
+    assert batch.labels is not None
+    assert batch.groups is not None
+    entails_B = batch.labels == ENTAILMENT
+    anchors = np.flatnonzero(entails_B)
+    entailed_AB = (batch.groups[anchors, None] == batch.groups) & entails_B
+    own_AB = anchors[:, None] == np.arange(len(batch))
+    random = np.random.Generator(np.random.PCG64(zlib.crc32(batch.tokens.ids.tobytes())))
+    others = None if config.positives is None else config.positives - 1
+    positives_AB = own_AB | _drawn(entailed_AB & ~own_AB, others, random)
+    return Contrasts(anchors, positives_AB, _drawn(~entailed_AB, config.negatives, random))
+
+
+def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The control's pairs beside the batch's own: rows of their premises, of their hypotheses, and labels, each (P,).
+
+    A hypothesis of the same premise keeps its label; one of another premise counts as a contradiction.
+    """
+    assert batch.labels is not None
+    assert batch.groups is not None
+    place_P, second_P = np.nonzero(contrasts.positives | contrasts.negatives)
+    first_P = contrasts.anchors[place_P]
+    alike_P = batch.groups[first_P] == batch.groups[second_P]
+    labels_P = np.where(alike_P, batch.labels[second_P], CONTRADICTION)
+    new_P = first_P != second_P  # an anchor with its own hypothesis is in the batch already
+    return first_P[new_P], second_P[new_P], labels_P[new_P]
+
+
+def contrast(u_BD: torch.Tensor, v_BD: torch.Tensor, contrasts: Contrasts, config: SCLConfig) -> torch.Tensor:
+    """As `contrastive_error`, with the settings' similarity and temperature."""
+    device = u_BD.device
+    u_AD = u_BD.index_select(0, torch.from_numpy(contrasts.anchors).to(device))
+    if config.similarity == "cosine":
+        u_AD, v_BD = functional.normalize(u_AD, dim=-1), functional.normalize(v_BD, dim=-1)
+    positives_AB, negatives_AB = (torch.from_numpy(x).to(device) for x in (contrasts.positives, contrasts.negatives))
+    return contrastive_error(u_AD, v_BD, positives_AB, negatives_AB, config.temperature)
+
+
+@full_precision
+def contrastive_error(
+    u_AD: torch.Tensor,
+    v_BD: torch.Tensor,
+    positives_AB: torch.Tensor,
+    negatives_AB: torch.Tensor,
+    temperature: float,
+) -> torch.Tensor:
+    """Mean over anchors of −1/|P| Σ_p log(exp(u·v_p/τ) / Σ_a exp(u·v_a/τ)), a over P and N (equation 2): ≥ 0.
+
+    Args:
+        u_AD: Anchors.
+        v_BD: What they are held against.
+        positives_AB: P of each anchor, at least one.
+        negatives_AB: N of each anchor.
+        temperature: τ.
+    """
+    logits_AB = u_AD @ v_BD.T / temperature
+    shown_AB = logits_AB.masked_fill(~(positives_AB | negatives_AB), float("-inf"))
+    errors_AB = shown_AB.logsumexp(dim=1, keepdim=True) - logits_AB
+    return (errors_AB.masked_fill(~positives_AB, 0.0).sum(dim=1) / positives_AB.sum(dim=1)).mean()
+
+
+def _drawn(candidates_AB: NDArray[np.bool_], number: int | None, random: np.random.Generator) -> NDArray[np.bool_]:
+    """Candidates of each row, at most `number` of them, drawn without replacement; None for all."""
+    if number is None:
+        return candidates_AB
+    keys_AB = np.where(candidates_AB, random.random(candidates_AB.shape), np.inf)
+    rank_AB = keys_AB.argsort(axis=1).argsort(axis=1)
+    return candidates_AB & (rank_AB < number)

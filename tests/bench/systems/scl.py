@@ -1,0 +1,61 @@
+"""Supervised contrastive learning: the product's step, and the released code's, restated plainly.
+
+The restatement pads each side to its longest sentence, walks over anchors and candidates one by one as
+bert_sent_embed.py does, and steps AdamW parameter by parameter. It averages over real tokens, so the losses are equal.
+"""
+
+from pathlib import Path
+
+import polars as pl
+import torch
+from torch.nn import functional
+
+from models.objectives.registry import build_objective
+from models.objectives.scl import SCL
+from models.objectives.supervised_config import SCLConfig
+from tests.bench.supervised_steps import LENGTH, RATE, Step, annotated, batches, config_of, loaded, product_step
+
+
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
+    """Our step and the peer's on equal batches of labelled pairs in groups; the two losses are equal."""
+    pairs, config = annotated(pairs), config_of(SCLConfig(similarity="cosine", temperature=0.05))
+    encoder, tokenizer = loaded(encoder_folder)
+    torch.manual_seed(0)
+    objective = build_objective(encoder, config.objective)
+    assert isinstance(objective, SCL)
+    learning = objective.learning_parameters()
+    optimizer = torch.optim.AdamW(learning, lr=RATE, eps=config.eps, foreach=False, fused=False)
+    frames = batches(pairs, config)
+
+    def step() -> float:
+        frame = next(frames)
+        padded = [
+            tokenizer(frame[side].to_list(), padding=True, truncation=True, max_length=LENGTH, return_tensors="pt")
+            for side in ("text_1", "text_2")
+        ]
+        u_BD, v_BD = (objective.online(side["input_ids"], side["attention_mask"]) for side in padded)
+        loss = released_loss(objective, u_BD, v_BD, frame["label"].to_list(), frame["group"].to_list())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learning, config.clip, foreach=False)
+        optimizer.step()
+        return float(loss.detach())
+
+    return product_step(encoder_folder, pairs, config), step
+
+
+def released_loss(
+    objective: SCL, u_BD: torch.Tensor, v_BD: torch.Tensor, labels: list[int], groups: list[int]
+) -> torch.Tensor:
+    """(1 − λ) · CE + λ · SCL / anchors, anchor by anchor."""
+    weight, temperature = objective.config.weight, objective.config.temperature
+    loss = (1 - weight) * functional.cross_entropy(objective.classifier(u_BD, v_BD), torch.tensor(labels))
+    anchors = [row for row, label in enumerate(labels) if label == 0]
+    total = torch.zeros(())
+    for anchor in anchors:
+        positives = [row for row in anchors if groups[row] == groups[anchor]]
+        others = [row for row in range(len(labels)) if row not in positives]
+        shown_CD = torch.cat([v_BD[row].unsqueeze(0) for row in [*positives, *others]])
+        logits_C = functional.cosine_similarity(shown_CD, u_BD[anchor].unsqueeze(0)) / temperature
+        total = total - functional.log_softmax(logits_C, dim=0)[: len(positives)].sum() / len(positives)
+    return loss + weight * total / len(anchors) if anchors else loss

@@ -1,0 +1,130 @@
+"""A cross-encoder: pairs as one text, token types, the same values packed and padded, training on scores and labels."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from transformers import BertModel, RobertaConfig, RobertaModel
+
+from models.encoder.config import EncoderConfig
+from models.encoder.cross import CrossEncoder, joined, sentence_numbers
+from models.encoder.network import Encoder
+from models.evaluation.correlation import spearman
+from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
+from models.training.batches import tokenise_pairs
+from models.training.config import TrainingConfig
+from models.training.evaluator import DevSet
+from models.training.loop import train
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+
+CLS, SEP = 2, 3
+FRAME = pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE[1:] + BACK_DE[:1]})
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    torch.manual_seed(0)
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    cross = CrossEncoder(encoder, 1).eval()
+    return cross, tokenise_pairs(tokenizer, FRAME, 24), tokenizer
+
+
+def bare(tokenizer, text):
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("separators", [1, 2])
+def test_a_pair_is_one_text(loaded, separators):
+    _, batch, tokenizer = loaded
+    pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators)
+    for row, (one, two) in enumerate(FRAME.rows()):
+        ids = pairs.ids[pairs.offsets[row] : pairs.offsets[row + 1]].tolist()
+        assert ids == [CLS, *bare(tokenizer, one), *[SEP] * separators, *bare(tokenizer, two), SEP]
+
+
+def test_roberta_has_two_separators_and_no_token_types():
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, pad_token_id=1
+    )
+    encoder = Encoder(RobertaModel(config, add_pooling_layer=False), EncoderConfig(model="x"))
+    cross = CrossEncoder(encoder, 1)
+    assert cross._separators == 2
+    assert cross.inputs(torch.zeros(1, 3), None) == {}
+
+
+def test_sentences_are_numbered_in_padded_rows_and_end_to_end():
+    padded = torch.tensor([[CLS, 9, 9, SEP, 8, SEP], [CLS, 9, SEP, 8, SEP, 0]])
+    assert sentence_numbers(padded, None).tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
+    flat, places = torch.cat([padded[0], padded[1, :5]])[None], torch.tensor([[*range(6), *range(5)]])
+    assert sentence_numbers(flat, places).tolist() == [[0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 1]]
+
+
+def reference(cross, tokenizer):
+    """One pair at a time through transformers' own model, token types written out."""
+    values = []
+    assert isinstance(cross.backbone, BertModel)
+    for one, two in FRAME.rows():
+        first, second = [CLS, *bare(tokenizer, one), SEP], [*bare(tokenizer, two), SEP]
+        types = torch.tensor([[0] * len(first) + [1] * len(second)])
+        states = cross.backbone(input_ids=torch.tensor([first + second]), token_type_ids=types).last_hidden_state
+        values.append(cross.head(states[0, 0]))
+    return torch.stack(values)
+
+
+@pytest.mark.parametrize("packs", [True, False])
+def test_values_are_those_of_the_plain_model(loaded, packs):
+    cross, batch, tokenizer = loaded
+    if not packs:
+        cross._packs = (None,)
+    with torch.no_grad():
+        values = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        expected = reference(cross, tokenizer)
+    torch.testing.assert_close(values, expected, rtol=0, atol=1e-6)
+    scores = cross.scores(batch.tokens, batch.view_1, batch.view_2)
+    np.testing.assert_allclose(scores, torch.sigmoid(expected[:, 0]).numpy(), atol=1e-6)
+
+
+def test_token_types_matter(loaded):
+    cross, batch, _ = loaded
+    cross.backbone.embeddings.token_type_embeddings.weight.data.normal_()
+    with torch.no_grad():
+        typed = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+        cross._typed = False
+        untyped = cross.values(batch.tokens, batch.view_1, batch.view_2, 30)
+    assert (typed - untyped).abs().max() > 1e-3
+
+
+ONE, TWO = ORIGINALS * 3, BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
+GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
+PAIRS = pl.DataFrame({"text_1": ONE, "text_2": TWO, "score": GOLD, "label": [0] * 4 + [2] * 4 + [1] * 4})
+CONFIG = TrainingConfig(
+    objective=CrossRegressionConfig(), lr=1e-2, weight_decay=0.0, batch_size=12, epochs=60, eval_every=15, collapse=None
+)
+
+
+@pytest.mark.parametrize("loss", ["bce", "mse"])
+def test_it_learns_to_score_and_the_best_evaluation_by_scores_is_kept(tmp_path, loss):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    config = CONFIG.model_copy(update={"objective": CrossRegressionConfig(loss=loss)})
+    result = train(PAIRS, encoder, tokenizer, config, dev=DevSet("same", ONE, TWO, list(GOLD)))
+    batch = tokenise_pairs(tokenizer, PAIRS, 24)
+    assert isinstance(result.encoder, CrossEncoder)
+    scores = result.encoder.scores(batch.tokens, batch.view_1, batch.view_2)
+    assert spearman(scores, GOLD) == pytest.approx(result.best_dev, abs=1e-6)
+    assert result.best_dev > max(0.5, result.start_dev)
+
+
+def test_it_learns_classes(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
+    result = train(PAIRS, encoder, tokenizer, config)
+    losses = result.log["loss"].drop_nulls()
+    assert losses.tail(5).mean() < 0.2 * losses.head(5).mean()
+    assert result.encoder.width == WIDTH
+
+
+def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    state = train(PAIRS, encoder, tokenizer, CONFIG.model_copy(update={"max_steps": 2})).state
+    assert {"head.weight", "head.bias"} <= set(state.tensors["online"])

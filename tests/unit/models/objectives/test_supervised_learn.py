@@ -1,0 +1,72 @@
+"""Objectives that learn from labels and scores: 20 steps of the real loop on embedded assets, resumed, exported."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import InterruptedRunError
+from models.objectives.config import RegressionConfig
+from models.objectives.supervised_config import CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
+from models.training.config import TrainingConfig
+from models.training.loop import train
+from storage.embedded import embedded_path
+
+STEPS, ROWS = 20, 12
+POOLED = "mean-after-first"
+CASES = {
+    "softmax": TrainingConfig(objective=SoftmaxConfig(), lr=3e-4),
+    "scl": TrainingConfig(objective=SCLConfig(similarity="cosine", temperature=0.05), lr=3e-4, order="groups"),
+    "augment": TrainingConfig(objective=SCLConfig(control="augment", positives=3, negatives=3), lr=3e-4, order="given"),
+    "regression": TrainingConfig(objective=RegressionConfig(), lr=3e-4),
+    "cross-softmax": TrainingConfig(objective=CrossSoftmaxConfig(), lr=3e-4),
+}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Short annotated pairs of the embedded sample, premise by premise; a score by the label."""
+    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
+    short = rows.filter(pl.col("premise").str.len_chars() < 50).sort("premise").head(150)
+    group = pl.col("premise").rank("dense").cast(pl.UInt64)
+    score = pl.col("label").replace_strict({0: 0.9, 1: 0.5, 2: 0.1}, return_dtype=pl.Float32)
+    return short.select(text_1="premise", text_2="hypothesis", label="label", group=group, score=score)
+
+
+def start(pooling="mean"):
+    torch.set_num_threads(1)
+    config = EncoderConfig(model="embedded:bert-mini", pooling=pooling, dropout=0.1, max_length=32)
+    return load_encoder(embedded_path("bert-mini"), config)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_twenty_steps_are_the_same_whether_resumed_or_not_and_what_was_learnt_is_exported(pairs, tmp_path, name):
+    changes = {"batch_size": ROWS, "max_steps": STEPS, "epochs": 2, "eval_every": STEPS, "collapse": None}
+    config = CASES[name].model_copy(update=changes)
+    encoder, tokenizer = start(POOLED if name == "scl" else "mean")
+    whole = train(pairs, encoder, tokenizer, config)
+    asked = iter([False] * 8 + [True])
+    with pytest.raises(InterruptedRunError, match="after step 9 of 20"):
+        train(pairs, encoder, tokenizer, config, work=tmp_path / "work", should_stop=lambda: next(asked))
+    resumed = train(pairs, encoder, tokenizer, config, work=tmp_path / "work")
+    assert whole.log.equals(resumed.log)
+    for part, tensors in whole.state.tensors.items():
+        assert all(torch.equal(value, resumed.state.tensors[part][key]) for key, value in tensors.items()), part
+    losses = whole.log["loss"].drop_nulls()
+    assert len(losses) == STEPS
+    assert losses.tail(6).mean() < losses.head(6).mean()
+
+    export_sentence_transformers(resumed.encoder, tokenizer, tmp_path / "out")
+    texts = pairs["text_2"].unique().to_list()[:20]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the library's own imports
+        from sentence_transformers import SentenceTransformer
+
+        theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
+    assert np.abs(theirs - encode(resumed.encoder, tokenizer, texts)).max() <= 1e-5

@@ -1,0 +1,225 @@
+"""Objectives that learn from labels and scores, each against a plain restatement of its publication in float64."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from pydantic import ValidationError
+
+from models.encoder.tokens import Tokens
+from models.errors import TrainingError
+from models.objectives.batch import Batch
+from models.objectives.classifier import PairClassifier, cross_entropy
+from models.objectives.cross import binary_cross_entropy, sigmoid_error
+from models.objectives.registry import build_objective
+from models.objectives.scl import contrast, contrasts_of, further_pairs
+from models.objectives.supervised_config import SCLConfig, SoftmaxConfig
+from models.training.batches import tokenise_pairs
+from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
+
+WIDTH = 5
+LABELS = [0, 1, 2, 0, 0, 2, 1, 0]
+GROUPS = [7, 7, 7, 7, 3, 3, 9, 7]
+
+
+def batch_of(labels=LABELS, groups=GROUPS):
+    rows = len(labels)
+    tokens = Tokens(np.arange(2 * rows, dtype=np.int32), np.arange(2 * rows + 1), 0)
+    numbers = np.arange(rows)
+    return Batch(tokens, numbers, numbers + rows, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
+
+
+def draw(seed):
+    generator = torch.Generator().manual_seed(seed)
+    u, v = (torch.randn(len(LABELS), WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
+    return u.requires_grad_(), v.requires_grad_()
+
+
+def joined(u, v, features):
+    made = {"u": u, "v": v, "|u-v|": abs(u - v), "u*v": u * v}
+    return torch.cat([made[name] for name in features])
+
+
+def restated_cross_entropy(u, v, labels, classifier, features):
+    """SBERT section 3: −log softmax(W (u, v, |u − v|)) of the label, row by row; the layers are affine maps."""
+    total = 0.0
+    for row, label in enumerate(labels):
+        x = joined(u[row], v[row], features)
+        for layer in classifier.layers:
+            x = layer.weight @ x + layer.bias
+        total = total - torch.log(torch.exp(x[label]) / sum(torch.exp(value) for value in x))
+    return total / len(labels)
+
+
+def restated_scl(u, v, batch, temperature):
+    """SCL's equation 2, anchor by anchor, positive by positive; the mean over anchors as in its code."""
+    labels, groups, losses = batch.labels.tolist(), batch.groups.tolist(), []
+    for i, label in enumerate(labels):
+        if label != 0:
+            continue
+        positives = [j for j in range(len(labels)) if groups[j] == groups[i] and labels[j] == 0]
+        whole = sum(torch.exp(torch.dot(u[i], v[j]) / temperature) for j in range(len(labels)))
+        terms = [torch.log(torch.exp(torch.dot(u[i], v[p]) / temperature) / whole) for p in positives]
+        losses.append(-sum(terms) / len(positives))
+    return sum(losses) / len(losses)
+
+
+def equal(ours, theirs, *variables):
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-12)
+    for found, expected in zip(
+        *(torch.autograd.grad(loss, variables, retain_graph=True) for loss in (ours, theirs)), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "config",
+    [
+        SoftmaxConfig(),
+        SoftmaxConfig(features=("u", "v")),
+        SoftmaxConfig(features=("|u-v|", "u*v")),
+        SoftmaxConfig(head="two-layer"),
+    ],
+    ids=str,
+)
+def test_classification_equals_its_publication(config, seed):
+    torch.manual_seed(seed)
+    classifier = PairClassifier(WIDTH, config).double()
+    assert classifier.layers[0].in_features == len(config.features) * WIDTH
+    u, v = draw(seed)
+    ours = cross_entropy(classifier(u, v), torch.tensor(LABELS))
+    theirs = restated_cross_entropy(u, v, LABELS, classifier, config.features)
+    equal(ours, theirs, u, v, *classifier.parameters())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("temperature", [1.0, 0.1])
+def test_contrast_equals_its_publication(seed, temperature):
+    u, v = draw(seed)
+    config = SCLConfig(temperature=temperature)
+    ours = contrast(u, v, contrasts_of(batch_of(), config), config)
+    equal(ours, restated_scl(u, v, batch_of(), temperature), u, v)
+
+
+def test_cosines_are_dot_products_of_unit_vectors():
+    u, v = draw(4)
+    config = SCLConfig(similarity="cosine", temperature=0.05)
+    ours = contrast(u, v, contrasts_of(batch_of(), config), config)
+    theirs = restated_scl(u / u.norm(dim=1, keepdim=True), v / v.norm(dim=1, keepdim=True), batch_of(), 0.05)
+    equal(ours, theirs, u, v)
+
+
+def test_anchors_are_premises_of_entailed_rows_and_positives_what_the_same_premise_entails():
+    contrasts = contrasts_of(batch_of(), SCLConfig())
+    assert contrasts.anchors.tolist() == [0, 3, 4, 7]
+    positives = [np.flatnonzero(row).tolist() for row in contrasts.positives]
+    assert positives == [[0, 3, 7], [0, 3, 7], [4], [0, 3, 7]]
+    assert (contrasts.negatives == ~contrasts.positives).all()
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(1, 1), (2, 3), (9, 9), (None, 2)])
+def test_as_many_are_drawn_as_there_are_and_as_are_asked_for(positives, negatives):
+    contrasts = contrasts_of(batch_of(), SCLConfig(positives=positives, negatives=negatives))
+    candidates = contrasts_of(batch_of(), SCLConfig())
+    for drawn, among, number in (
+        (contrasts.positives, candidates.positives, positives),
+        (contrasts.negatives, candidates.negatives, negatives),
+    ):
+        assert not (drawn & ~among).any()
+        bound = among.sum(axis=1) if number is None else np.minimum(number, among.sum(axis=1))
+        assert drawn.sum(axis=1).tolist() == bound.tolist()
+    own = contrasts.positives[np.arange(4), contrasts.anchors]
+    assert own.all()  # an anchor's own hypothesis is never left out
+
+
+def test_draws_differ_between_batches_and_not_between_calls():
+    config = SCLConfig(positives=1, negatives=2)
+    other = replace(batch_of(), tokens=Tokens(np.arange(16, dtype=np.int32)[::-1].copy(), np.arange(17), 0))
+    one, again, two = (contrasts_of(batch, config).negatives for batch in (batch_of(), batch_of(), other))
+    assert (one == again).all()
+    assert (one != two).any()
+
+
+def test_the_control_classifies_what_would_be_contrasted():
+    batch = batch_of()
+    premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, SCLConfig()))
+    pairs = set(zip(premises.tolist(), hypotheses.tolist(), labels.tolist(), strict=True))
+    expected = {
+        (i, j, LABELS[j] if GROUPS[i] == GROUPS[j] else 2) for i in (0, 3, 4, 7) for j in range(len(LABELS)) if i != j
+    }
+    assert pairs == expected
+    assert len(premises) == len(pairs)
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    return tiny_encoder(tmp_path, dropout=0.0)
+
+
+def real_batch(tokenizer, labels, groups=(1, 1, 2, 2)):
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE}), 24)
+    return replace(pairs, labels=np.array(labels), groups=np.array(groups, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_losses_are_mixed_as_published(encoder, weight):
+    config = SCLConfig(weight=weight)
+    objective = build_objective(encoder[0], config)
+    batch = real_batch(encoder[1], [0, 0, 1, 2])
+    u, v = objective.online.embed_rows(batch.tokens, np.arange(len(batch.tokens)), 64)[
+        np.concatenate([batch.view_1, batch.view_2])
+    ].chunk(2)
+    plain = restated_cross_entropy(u, v, [0, 0, 1, 2], objective.classifier, config.features)
+    theirs = (1 - weight) * plain + weight * restated_scl(u, v, batch, 1.0)
+    assert objective(batch, 64).item() == pytest.approx(theirs.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0])
+def test_a_batch_without_anchors_is_classified_alone(encoder, weight):
+    objective = build_objective(encoder[0], SCLConfig(weight=weight))
+    batch = real_batch(encoder[1], [1, 2, 1, 2])
+    loss = objective(batch, 64)
+    loss.backward()
+    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2]), 64).chunk(2)
+    plain = cross_entropy(objective.classifier(u, v), torch.tensor([1, 2, 1, 2]))
+    assert loss.item() == pytest.approx((1 - weight) * plain.item(), abs=1e-6)
+    assert all(torch.isfinite(p.grad).all() for p in objective.learning_parameters() if p.grad is not None)
+
+
+def test_the_control_adds_pairs_to_the_cross_entropy(encoder):
+    objective = build_objective(encoder[0], config := SCLConfig(control="augment", weight=0.5))
+    batch = real_batch(encoder[1], [0, 0, 1, 2])
+    u, v = objective.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_2]), 64).chunk(2)
+    premises, hypotheses, labels = further_pairs(batch, contrasts_of(batch, config))
+    first, second = [*range(4), *premises], [*range(4), *hypotheses]
+    theirs = restated_cross_entropy(u[first], v[second], [0, 0, 1, 2, *labels], objective.classifier, config.features)
+    assert objective(batch, 64).item() == pytest.approx(theirs.item(), abs=1e-5)
+    assert config.label != SCLConfig().label
+
+
+@pytest.mark.parametrize("config", [SoftmaxConfig(classes=2), SCLConfig(classes=2)], ids=lambda c: c.name)
+def test_a_label_beyond_the_classes_is_refused(encoder, config):
+    objective = build_objective(encoder[0], config)
+    with pytest.raises(TrainingError, match=r"labels from 0 to 2 in a batch, expected 0 to 1; set .*classes"):
+        objective(real_batch(encoder[1], [0, 1, 2, 0]), 64)
+
+
+def test_a_feature_is_named_once():
+    with pytest.raises(ValidationError, match="one stands there twice"):
+        SoftmaxConfig(features=("u", "u"))
+
+
+def test_scores_of_a_cross_encoder_are_learnt_by_cross_entropy_or_squared_error():
+    generator = torch.Generator().manual_seed(1)
+    values = torch.randn(6, generator=generator, dtype=torch.float64).requires_grad_()
+    scores = torch.rand(6, generator=generator, dtype=torch.float64)
+    sigmas = [1 / (1 + torch.exp(-value)) for value in values]
+    cross = -sum(s * torch.log(p) + (1 - s) * torch.log(1 - p) for p, s in zip(sigmas, scores, strict=True)) / 6
+    squared = sum((p - s) ** 2 for p, s in zip(sigmas, scores, strict=True)) / 6
+    equal(binary_cross_entropy(values, scores), cross, values)
+    equal(sigmoid_error(values, scores), squared, values)
+    assert math.isfinite(binary_cross_entropy(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0])).item())
