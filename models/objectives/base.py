@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch, Need
@@ -36,6 +38,13 @@ class Objective(nn.Module, ABC):
         Args:
             batch: The pairs, with what the objective `needs`.
             batch_tokens: Padded tokens a forward pass of an encoder; changes rounding only.
+        """
+
+    def meet_teacher(self, vectors_ND: NDArray[np.float32]) -> None:  # noqa: B027 - for objectives with a teacher
+        """Make what depends on the teacher: called once before the first step, where pairs come with its vectors.
+
+        Args:
+            vectors_ND: Its vectors of N sentences, which may be memory-mapped.
         """
 
     def learning_parameters(self) -> list[nn.Parameter]:

@@ -11,11 +11,13 @@ from models.objectives.config import (
     BarlowConfig,
     BSLConfig,
     ContrastiveConfig,
+    DistilConfig,
     RegressionConfig,
     SimCSEConfig,
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
+from models.objectives.distil import Distil
 from models.objectives.regression import Regression
 from models.objectives.simcse import SimCSE
 from models.objectives.vicreg import VICReg
@@ -34,6 +36,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     VICRegConfig: VICReg,
     BarlowConfig: Barlow,
     RegressionConfig: Regression,
+    DistilConfig: Distil,
 }
 
 

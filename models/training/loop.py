@@ -249,7 +249,10 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    objective = build_objective(online, config.objective).to(device)
+    objective = build_objective(online, config.objective)
+    if data.teacher is not None:
+        objective.meet_teacher(data.teacher.vectors)
+    objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 
