@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
+from flows.recipes.distillation import DISTILLATION
 from flows.recipes.multilingual import MULTILINGUAL
 from flows.recipes.paper import PAPER
 from flows.recipes.supervised import SUPERVISED
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    *TINY, *PAPER, *UNTRAINED, *UNSUPERVISED, *SUPERVISED, *MULTILINGUAL
+    *TINY, *PAPER, *UNTRAINED, *UNSUPERVISED, *SUPERVISED, *MULTILINGUAL,
+    *DISTILLATION,
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

@@ -1,4 +1,4 @@
-"""The encoders that recipes start from, each pinned to a commit of the Hub where a public source names one.
+"""The encoders that recipes start from or learn from, each pinned to a commit of the Hub where a public source names one.
 
 Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
 hold the digest of its files, so two runs still tell whether they began alike.
@@ -64,6 +64,13 @@ _ENCODERS: Final = (
     PinnedEncoder(
         "sentence-transformers/stsb-xlm-r-multilingual", None, f"XLM-R distilled from SBERT-nli-stsb; {_UNKNOWN}"
     ),
+    PinnedEncoder("FacebookAI/xlm-roberta-base", None, f"XLM-R, Table 3; {_UNKNOWN}"),
+    PinnedEncoder("sentence-transformers/LaBSE", None, f"LaBSE, Table 3; {_UNKNOWN}"),
+    PinnedEncoder(
+        "sentence-transformers/bert-base-nli-stsb-mean-tokens", None, f"SBERT-nli-stsb, teacher of Table 3; {_UNKNOWN}"
+    ),
+    PinnedEncoder("princeton-nlp/unsup-simcse-roberta-large", None, f"teacher of ConGen; {_UNKNOWN}"),
+    PinnedEncoder("nreimers/MiniLM-L6-H384-uncased", None, f"MiniLM-L6, student of ConGen; {_UNKNOWN}"),
 )
 ENCODERS: Final[Mapping[str, PinnedEncoder]] = {encoder.model.partition("/")[2]: encoder for encoder in _ENCODERS}
 """Every encoder by its id without the owner."""

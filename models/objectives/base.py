@@ -40,11 +40,12 @@ class Objective(nn.Module, ABC):
             batch_tokens: Padded tokens a forward pass of an encoder; changes rounding only.
         """
 
-    def meet_teacher(self, vectors_ND: NDArray[np.float32]) -> None:  # noqa: B027 - for objectives with a teacher
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with one
         """Make what depends on the teacher: called once before the first step, where pairs come with its vectors.
 
         Args:
-            vectors_ND: Its vectors of N sentences, which may be memory-mapped.
+            sample: Some of the pairs.
+            vectors_ND: The teacher's vectors of all N sentences, which may be memory-mapped.
         """
 
     def learning_parameters(self) -> list[nn.Parameter]:

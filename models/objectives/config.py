@@ -141,8 +141,11 @@ class RegressionConfig(ObjectiveSettings):
 
 
 class DistilConfig(ObjectiveSettings):
-    """Learning from a teacher's vectors: ConGen (Limkonchotiwat et al., 2022) by `similarities`, multilingual knowledge
-    distillation (Reimers and Gurevych, 2020) by `vectors`."""
+    """Learning from a teacher's vectors of the same sentences.
+
+    `similarities` is ConGen (Limkonchotiwat et al., 2022), `vectors` multilingual knowledge distillation (Reimers and
+    Gurevych, 2020).
+    """
 
     title: ClassVar[str] = "distillation"
     citation: ClassVar[str] = (
@@ -170,6 +173,9 @@ class DistilConfig(ObjectiveSettings):
     """What becomes of the linear layer from the student's width to the teacher's, made only where they differ and
     vectors are compared across: `kept` in the encoder, whose vectors then are as wide as the teacher's and lie in its
     space (ConGen), or `dropped` after training."""
+    projection_start: Literal["fitted", "random"] = "fitted"
+    """That layer's first weights: ridge regression of the teacher's vectors on the student's, over a sample of the
+    pairs, so that training starts near the teacher, or `random` (ConGen). Deviation: `fitted`."""
     activation: Literal["none", "tanh"] = "none"
     """Behind that layer (ConGen: tanh)."""
     views: Literal["both", "first"] = "both"
@@ -182,7 +188,9 @@ class DistilConfig(ObjectiveSettings):
         return self.loss == "vectors" or self.queue > 0 or self.vectors_weight > 0
 
 
-AnyObjective = BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig | DistilConfig
+AnyObjective = (
+    BSLConfig | ContrastiveConfig | SimCSEConfig | VICRegConfig | BarlowConfig | RegressionConfig | DistilConfig
+)
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 
 OBJECTIVE_CONFIGS: Mapping[str, type[AnyObjective]] = {

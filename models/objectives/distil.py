@@ -1,6 +1,6 @@
 """Distillation: a student learns what a teacher makes of the same sentences; of the teacher only vectors are needed.
 
-`similarities`: how alike a sentence is to others. They are a queue of the teacher's vectors and the batch's own (ConGen:
+`similarities`: how alike a sentence is to others. They are the teacher's vectors in a queue and of the batch (ConGen:
 Limkonchotiwat et al., 2022, section 3), or, without a queue, the rest of the batch, each network among its own vectors.
 `vectors`: the teacher's vector itself (Reimers and Gurevych, 2020, section 2): with a translation as second view, a
 student of several languages learns the space of a teacher of one.
@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from models.encoder.encode import encode_tokens
 from models.encoder.heads import Dense
 from models.errors import TrainingError
 from models.objectives.base import Objective
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from models.objectives.config import DistilConfig
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
+RIDGE = 1e-2
 
 
 class Distil(Objective):
@@ -47,7 +49,7 @@ class Distil(Objective):
         self.queue = VectorQueue()
         self.train()
 
-    def meet_teacher(self, vectors_ND: NDArray[np.float32]) -> None:
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
         """Make the projection, and fill the queue.
 
         Raises:
@@ -55,16 +57,20 @@ class Distil(Objective):
         """
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
-            self._project(vectors_ND.shape[1])
+            dense = self._dense(sample, vectors_ND.shape[1])
+            if self.config.projection == "kept":
+                self.online.add_head(dense)
+            else:
+                self.projection = dense
 
-    def _project(self, width: int) -> None:
+    def _dense(self, sample: Batch, width: int) -> Dense:
         dense = Dense(self.online.width, width, activation=ACTIVATIONS[self.config.activation])
-        nn.init.orthogonal_(dense.linear.weight)  # so wider vectors start with the cosines that they had
-        nn.init.zeros_(dense.linear.bias)
-        if self.config.projection == "kept":
-            self.online.add_head(dense)
-        else:
-            self.projection = dense
+        if self.config.projection_start == "fitted":
+            h_NS = torch.from_numpy(encode_tokens(self.online, sample.tokens.take(sample.view_1)))
+            weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.teacher))
+            dense.linear.weight.data.copy_(weight_DS)
+            dense.linear.bias.data.copy_(bias_D)
+        return dense
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, averaged over the views that are read: a scalar.
@@ -79,7 +85,7 @@ class Distil(Objective):
         if self.config.compares_vectors and h_RS.shape[1] != t_BD.shape[1]:
             raise TrainingError(
                 f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "
-                "behind the projection; call `meet_teacher` with the teacher's vectors before the first step"
+                "behind the projection; call `meet_teacher` before the first step"
             )
         loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in h_RS.chunk(len(views))]).mean()
         self.queue.push(t_BD)
@@ -96,6 +102,20 @@ class Distil(Objective):
         if config.vectors_weight > 0:
             loss = loss + config.vectors_weight * vector_distance(h_BS, t_BD, config.distance)
         return loss
+
+
+def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """W (D, S) and b (D,) that bring W·h + b nearest to t in squares, W held small by a ridge.
+
+    The ridge is `RIDGE` times the mean variance of h: a student's dimensions are seldom independent.
+    """
+    h_NS, t_ND = h_NS.double(), t_ND.double()
+    mean_S, mean_D = h_NS.mean(dim=0), t_ND.mean(dim=0)
+    centred_NS = h_NS - mean_S
+    covariance_SS = centred_NS.T @ centred_NS / len(h_NS)
+    covariance_SS += RIDGE * covariance_SS.diagonal().mean() * torch.eye(len(covariance_SS), dtype=torch.float64)
+    weight_SD = torch.linalg.solve(covariance_SS, centred_NS.T @ (t_ND - mean_D) / len(h_NS))
+    return weight_SD.T, mean_D - mean_S @ weight_SD
 
 
 @full_precision

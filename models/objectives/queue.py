@@ -46,7 +46,7 @@ class VectorQueue(nn.Module):
                 f"many; set training.objective.queue to {len(vectors_ND) // 2:,} or less, or give more sentences"
             )
         rows = np.sort(torch.randperm(len(vectors_ND))[:places].numpy())
-        self.vectors = functional.normalize(torch.from_numpy(np.array(vectors_ND[rows])), dim=-1)
+        self.vectors = functional.normalize(torch.from_numpy(np.array(vectors_ND[rows])), dim=-1).to(self.place.device)
 
     @torch.no_grad()
     def push(self, vectors_BD: torch.Tensor) -> None:
@@ -56,5 +56,6 @@ class VectorQueue(nn.Module):
             return
         newest = functional.normalize(vectors_BD[-places:], dim=-1)
         at = (self.place + torch.arange(len(newest), device=newest.device)) % places
-        self.vectors[at] = newest.to(self.vectors.dtype)
+        # Not in place: the loss of this batch still needs what it was compared with.
+        self.vectors = self.vectors.index_copy(0, at, newest.to(self.vectors.dtype))
         self.place.copy_((self.place + len(newest)) % places)

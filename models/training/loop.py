@@ -23,7 +23,7 @@ import polars as pl
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
-from models.training.batches import BatchOrder, count_steps, steps_per_epoch
+from models.training.batches import BatchOrder, count_steps, permutation, steps_per_epoch
 from models.training.collapse import check_collapse
 from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_S = 1.0  # seconds between two progress reports
+MEETING_PAIRS = 4096  # by which an objective gets to know its teacher
 
 
 @dataclass(frozen=True)
@@ -249,10 +250,11 @@ def _start(
     total: int,
     device: str | torch.device,
 ) -> LiveRun:
-    objective = build_objective(online, config.objective)
+    objective = build_objective(online, config.objective).to(device)
     if data.teacher is not None:
-        objective.meet_teacher(data.teacher.vectors)
-    objective.to(device)
+        sample = data.take(permutation(len(data), config.seed, 0)[:MEETING_PAIRS])
+        objective.meet_teacher(sample, data.teacher.vectors)
+        objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 

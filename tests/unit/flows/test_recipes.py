@@ -16,7 +16,7 @@ from models.evaluation.published import TITLES, columns_of, published_tables
 from models.translation.filters import UNFILTERED, FilterConfig
 
 ROOT = Path(__file__).parents[3]
-FILTERED = {"tiny", "tiny-entail", "tiny-multilingual", "custom"}
+FILTERED = {"custom", *(name for name in RECIPES if name.startswith("tiny"))}
 WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"}
 EVERYWHERE = {column for suite in TITLES for column in columns_of(suite)}
 
@@ -75,7 +75,12 @@ def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
 
 
 def test_encoders_of_recipes_are_pinned_or_say_why_not() -> None:
-    started = {(config.encoder.model, config.encoder.revision) for config in map(recipe, RECIPES)}
+    named = [
+        encoder
+        for config in map(recipe, RECIPES)
+        for encoder in (config.encoder, *(teacher for phase in config.phases for teacher in phase.teachers))
+    ]
+    started = {(encoder.model, encoder.revision) for encoder in named}
     pinned = {(encoder.model, encoder.revision) for encoder in ENCODERS.values()}
     assert {start for start in started if not start[0].startswith("embedded:")} == pinned
     assert all(encoder.revision or "no commit" in encoder.note for encoder in ENCODERS.values())

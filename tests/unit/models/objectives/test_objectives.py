@@ -140,7 +140,8 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
 
 def pairs_of(tokenizer):
     pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
-    return replace(pairs, scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32))
+    teacher = np.random.default_rng(0).normal(size=(len(pairs), 5)).astype(np.float32)
+    return replace(pairs, scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32), teacher=teacher)
 
 
 @pytest.mark.parametrize("name", OBJECTIVE_CONFIGS)
