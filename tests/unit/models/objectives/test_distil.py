@@ -195,7 +195,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path, config):
     assert resumed.state.tensors.keys() == whole.state.tensors.keys()
     for part, tensors in whole.state.tensors.items():
         assert all(torch.equal(tensor, resumed.state.tensors[part][n]) for n, tensor in tensors.items()), part
-    assert whole.state.tensors["queue"]["vectors"].shape == ((3, 5) if config.objective.queue else (0, 0))
+    assert len(whole.state.tensors["queue"]["vectors"]) == config.objective.queue
 
 
 def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere(tmp_path):
