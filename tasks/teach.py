@@ -34,11 +34,11 @@ def teach(
     vectors = []
     for config in teachers:
         encoder, named = resolve_encoder(site, config)
-        vectors.append(embed(site, encoder, corpus, _as_saved(site, encoder, named), precision))
+        vectors.append(embed(site, encoder, corpus, as_saved(site, encoder, named), precision))
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
 
 
-def _as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
+def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """A teacher as its folder says that it is read; the configuration says it of a bare transformer."""
     folder = encoder_folder(site.open_store(), encoder)
     if not (folder / MODULES).is_file():

@@ -1,4 +1,4 @@
-"""The encoders that recipes start from or learn from, each pinned to a commit of the Hub where a public source names one.
+"""The encoders that recipes start from or learn from, each pinned to a commit where a public source names one.
 
 Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
 hold the digest of its files, so two runs still tell whether they began alike.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import DistilConfig
+    from models.objectives.distil_config import DistilConfig
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
 RIDGE = 1e-2

@@ -11,13 +11,13 @@ from models.objectives.config import (
     BarlowConfig,
     BSLConfig,
     ContrastiveConfig,
-    DistilConfig,
     RegressionConfig,
     SimCSEConfig,
     VICRegConfig,
 )
 from models.objectives.contrastive import Contrastive
 from models.objectives.distil import Distil
+from models.objectives.distil_config import DistilConfig
 from models.objectives.regression import Regression
 from models.objectives.simcse import SimCSE
 from models.objectives.vicreg import VICReg

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.objectives.config import BSLConfig, DistilConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.distil_config import DistilConfig
 
 
 class CollapseConfig(BaseModel):
