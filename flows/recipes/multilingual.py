@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual, multilingual_sup
-from flows.recipes.shared import ACROSS
+from flows.recipes.shared import ACROSS, ALONE
 from flows.recipes.tiny import tiny_multilingual
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
@@ -113,6 +113,7 @@ def _as_it_is(encoder: str, title: str, row: str) -> PipelineConfig:
         update={
             "title": title,
             "augment": AugmentConfig(filters=UNFILTERED),
+            "pairs": ALONE,
             "encoder": ENCODERS[encoder].config,
             "training": None,
             "published": (row, "mUSE"),
