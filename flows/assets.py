@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flows.site import site_of
 from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from models.pretraining.config import LearningConfig
-from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
 from storage.embedded import assets_root
 from storage.sources import SourceSpec, resolve_source
 from tasks.assets.pack import pack, record
@@ -25,7 +25,9 @@ from tasks.assets.pretrain import (
     pretrain_translator,
     split_parallel,
 )
-from tasks.assets.verify import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, figures_of
+from tasks.assets.student import teach_student
+from tasks.assets.verify import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, STUDENT, figures_of
+from tasks.pretrained import resolve_encoder
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 
@@ -54,6 +56,8 @@ class AssetsConfig(BaseModel):
         learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
     )
     """marian-mini-mul-en, then with back-translated English beside them."""
+    student: StudentRecipe = StudentRecipe()
+    """mini-sentence."""
     captions: int = Field(default=81_000, ge=1)
     """Captions that are back-translated, for each of German and French."""
     everyday: int = Field(default=110_000, ge=1)
@@ -83,6 +87,8 @@ def assets(config: AssetsConfig, site: Site | None = None, root: Path | None = N
 
     encoder = pretrain_encoder(place, english, (), config.encoder)
     multilingual = pretrain_encoder(place, several, held_out, config.multilingual)
+    teacher, named = resolve_encoder(place, config.student.teacher)
+    student = teach_student(place, english, encoder, teacher, config.student.model_copy(update={"teacher": named}))
     parallel = split_parallel(place, locate_collections(place, (*PARALLEL, NLI[0])), config.forward)
     forward = pretrain_translator(place, parallel, None, None, config.forward)
     plain = pretrain_translator(place, parallel, forward, None, config.back)
@@ -92,14 +98,15 @@ def assets(config: AssetsConfig, site: Site | None = None, root: Path | None = N
     back = pretrain_translator(place, parallel, plain, returned, config.round_trip)
 
     made = {
-        FORWARD: (forward, config.forward),
-        BACK: (back, config.round_trip),
-        ENCODER: (encoder, config.encoder),
-        MULTILINGUAL_ENCODER: (multilingual, config.multilingual),
+        FORWARD: (forward, config.forward.learning.seed),
+        BACK: (back, config.round_trip.learning.seed),
+        ENCODER: (encoder, config.encoder.learning.seed),
+        MULTILINGUAL_ENCODER: (multilingual, config.multilingual.learning.seed),
+        STUDENT: (student, config.student.training.seed),
     }
     folder = root or assets_root()
-    for name, (ref, recipe) in made.items():
-        pack(place.open_store(), ref, name, folder, recipe.learning.seed)
+    for name, (ref, seed) in made.items():
+        pack(place.open_store(), ref, name, folder, seed)
     for name in made:
         record(name, folder, figures_of(name, config.measured, folder))
     return {name: ref.key for name, (ref, _) in made.items()}

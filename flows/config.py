@@ -45,8 +45,8 @@ class PipelineConfig(RunSettings):
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         rewriters = [model for view in self.augment.rewritings for model in view.models]
-        teachers = (phase.teacher for phase in self.phases)
-        encoders = [(config.model, config.revision) for config in (self.encoder, *teachers) if config]
+        teachers = (teacher for phase in self.phases for teacher in phase.teachers)
+        encoders = [(config.model, config.revision) for config in (self.encoder, *teachers)]
         return [*encoders, *translators, *rewriters]
 
 

@@ -14,7 +14,6 @@ from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
 from storage.refs import CheckpointRef, PairsRef, ReportRef
 from tasks.augment import augment
-from tasks.embed import embed_teacher
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.summary import Missing
@@ -26,6 +25,7 @@ from tasks.pretrained import resolve_encoder
 from tasks.report import report
 from tasks.site import Site
 from tasks.stage.logs import show_logs
+from tasks.teach import teach
 from tasks.train import train
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(config: PipelineConfig, site: Site) -> Run:
     for phase in config.phases:
         assert views is not None  # there are phases
         pairs.append(pairs_of(site, corpus, views, labelled, phase.pairs))
-        teacher = embed_teacher(site, corpus, phase.teacher, config.evaluation.precision)
+        teacher = teach(site, corpus, phase.teachers, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, pairs[-1], last, dev, encoder, phase.training, teacher))
 

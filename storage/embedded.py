@@ -41,7 +41,9 @@ class AssetManifest(_Record):
 
     format: Literal[1] = 1
     name: str
-    kind: Literal["translation-model", "masked-lm", "labelled-pairs", "scored-pairs", "held-out-text"]
+    kind: Literal[
+        "translation-model", "masked-lm", "sentence-encoder", "labelled-pairs", "scored-pairs", "held-out-text"
+    ]
     description: str
     """One honest sentence, architecture and size included."""
     licence: str

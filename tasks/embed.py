@@ -15,7 +15,7 @@ from storage.weights import ResolvedModel
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.evaluation.signing import encoder_made
 from tasks.evaluation.vectors import MADE
-from tasks.pretrained import encoder_folder, resolve_encoder
+from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
@@ -28,20 +28,9 @@ if TYPE_CHECKING:
 
     from storage.manifest import Provenance
     from storage.store import Store
-    from tasks.site import Site
 
 _NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
 GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
-
-
-def embed_teacher(
-    site: Site, corpus: CorpusRef, config: EncoderConfig | None, precision: Precision
-) -> EmbeddingsRef | None:
-    """A teacher's vectors of a corpus; None if there is no teacher."""
-    if config is None:
-        return None
-    encoder, named = resolve_encoder(site, config)
-    return embed(site, encoder, corpus, named, precision)
 
 
 @stage(ref=EmbeddingsRef, version=4)

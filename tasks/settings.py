@@ -26,6 +26,13 @@ class Phase(BaseModel):
     """The objective, its optimizer and schedule."""
     teacher: EncoderConfig | None = None
     """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
+    more_teachers: tuple[EncoderConfig, ...] = ()
+    """Further teachers: two sentences are then as alike as all teachers say on average."""
+
+    @property
+    def teachers(self) -> tuple[EncoderConfig, ...]:
+        """All of them, in order."""
+        return (*filter(None, [self.teacher]), *self.more_teachers)
 
 
 class RunSettings(BaseModel):
@@ -47,6 +54,8 @@ class RunSettings(BaseModel):
     """Trainings before the last, each from what the one before it left."""
     teacher: EncoderConfig | None = None
     """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
+    more_teachers: tuple[EncoderConfig, ...] = ()
+    """Further teachers: two sentences are then as alike as all teachers say on average."""
     training: TrainingConfig | None
     """The objective of the last training, its optimizer and schedule; None scores the encoder as it is."""
     evaluation: EvaluationConfig
@@ -62,7 +71,8 @@ class RunSettings(BaseModel):
         """All trainings, in order."""
         if self.training is None:
             return ()
-        return (*self.earlier, Phase(pairs=self.pairs, training=self.training, teacher=self.teacher))
+        last = Phase(pairs=self.pairs, training=self.training, teacher=self.teacher, more_teachers=self.more_teachers)
+        return (*self.earlier, last)
 
     @property
     def needs_labels(self) -> bool:

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import torch
 
@@ -19,6 +20,7 @@ from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet
 from models.training.loop import TrainingResult, train
+from models.training.teacher import Teacher
 from tasks.stage.stopping import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
@@ -27,8 +29,10 @@ PAIRS = pl.DataFrame(
         "text_1": ORIGINALS + ORIGINALS + BACK_DE,
         "text_2": BACK_DE + BACK_FR + BACK_FR,
         "score": [0.9] * 8 + [0.4] * 4,
+        "sentence_id": list(range(4)) * 3,
     }
 )
+TEACHER = Teacher(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
 # Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
 CONFIG = TrainingConfig(
@@ -46,7 +50,7 @@ STEPS = 12
 def run(folder: Path, config: TrainingConfig = CONFIG, **options) -> TrainingResult:
     torch.set_num_threads(1)
     encoder, tokenizer = load_encoder(folder, EncoderConfig(model="tiny", max_length=24))
-    return train(PAIRS, encoder, tokenizer, config, **{"dev": DEV, **options})
+    return train(PAIRS, encoder, tokenizer, config, **{"dev": DEV, "teacher": TEACHER, **options})
 
 
 def main(work: Path, folder: Path, step: int, number: int) -> None:

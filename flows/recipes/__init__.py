@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
+from flows.recipes.distillation import DISTILLATION
 from flows.recipes.isbert import ISBERT
 from flows.recipes.multilingual import MULTILINGUAL
 from flows.recipes.paper import PAPER
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *SUPERVISED, *MULTILINGUAL
+    *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *SUPERVISED, *MULTILINGUAL, *DISTILLATION,
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

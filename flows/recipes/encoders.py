@@ -1,4 +1,4 @@
-"""The encoders that recipes start from, each pinned to a commit of the Hub where a public source names one.
+"""The encoders that recipes start from or learn from, each pinned to a commit where a public source names one.
 
 Where this was written the Hub could not be asked. A model without a commit takes the newest of its repository: keys
 hold the digest of its files, so two runs still tell whether they began alike.
@@ -87,6 +87,8 @@ _ENCODERS: Final = (
             ("princeton-nlp/unsup-simcse-roberta-base", "SimCSE without labels, RoBERTa"),
             ("princeton-nlp/sup-simcse-bert-base-uncased", "SimCSE on NLI"),
             ("princeton-nlp/sup-simcse-roberta-base", "SimCSE on NLI, RoBERTa"),
+            ("princeton-nlp/unsup-simcse-roberta-large", "SimCSE without labels, teacher of ConGen"),
+            ("nreimers/MiniLM-L6-H384-uncased", "MiniLM-L6, student of ConGen"),
         )
     ),
 )

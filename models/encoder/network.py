@@ -88,6 +88,17 @@ class Encoder(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    def add_head(self, head: Head) -> None:
+        """Put a head behind those on sentence vectors, before a `Normalize` that ends them.
+
+        Raises:
+            EncoderError: It takes vectors of another width than it is given.
+        """
+        heads = list(self.sentence_heads)
+        ends = [heads.pop()] if heads and isinstance(heads[-1], Normalize) else []
+        self.sentence_heads = nn.ModuleList([*heads, head, *ends])  # type: ignore[assignment]  # it is one
+        _ = self.width  # every head is asked
+
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
         return self.pooled(_headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT, self.token_heads), mask_BT)

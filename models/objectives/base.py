@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 from torch import nn
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
@@ -43,6 +45,14 @@ class Objective(nn.Module, ABC):
 
     def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
         """Learn of the tokens what the objective must know, before the first step; most need nothing."""
+
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with one
+        """Make what depends on the teacher: called once before the first step, where pairs come with its vectors.
+
+        Args:
+            sample: Some of the pairs.
+            vectors_ND: The teacher's vectors of all N sentences, which may be memory-mapped.
+        """
 
     def learning_parameters(self) -> list[nn.Parameter]:
         """What the optimizer may change."""

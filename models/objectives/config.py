@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from models.choices import named
+from models.objectives.distil_config import DistilConfig
 from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.settings import ObjectiveSettings
 from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
@@ -187,6 +188,7 @@ AnyObjective = (
     | SCLConfig
     | CrossRegressionConfig
     | CrossSoftmaxConfig
+    | DistilConfig
 )
 ObjectiveConfig = Annotated[AnyObjective, Field(discriminator="name"), BeforeValidator(named)]
 

@@ -19,6 +19,8 @@ from models.objectives.config import (
 )
 from models.objectives.contrastive import Contrastive
 from models.objectives.cross import CrossRegression, CrossSoftmax
+from models.objectives.distil import Distil
+from models.objectives.distil_config import DistilConfig
 from models.objectives.isbert import ISBERT
 from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.masked_lm import MaskedLM
@@ -53,6 +55,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     SCLConfig: SCL,
     CrossRegressionConfig: CrossRegression,
     CrossSoftmaxConfig: CrossSoftmax,
+    DistilConfig: Distil,
 }
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.encoder.config import EncoderConfig
+from models.objectives.distil_config import DistilConfig
 from models.pretraining.config import LearningConfig
 from models.pretraining.masked_lm import MaskedLMConfig
 from models.pretraining.translation import TranslationModelConfig
+from models.training.config import TrainingConfig
 
 
 class _Recipe(BaseModel):
@@ -48,3 +51,29 @@ class TranslatorRecipe(_Recipe):
     model: TranslationModelConfig = TranslationModelConfig()
     """Shape and batches."""
     learning: LearningConfig = LearningConfig(steps=8000, seed=1)
+
+
+class StudentRecipe(BaseModel):
+    """A sentence encoder that learns a larger one's vectors, from the masked LM."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    teacher: EncoderConfig = EncoderConfig(
+        model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
+    )
+    """Whose vectors are learnt."""
+    sentences: int = Field(default=300_000, ge=1)
+    """Most sentences that it reads."""
+    most_words: int = Field(default=22, ge=4)
+    """Longer sentences are left out: short ones teach more a second."""
+    max_length: int = Field(default=128, ge=4)
+    """Tokens kept of a sentence."""
+    training: TrainingConfig = TrainingConfig(
+        objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
+        lr=1e-3,
+        batch_size=256,
+        epochs=2,
+        precision="bf16",
+        select="last",
+    )
+    """How."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.distil_config import DistilConfig
 from models.objectives.supervised_config import CrossRegressionConfig, SCLConfig, SoftmaxConfig
 
 
@@ -181,3 +182,32 @@ def scl_config() -> TrainingConfig:
         clip=1e9,
         collapse=None,
     )
+
+
+def congen_config() -> TrainingConfig:
+    """ConGen's settings for BERT-base (its README and main.py), in fp32 and with Adam's bias correction.
+
+    Its early stopping after 7 evaluations without a better one is left out: the best of all is kept.
+    """
+    return TrainingConfig(
+        objective=DistilConfig(queue=65_536, student_temperature=0.07, activation="tanh", projection_start="random"),
+        lr=5e-5,
+        batch_size=128,
+        epochs=20,
+        drop_last=False,
+        eval_every=512,
+    )
+
+
+def multilingual_distil_config() -> TrainingConfig:
+    """The settings of multilingual knowledge distillation (make_multilingual.py), with Adam's bias correction.
+
+    Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages; two epochs read
+    about as many pairs as its five.
+    """
+    return TrainingConfig(objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05)
+
+
+def distil_config() -> TrainingConfig:
+    """What a small student learns by on a laptop."""
+    return TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, precision="bf16", eval_every=50)

@@ -24,7 +24,7 @@ from models.encoder.appended import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
-from models.training.batches import BatchOrder, count_steps, order_needs, steps_per_epoch
+from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
 from models.training.health import check_health, divergence_remedy
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_S = 1.0  # seconds between two progress reports
+MEETING_PAIRS = 4096  # by which an objective gets to know its teacher
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,10 @@ def _start(
     device: str | torch.device,
 ) -> LiveRun:
     objective = build_objective(with_convolutions(online), config.objective, tokenizer).to(device)
+    if data.teacher is not None:
+        sample = data.take(permutation(len(data), config.seed, 0)[:MEETING_PAIRS])
+        objective.meet_teacher(sample, data.teacher.vectors)
+        objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
     return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
 

@@ -45,11 +45,12 @@ class TokenFile:
     Attributes:
         digest: SHA-256 of all that decides a batch: the texts, the tokenizer, the maximal length, what the objective
             needs of each pair, and the teacher's vectors.
+        teacher: Whose vectors come with the pairs; None if the objective needs none.
     """
 
     def __init__(self, path: Path, pad_id: int, digest: str, teacher: Teacher | None = None) -> None:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        self.digest, self._pad_id, self._teacher = digest, pad_id, teacher
+        self.digest, self.teacher, self._pad_id = digest, teacher, pad_id
         chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
         self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
         # By chunk and view: where each row starts, and the ids; both without a copy.
@@ -81,7 +82,7 @@ class TokenFile:
             labels=values["label"].astype(np.int64) if "label" in values else None,
             scores=values.get("score"),
             groups=values.get("group"),
-            teacher=self._teacher.vectors_of(values["sentence_id"]) if self._teacher is not None else None,
+            teacher=self.teacher.vectors_of(values["sentence_id"]) if self.teacher is not None else None,
         )
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, WIKITEXT
+from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, TEACHER, WIKITEXT
 from storage.embedded import AssetManifest, AssetSource
 from storage.files import whole
 from storage.manifest import NAME, describe_files
 from tasks.assets.pretrain import MODEL
-from tasks.assets.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER
+from tasks.assets.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER, STUDENT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +72,21 @@ PACKINGS = {
             SNLI,
             *(source.model_copy(update={"use": "sentences, each by itself"}) for source in TATOEBA.values()),
             INSTRUCTIONS,
+        ),
+    ),
+    STUDENT: Packing(
+        kind="sentence-encoder",
+        description="bert-mini, mean-pooled, and a linear layer to 384 dimensions, 4.9 M parameters, English; taught "
+        "the vectors of all-MiniLM-L6-v2, in whose space its own lie.",
+        sources=(
+            TEACHER,
+            SNLI,
+            SNLI_TEST,
+            *(source.model_copy(update={"use": "English sentences"}) for source in TATOEBA.values()),
+            INSTRUCTIONS,
+            NOVELS,
+            WIKITEXT,
+            MULTINLI,
         ),
     ),
 }

@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 
 HELD_OUT = "held-out"
 FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
-ENCODER, MULTILINGUAL_ENCODER = "bert-mini", "bert-mini-mul"
-MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER)
+ENCODER, MULTILINGUAL_ENCODER, STUDENT = "bert-mini", "bert-mini-mul", "mini-sentence"
+MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT)
 TEXTS = ("nli-sample", "stsb", "stsb-mt", HELD_OUT)
 VERIFIED = "verified"
 """Name of the figures that `verify` computes again."""
@@ -105,6 +105,7 @@ def measure(name: str, sentences: int = 200, root: Path | None = None) -> dict[s
         BACK: _measure_back,
         ENCODER: _measure_encoder,
         MULTILINGUAL_ENCODER: _measure_multilingual,
+        STUDENT: _measure_student,
     }
     return measures[name](sentences, root)
 
@@ -141,6 +142,11 @@ def _measure_multilingual(sentences: int, root: Path | None) -> dict[str, float]
     return _encoder_figures(MULTILINGUAL_ENCODER, pl.concat(sides).to_list(), "stsb-mt", root)
 
 
+def _measure_student(_: int, root: Path | None) -> dict[str, float]:
+    folder = embedded_path(STUDENT, root)
+    return {f"stsb {split} spearman": _sts_spearman(folder, "stsb", "mean", split) for split in ("dev", "test")}
+
+
 def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None) -> dict[str, float]:
     """Masked-LM loss on held-out sentences, and what the raw encoder's cosines say about scored pairs."""
     from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
@@ -156,7 +162,7 @@ def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None)
     return {**{f"masked-LM {figure}": round(found[figure], 4) for figure in ("loss", "accuracy")}, **pooled}
 
 
-def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"]) -> float:
+def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], split: str = "dev") -> float:
     import numpy as np
 
     from models.encoder.config import EncoderConfig
@@ -164,7 +170,7 @@ def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"]) -> 
     from models.encoder.loading import load_encoder
     from models.evaluation.correlation import spearman
 
-    pairs = pl.read_parquet(embedded_path(asset) / "dev.parquet")
+    pairs = pl.read_parquet(embedded_path(asset) / f"{split}.parquet")
     network, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
     first, second = (encode(network, tokenizer, pairs[side].to_list()) for side in ("sentence1", "sentence2"))
     first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))

@@ -5,17 +5,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, MarianMTModel
 
 from flows.assets import AssetsConfig, assets
+from models.encoder.config import EncoderConfig
 from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES
 from models.pretraining.config import LearningConfig
 from models.pretraining.masked_lm import MaskedLMConfig
-from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
 from models.pretraining.translation import TranslationModelConfig
 from storage.embedded import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
-from tasks.assets.verify import BACK, ENCODER, MODELS, VERIFIED
+from tasks.assets.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
 from tasks.site import Site
 
 SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a child", "our neighbour", "the cat")
@@ -46,6 +48,11 @@ SMALL = AssetsConfig(
     forward=TRANSLATOR,
     back=TRANSLATOR.model_copy(update={"shares": {"de": 1.0, "fr": 1.0}, "into_english": True}),
     round_trip=TRANSLATOR.model_copy(update={"shares": {"de": 1.0}, "into_english": True, "back_translated": 1.0}),
+    student=StudentRecipe(
+        teacher=EncoderConfig(model="embedded:bert-mini"),
+        sentences=40,
+        training=StudentRecipe().training.model_copy(update={"batch_size": 8, "max_steps": 3, "precision": "fp32"}),
+    ),
     captions=12,
     everyday=6,
     measured=5,
@@ -88,6 +95,8 @@ def test_assets_are_built_described_and_loadable(mirror, tmp_path):
         assert manifest.figures[VERIFIED]
         assert manifest.training["artifact"] == keys[name]
     assert AutoModel.from_pretrained(embedded_path(ENCODER, tmp_path / "assets")).config.hidden_size == 16
+    taught = SentenceTransformer(str(embedded_path(STUDENT, tmp_path / "assets")), device="cpu")
+    assert taught.encode(SENTENCES[:2]).shape == (2, 256)  # as wide as its teacher, from 16
     assert MarianMTModel.from_pretrained(embedded_path(BACK, tmp_path / "assets")).config.vocab_size == 88
     assert assets(SMALL, site, tmp_path / "again") == keys
 

@@ -13,9 +13,14 @@ from pydantic import BaseModel
 from flows.recipes import RECIPES, recipe
 
 PAGE = Path(__file__).parents[3] / "FIDELITY.md"
-SOURCE = re.compile(r"\((§|Tables? |Appendix|Figure|equation|[\w/]+\.py)[^()]*\)$")
+SOURCE = re.compile(r"\((§|Tables? |Appendix|Figure|equation|[\w/]+\.py|README\.md)[^()]*\)$")
 VALUE = re.compile(r"`([^`]+)`")
-OF_THE_CODE = {"nli-released", "multilingual-released", "sroberta-2022", "isbert-released"}
+OF_THE_CODE = {"nli-released", "multilingual-released", "sroberta-2022", "isbert-released"} | {
+    "mbert-sbert",
+    "xlmr-sbert",
+    "distil",
+    "distil-minilm",
+}
 WHOLE = ("training", "encoder", "pairs", "augment.filters")  # sections whose every field has a row
 
 

@@ -145,6 +145,7 @@ def pairs_of(tokenizer):
         scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
         labels=np.array([0, 1, 2, 0]),
         groups=np.array([1, 1, 1, 2], dtype=np.uint64),
+        teacher=np.random.default_rng(0).normal(size=(len(pairs), 5)).astype(np.float32),
     )
 
 

@@ -1,0 +1,77 @@
+"""Distillation of a teacher's vectors: the product's step beside sentence-transformers' MSELoss on the same batches.
+
+Both learn the same vectors of both views, through no projection, in fp32; tokenising is a part of neither step: the
+product does it once a run, and what it would cost the peer is left out in the peer's favour.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MSELoss
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.objectives.distil_config import DistilConfig
+from models.objectives.registry import build_objective
+from models.training.batches import BatchOrder
+from models.training.config import TrainingConfig
+from models.training.optimizer import make_optimizer
+from models.training.run import LiveRun
+from models.training.step import take_step
+from models.training.teacher import Teacher
+from models.training.token_file import open_token_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CONFIG = TrainingConfig(objective=DistilConfig(loss="vectors"), lr=1e-5, weight_decay=0.0)
+
+
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Our step and the peer's, each on the next batch of the same order; both give the loss before the step.
+
+    Args:
+        encoder_folder: A transformer.
+        pairs: Columns `text_1` and `text_2`.
+    """
+    encoder, tokenizer = load_encoder(encoder_folder, EncoderConfig(model=encoder_folder.name))
+    numbered = pairs.with_columns(sentence_id=pl.int_range(len(pairs), dtype=pl.UInt64))
+    drawn = np.random.default_rng(0).normal(size=(len(pairs), encoder.width)).astype(np.float32)
+    teacher = Teacher(np.arange(len(pairs), dtype=np.uint64), drawn)
+    with tempfile.TemporaryDirectory() as folder:
+        export_sentence_transformers(encoder, tokenizer, Path(folder))
+        peer = SentenceTransformer(folder, device="cpu").train()
+    data = open_token_file(
+        Path(tempfile.mkdtemp()), numbered.lazy(), tokenizer, encoder.config.length, frozenset({"teacher"}), teacher
+    )
+    objective = build_objective(encoder, CONFIG.objective)
+    run = LiveRun("bench", 10**6, objective, make_optimizer(objective, CONFIG))
+    loss = MSELoss(peer)
+    optimizer = torch.optim.AdamW(peer.parameters(), lr=CONFIG.lr, eps=CONFIG.eps, weight_decay=0.0, fused=True)
+    ours, theirs = (BatchOrder(len(data), CONFIG, data.lengths_of) for _ in range(2))
+    places = count(1)
+
+    def our_step() -> float:
+        return float(take_step(run, data.take(ours.rows(run.step + 1)), CONFIG)["loss"] or 0.0)
+
+    def peer_step() -> float:
+        batch = data.take(theirs.rows(next(places)))
+        padded = [batch.tokens.padded(view) for view in (batch.view_1, batch.view_2)]
+        features = [{"input_ids": ids, "attention_mask": mask} for ids, mask in padded]
+        value = loss(features, torch.from_numpy(batch.teacher))
+        optimizer.zero_grad()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(peer.parameters(), CONFIG.clip)
+        optimizer.step()
+        return float(value.detach())
+
+    return our_step, peer_step

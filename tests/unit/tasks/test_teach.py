@@ -1,0 +1,74 @@
+"""Several teachers' vectors as one table: its cosines are the mean of theirs, whatever their widths."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.text.normalize import sentence_ids
+from storage.manifest import Provenance
+from storage.refs import CorpusRef
+from storage.weights import resolve_model
+from tasks.embed import embed
+from tasks.site import Site
+from tasks.teach import as_saved, join_teachers
+from tests.tiny_encoder import ORIGINALS, write_tiny
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture
+def corpus(site):
+    ref = CorpusRef(key=f"{4:064x}")
+    rows = pl.DataFrame({"text": ORIGINALS}).select(
+        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
+    )
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(rows.sort("sentence_id"))
+    return ref
+
+
+def cosines(vectors):
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit @ unit.T
+
+
+def test_joined_teachers_say_what_they_say_on_average(site, corpus, tmp_path):
+    models = [resolve_model(str(write_tiny(tmp_path / f"model-{seed}", seed=seed))) for seed in range(2)]
+    refs = tuple(
+        embed.run(
+            site,
+            {
+                "encoder": model,
+                "texts": corpus,
+                "config": EncoderConfig(model=model.identity, max_length=24, pooling=pooling),
+                "precision": "fp32",
+            },
+        )
+        for model, pooling in zip(models, ("mean", "cls"), strict=True)
+    )
+    store = site.open_store()
+    each = [store.scan(ref).collect()["embedding"].to_numpy() for ref in refs]
+    joined = store.scan(ref := join_teachers.run(site, {"teachers": refs})).collect()
+    assert joined["sentence_id"].is_sorted()
+    found = joined["embedding"].to_numpy()
+    assert found.shape == (4, sum(vectors.shape[1] for vectors in each))
+    np.testing.assert_allclose(cosines(found), np.mean([cosines(vectors) for vectors in each], axis=0), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    assert store.manifest(ref).figures["dimensions"] == found.shape[1]
+
+
+def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
+    start, folder = write_tiny(tmp_path / "start"), tmp_path / "saved"
+    made = EncoderConfig(model="tiny", pooling="cls", normalize=True, max_length=20)
+    export_sentence_transformers(*load_encoder(start, made), folder)
+    bare, saved = (resolve_model(str(place)) for place in (start, folder))
+    asked = EncoderConfig(model="teacher", pooling="first-last")
+    assert as_saved(site, bare, asked) == asked
+    assert as_saved(site, saved, asked) == made.model_copy(update={"model": "teacher"})
+    assert as_saved(site, saved, asked.model_copy(update={"max_length": 12})).max_length == 12
