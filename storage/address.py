@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import AfterValidator, Field
+
+HIDDEN: Final = "…"
 _PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
 
 
@@ -25,3 +28,18 @@ def without_password(address: str) -> str:
             "(fsspec's settings, also in ~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
         )
     return address
+
+
+def shown(text: str) -> str:
+    """A text with what looks like a user and password of an address left out."""
+    return _PASSWORD.sub(f"://{HIDDEN}@", text)
+
+
+def _without_nul(address: str) -> str:
+    if "\0" in address:
+        raise ValueError("an address holds NUL, which no file system takes; correct it")
+    return address
+
+
+Address = Annotated[str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password)]
+"""A path or URL in a configuration; models that have one hide their input in errors, for it may hold a password."""

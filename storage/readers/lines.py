@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,8 @@ def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOC
 
 
 def _fast(block: Block) -> pl.DataFrame | None:
+    if unpacked_by_polars(block.content):
+        return None
     try:
         return pl.read_lines(io.BytesIO(block.content), name=COLUMN)
     except pl.exceptions.ComputeError:  # not UTF-8; it does not say where
