@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
+from models.damage import damage_named
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
 from models.encoder.transformer import load_transformer
+from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +35,21 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
-            sentence-transformers model that pools otherwise or has parts that are not computed here.
+        EncoderError: The folder is not a model, is damaged, lacks weights or has some that are no numbers, takes fewer
+            tokens than `max_length`, or is a sentence-transformers model that pools otherwise or has parts that are not
+            computed here.
     """
-    saved = read_saved(folder)
-    check_settings(saved, config)
-    config = settled(saved, config)
-    backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
-    heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
-    return Encoder(backbone, config, *heads).eval(), tokenizer
+    with damage_named(folder, EncoderError):
+        saved = read_saved(folder)
+        check_settings(saved, config)
+        config = settled(saved, config)
+        backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
+        heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
+        encoder = Encoder(backbone, config, *heads).eval()
+    broken = [name for name, weight in encoder.named_parameters() if not bool(torch.isfinite(weight).all())]
+    if broken:
+        raise EncoderError(
+            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}), expected numbers; its training "
+            "diverged or the copy is damaged: take an earlier checkpoint, or copy it again"
+        )
+    return encoder, tokenizer
