@@ -24,7 +24,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=7)
+@stage(ref=ReportRef, version=8)
 def report(
     work: Work,
     title: str,
