@@ -1,7 +1,8 @@
 """Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
 
-The own one is started while the command still imports, and stopped when it ends, however it ends. Prefect's way starts it late: the
-client first imports the pipeline, then the whole server, and only then runs that server in a process of its own.
+The own one is started while the command still imports, and stopped when it ends, however it ends. Prefect's way starts
+it late: the client first imports the pipeline, then the whole server, and only then runs that server in a process of
+its own.
 
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """

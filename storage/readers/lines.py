@@ -45,7 +45,7 @@ def _slow(block: Block, path: str, report: ReadReport) -> pl.DataFrame:
     texts = []
     for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
         try:
-            texts.append(line.decode())
+            texts.append(line.removesuffix(b"\r").decode())
         except UnicodeDecodeError as error:
             report.reject(path, number, f"not UTF-8 ({error.reason} at byte {error.start})", line)
     return pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})
