@@ -1,7 +1,8 @@
 """Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
 
-The own one is started while the command still imports, and stopped when it ends. Prefect's way starts it late: the
-client first imports the pipeline, then the whole server, and only then runs that server in a process of its own.
+The own one is started while the command still imports, and stopped when it ends, however it ends. Prefect's way starts
+it late: the client first imports the pipeline, then the whole server, and only then runs that server in a process of
+its own.
 
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """
@@ -26,7 +27,7 @@ _OWN_SERVER = {
     "DO_NOT_TRACK": "1",
 }
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
-_COMMAND: Final = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--log-level", "error")
+_PROGRAM: Final = Path(__file__).with_name("serving.py")
 # As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
@@ -66,8 +67,15 @@ class EmbeddedServer:
         self._port = port
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *_COMMAND, "--host", "127.0.0.1", "--port", str(port)],
+            [
+                sys.executable,
+                "-P",
+                str(_PROGRAM),
+                str(port),
+            ],  # -P: else the modules beside it hide others of their name
             env={**os.environ, **_TEMPORARY},
+            stdin=subprocess.PIPE,  # which closes with this process, whatever ends it
+            start_new_session=True,  # Ctrl-C is for the command, which then tells the server how its run ended
         )
         atexit.register(self.stop)
         os.environ["PREFECT_API_URL"] = self._api

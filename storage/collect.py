@@ -8,13 +8,13 @@ import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageError
-from storage.refs import ArtifactRef
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from storage.manifest import Manifest
+    from storage.refs import ArtifactRef
     from storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -40,9 +40,14 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
 
     An artifact is used when it is made and whenever a run takes it from the cache.
     Translations are a memory that later runs draw on, so they never go by age.
+
+    Raises:
+        CorruptArtifactError: a manifest cannot be read, so what it needs is not known; nothing may go until it can, or
+            has gone.
+        StoreReadError: the store does not say what it holds.
     """
-    manifests = {manifest.ref.path: manifest for manifest in readable_manifests(store)}
-    old = {path for path, manifest in manifests.items() if _last_used(store, manifest) < now - older_than}
+    manifests = _all_manifests(store)
+    old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
     kept = [manifest for path, manifest in manifests.items() if manifest.kind in _ROOTS and path not in old]
     needed: set[str] = set()
     while kept:
@@ -58,6 +63,25 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     ]
 
 
+def _all_manifests(store: Store) -> dict[str, Manifest]:
+    """Every manifest by the path of its folder, which it names itself, or it could not be read."""
+    manifests: dict[str, Manifest] = {}
+    faults: list[str] = []
+    for ref in store.refs():
+        try:
+            manifests[ref.path] = store.manifest(ref)
+        except ArtifactMissingError:
+            continue  # another collection was faster
+        except StorageError as error:
+            faults.append(str(error))
+    if faults:
+        raise CorruptArtifactError(
+            f"{len(faults)} manifests cannot be read, so what they need is not known and everything is kept: "
+            f"{'; '.join(faults[:3])}"
+        )
+    return manifests
+
+
 def _last_used(store: Store, manifest: Manifest) -> datetime:
     used = store.last_used(manifest.ref)
     return max(used, manifest.created_at) if used else manifest.created_at
@@ -69,20 +93,26 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     A folder's age is that of the newest file in it, and at least a day, so that a stage which still works is not taken
     for dead.
     """
-    if store.local is None:
-        return []
     limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
-    folders = [path for pattern in _LEFTOVERS for path in store.local.glob(pattern)]
+    folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
     return sorted(folder for folder in folders if _newest(folder) < limit)
 
 
 def _newest(folder: Path) -> float:
-    return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    """When anything in it was last changed; never, if it has gone meanwhile."""
+    try:
+        inside = () if folder.is_symlink() else folder.rglob("*")
+        return max(float(path.lstat().st_mtime) for path in (folder, *inside))
+    except FileNotFoundError:
+        return float("inf")
 
 
-def collect(store: Store, manifests: list[Manifest], folders: list[Path]) -> None:
+def collect(store: Store, refs: list[ArtifactRef], folders: list[Path]) -> None:
     """Delete what `collectable` and `leftovers` listed."""
-    for manifest in manifests:
-        store.remove(ArtifactRef(kind=manifest.kind, key=manifest.key))
+    for ref in refs:
+        store.remove(ref)
     for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            folder.unlink(missing_ok=True)  # a file or link that stood where an artifact was published

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-import re
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from storage.errors import StoreWriteError
+from storage.errors import CorruptArtifactError
 from storage.files import sync
 from storage.manifest import (
     NAME,
@@ -22,12 +17,14 @@ from storage.manifest import (
     installed_versions,
     now,
 )
+from storage.refusals import writing
 from storage.schemas import check_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
+    import polars as pl
     from pydantic import JsonValue
 
     from storage.refs import ArtifactRef
@@ -81,7 +78,15 @@ class Draft:
         self.figures.update(figures)
 
     def seal(self) -> Manifest:
-        """Flush every file to the disk and write the manifest last."""
+        """Flush every file to the disk and write the manifest last.
+
+        Raises:
+            CorruptArtifactError: the stage left something else than regular files and folders.
+            StoreWriteError: the disk is full or read-only.
+        """
+        for path in self.folder.rglob("*"):
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise CorruptArtifactError(f"{path}: neither file nor folder; a stage publishes regular files alone")
         manifest = Manifest(
             kind=self.ref.kind,
             key=self.ref.key,
@@ -99,52 +104,3 @@ class Draft:
             for path in (*self.folder.rglob("*"), self.folder):
                 sync(path)
         return manifest
-
-
-_CAUSES = {
-    errno.ENOSPC: "the disk is full; free space or choose another store",
-    errno.EDQUOT: "the disk quota is used up; free space or choose another store",
-    errno.EROFS: "the file system is read-only; choose a store that can be written",
-    errno.EACCES: "writing is not permitted; choose a store that can be written or correct its permissions",
-    errno.EPERM: "writing is not permitted; choose a store that can be written or correct its permissions",
-    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another store",
-}
-
-
-@contextmanager
-def writing(where: object) -> Iterator[None]:
-    """Turn the operating system's refusal to write into an error that says what to do.
-
-    Raises:
-        StoreWriteError: naming the place and the remedy. Nothing that was published before is touched.
-    """
-    try:
-        yield
-    except (OSError, pl.exceptions.ComputeError) as error:
-        cause = _CAUSES.get(_errno(error), f"{error}; check that the store can be reached")
-        raise StoreWriteError(f"cannot write to {where}: {cause}") from error
-
-
-@contextmanager
-def full_disk_named(where: object) -> Iterator[None]:
-    """Name a full or read-only disk, whichever library met it, and let every other error pass as it is.
-
-    Raises:
-        StoreWriteError: as `writing`.
-    """
-    try:
-        yield
-    except StoreWriteError:
-        raise
-    except Exception as error:
-        if _errno(error) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise StoreWriteError(f"cannot write to {where}: {_CAUSES[_errno(error)]}") from error
-        raise
-
-
-def _errno(error: Exception) -> int:
-    """The operating system's number; Polars gives it in words only (`… (os error 28)`)."""
-    if isinstance(error, OSError) and error.errno:
-        return error.errno
-    spelled = re.search(r"os error (\d+)", str(error))
-    return int(spelled[1]) if spelled else 0

@@ -6,6 +6,7 @@
     ├── CorruptArtifactError   a file is absent, or its bytes are not those that were published
     ├── NewerFormatError       the manifest was written by a newer version of this program
     ├── SchemaError            a table's columns are not those of its declaration
+    ├── StoreReadError         the store refuses to be read, or is out of reach
     ├── StoreWriteError        the store is read-only, full or out of reach
     └── AssetError             an embedded asset is unknown or damaged
 
@@ -37,6 +38,10 @@ class NewerFormatError(StorageError):
 
 class SchemaError(StorageError):
     """A table's columns are not those of its declaration."""
+
+
+class StoreReadError(StorageError):
+    """The store refuses to be read, or is out of reach."""
 
 
 class StoreWriteError(StorageError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from contextlib import contextmanager
@@ -19,6 +20,17 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def renamed(source: Path, target: Path) -> bool:
+    """Rename a folder; False if the target is taken, or the source has gone: another run was faster."""
+    try:
+        os.rename(source, target)  # noqa: PTH104 - Path.rename says the same, os.rename is what is atomic
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR}:
+            return False
+        raise
+    return True
 
 
 @contextmanager

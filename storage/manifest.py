@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
+import re
 import socket
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from storage.digest import file_sha256
 from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.refs import ArtifactRef
+from storage.refs import KEY, KIND, ArtifactRef
+from storage.regular import MANIFEST, FileName
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 2  # 2: the stage's name; manifests of format 1 are still read
-NAME = "manifest.json"
+NAME = MANIFEST
+MOST_BYTES: Final = 64 << 20
+"""Size of a manifest beyond which it is none; the largest real ones have some thousand files and are below 1 MB."""
+_PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
+_MOST: Final = 2**63 - 1
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)  # every zone can spell these
 _RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
 
 
@@ -30,23 +39,23 @@ class _Record(BaseModel):
 class FileEntry(_Record):
     """One file of an artifact."""
 
-    size: int = Field(ge=0)
+    size: int = Field(ge=0, le=_MOST)
     """Bytes."""
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    sha256: str = Field(pattern=KEY)
 
 
 class TableEntry(_Record):
-    """One Parquet table of an artifact: its parts are the files `<table>-*.parquet`."""
+    """One Parquet table of an artifact: its parts are the files `<table>-00000.parquet` and so on."""
 
-    rows: int = Field(ge=0)
+    rows: int = Field(ge=0, le=_MOST)
     columns: dict[str, str]
 
 
 class InputEntry(_Record):
     """An artifact that this one was made from."""
 
-    kind: str
-    key: str
+    kind: str = Field(pattern=KIND)
+    key: str = Field(pattern=KEY)
     digest: str
     """Content digest at the time; if the input is made again and differs, this artifact no longer counts."""
 
@@ -67,17 +76,36 @@ class Manifest(_Record):
     """The record that makes a folder an artifact."""
 
     format: int = FORMAT
-    kind: str
-    key: str
+    kind: str = Field(pattern=KIND)
+    key: str = Field(pattern=KEY)
     provenance: Provenance
     tables: dict[str, TableEntry]
-    files: dict[str, FileEntry]
+    files: dict[FileName, FileEntry] = Field(min_length=1)
+    """By path relative to the artifact's folder."""
     figures: dict[str, JsonValue] = {}
     """What was measured on the way (counts, throughput); never part of a key."""
     versions: dict[str, str]
     host: str
-    created_at: datetime
-    duration_s: float = Field(ge=0)
+    created_at: Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
+    duration_s: float = Field(ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Manifest:
+        """Every table has its parts, every part its table, and no file stands where another's folder is."""
+        parts: dict[str, set[int]] = {name: set() for name in self.tables}
+        for name in self.files:
+            if part := _PART.fullmatch(name):
+                parts.setdefault(part["table"], set()).add(int(part["number"]))
+        for table, numbers in parts.items():
+            if table not in self.tables or numbers != set(range(len(numbers))) or not numbers:
+                raise ValueError(f"table {table!r:.80} and its parts {sorted(numbers)[:5]} do not fit each other")
+        if any(str(folder) in self.files for name in self.files for folder in PurePosixPath(name).parents):
+            raise ValueError("a file is listed where another's folder is")
+        return self
+
+    def parts(self, table: str) -> list[str]:
+        """The files of a table in order; none if there is no such table."""
+        return sorted(name for name in self.files if (part := _PART.fullmatch(name)) and part["table"] == table)
 
     @property
     def ref(self) -> ArtifactRef:
@@ -101,12 +129,17 @@ class Manifest(_Record):
         return sum(entry.size for entry in self.files.values())
 
 
-def parse_manifest(text: bytes, where: str) -> Manifest:
-    """Read a manifest.
+def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
+    """Read a manifest, which is trusted in nothing.
+
+    Args:
+        text: its bytes.
+        where: what messages call it.
+        ref: the artifact whose folder it was found in.
 
     Raises:
         NewerFormatError: its format is above `FORMAT`.
-        CorruptArtifactError: it is no manifest.
+        CorruptArtifactError: it is no manifest, or that of another artifact.
     """
     try:
         head = _Head.model_validate_json(text)
@@ -115,15 +148,29 @@ def parse_manifest(text: bytes, where: str) -> Manifest:
                 f"{where}: manifest format {head.format}, this version reads up to {FORMAT}; "
                 "upgrade bsl-pipeline or use another store"
             )
-        return Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(text)
     except ValueError as error:
         raise CorruptArtifactError(
-            f"{where}: not a manifest ({str(error).splitlines()[0]}); delete the artifact and run its stage again"
+            f"{where}: not a manifest ({_first_fault(error)}); delete the artifact and run its stage again"
         ) from error
+    if (manifest.kind, manifest.key) != (ref.kind, ref.key):
+        raise CorruptArtifactError(
+            f"{where}: the manifest is of {manifest.ref}, expected {ref}; delete the artifact and run its stage again"
+        )
+    return manifest
 
 
 class _Head(BaseModel):
-    format: int
+    format: int = Field(ge=1, le=_MOST)
+
+
+def _first_fault(error: ValueError) -> str:
+    """What is wrong, without the text that it was found in: terminals and pages shall not show that."""
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        return f"{json.dumps(place)[1:-1]:.80}: {fault['msg']}"
+    return str(error).splitlines()[0]
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:

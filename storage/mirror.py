@@ -8,6 +8,7 @@ against it and kept, so a broken run goes on.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -30,6 +31,7 @@ from storage.weights import resolve_model
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 MODEL: Final = "model:"  # how a name says that it is a model's
 
 
@@ -58,6 +60,8 @@ class Mirror:
         """
         if name.startswith(MODEL):
             hub_id, _, revision = name.removeprefix(MODEL).partition("@")
+            if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
+                raise SourceError(f"{name!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
             yield self._model(hub_id, revision or None)
             return
         dataset, _, split = name.partition("/")

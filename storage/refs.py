@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
+KEY: Final = r"^[0-9a-f]{64}$"
 
 
 class ArtifactRef(BaseModel):
@@ -12,8 +15,8 @@ class ArtifactRef(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: str = Field(pattern=r"^[a-z0-9_]+(/[a-z0-9-]+)?$")
-    key: str = Field(pattern=r"^[0-9a-f]{64}$")
+    kind: str = Field(pattern=KIND)
+    key: str = Field(pattern=KEY)
 
     @property
     def path(self) -> str:

@@ -141,6 +141,12 @@ TABLES: dict[str, pl.Schema] = {
 }
 
 
+def tables_of(kind: str) -> tuple[str, ...]:
+    """The tables of which an artifact of a kind has one; none where it need not have any."""
+    name = kind.partition("/")[0]
+    return {"embeddings": ("embeddings", "sparse_embeddings")}.get(name, (name,) if name in TABLES else ())
+
+
 def check_schema(table: str, found: pl.Schema, where: str) -> None:
     """Refuse a table whose columns, order or types are not the declared ones.
 

@@ -8,34 +8,38 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from storage.address import Address
 from storage.declarations import DATASETS
 from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_path
-from storage.errors import SourceError
+from storage.errors import SourceError, StorageError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.declared.dataset import Dataset
 
 
 class SourceSpec(BaseModel):
     """A source of sentences as a recipe or a person names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
-    dataset: str | None = None
+    dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
     """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
-    path: str | None = None
+    path: Address | None = None
     """File, folder or pattern with `*` at any fsspec address; read instead of looking the data set up."""
-    split: str | None = None
+    split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
     """Split of a data set; `train`, or its only one, unless given."""
     name: str | None = Field(None, min_length=1)
     """What the corpus's column `source` says; the data set's or file's own name unless given."""
@@ -51,7 +55,7 @@ class SourceSpec(BaseModel):
     """Configuration of a Hub data set."""
     revision: str | None = None
     """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, lt=2**63)
     """Keep only so many of the sentences that no earlier source has: those with the smallest ids, which is a random
     sample. None keeps all."""
 
@@ -59,6 +63,11 @@ class SourceSpec(BaseModel):
     def _names_something(self) -> SourceSpec:
         if self.dataset is None and self.path is None:
             raise ValueError("a source needs a `dataset` or a `path`")
+        named = (*self.columns, *((self.label,) if self.label else ()))
+        if len(set(named)) < len(named):
+            raise ValueError("`columns` and `label` of a source name a column twice; name each once")
+        if ".." in (self.dataset or "").split("/"):
+            raise ValueError("a `dataset` is a name, not a path; give a file as `path`")
         return self
 
 
@@ -98,8 +107,9 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
         SourceError: nobody has it; the message names what was tried.
     """
     declared = DATASETS.get(spec.dataset or "")
-    found = _files(spec, declared, mirror)
-    originals = () if found or spec.path else _originals(spec, declared, mirror)
+    with _reachable(spec.path or mirror):
+        found = _files(spec, declared, mirror)
+        originals = () if found or spec.path else _originals(spec, declared, mirror)
     if originals and declared:
         found, spec = originals, spec.model_copy(update={"format": declared.original_format})
     table = None if found else pin_table(_hub_table(spec, declared, mirror))
@@ -115,6 +125,22 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
         hub=table,
         limit=spec.limit,
     )
+
+
+@contextmanager
+def _reachable(place: str | None) -> Iterator[None]:
+    """Name the place that a client cannot reach: each client has errors of its own for that.
+
+    Raises:
+        SourceError: naming place and reason.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        reason = str(error).strip() or type(error).__name__
+        raise SourceError(f"{place}: cannot be looked at ({reason}); correct the address or its access") from error
 
 
 def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:

@@ -66,8 +66,11 @@ def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel 
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(folder=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
-    if Path(spec).is_dir():
-        return _local(Path(spec))
+    try:
+        if Path(spec).is_dir():
+            return _local(Path(spec))
+    except OSError as error:  # a name that no disk takes, a folder that may not be read
+        raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (folder := Path(mirror) / "models" / spec).is_dir():
         _check_revision(Path(mirror), spec, revision)
         return _local(folder)
@@ -105,5 +108,5 @@ def _folder_digest(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            digest.update(f"{name}\0{file_sha256(path)}\0".encode())
+            digest.update(f"{name}\0{file_sha256(path)}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from models.augmentation.wordnet import FILES
-from storage.draft import writing
 from storage.errors import SourceError
+from storage.refusals import writing
 from storage.sources import SourceSpec, resolve_source
 from storage.wordnet import find_wordnet
 from tasks.evaluation.kinds import UnknownSuiteError, available_frozen, names_of

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from models.report.escaping import code
 from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
 from models.report.tables import as_latex, paper_signatures, paper_tables
@@ -60,7 +61,7 @@ def _mteb(scores: pl.DataFrame, target: Path) -> None:
         if declared.mteb
     }
     for (model,), figures in scores.group_by("model", maintain_order=True):
-        folder = target / str(model).replace("/", "__")
+        folder = target / f"{str(model).strip('.') or 'system'}".replace("/", "__").replace("\0", "_")[:200]
         folder.mkdir(parents=True)
         for task, result in task_results(figures, tasks).items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
@@ -69,7 +70,7 @@ def _mteb(scores: pl.DataFrame, target: Path) -> None:
 def _markdown(scores: pl.DataFrame, target: Path) -> None:
     notes = paper_signatures(scores, tables())
     parts = [
-        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- `{note}`" for note in notes[title]) + "\n"
+        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes[title]) + "\n"
         for title, rows in paper_tables(scores, tables())
     ]
     target.write_text("\n".join(parts), encoding="utf-8")

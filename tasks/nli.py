@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 
-@stage(ref=NliRef, version=1)
+@stage(ref=NliRef, version=2)
 def nli(work: Work, sources: tuple[ResolvedSource, ...], corpus: CorpusRef, config: IngestConfig) -> None:
     """Read the labelled pairs of those sources that have labels; the sentences are the corpus's own."""
     annotated = [source for source in sources if is_nli(source)]

@@ -24,7 +24,7 @@ PAGE: Final = "reproduction.md"
 TOKENISED: Final = "-tok"  # SentEval's form of a set's text
 
 
-@stage(ref=ReproductionRef, version=1)
+@stage(ref=ReproductionRef, version=2)
 def reproduce(
     work: Work,
     reports: tuple[ReportRef, ...],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -105,3 +107,20 @@ class RunSettings(BaseModel):
         if self.earlier and self.training is None:
             raise ValueError("earlier trainings without a last one; move the last of `earlier` to `training`")
         return self
+
+    @model_validator(mode="after")
+    def _has_finite_numbers(self) -> Self:
+        """Keys are made of JSON, which has no other numbers."""
+        endless = list(_endless(self.model_dump(), ""))
+        if endless:
+            raise ValueError(f"{endless[0]} is not a finite number; give a number, or null where a limit is to be off")
+        return self
+
+
+def _endless(value: object, place: str) -> Iterator[str]:
+    """The fields below a value that are infinite or no number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, part in inner:
+        yield from _endless(part, f"{place}.{name}".lstrip("."))

@@ -6,17 +6,18 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from storage.address import Address
 from storage.store import Store
 
 
 class Site(BaseModel):
     """The store, the mirror and the machine of a run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
-    store: str = ".bsl/store"
+    store: Address = ".bsl/store"
     """URL of the artifact store: a folder, `s3://bucket/prefix` or any other fsspec address."""
-    mirror: str | None = None
+    mirror: Address | None = None
     """Folder `<name>/<split>.parquet` that stands in for the Hub; `BSL_DATA_MIRROR` on the command line."""
     cache: str | None = None
     """Local folder for copies of remote artifacts and Hub files."""

@@ -21,7 +21,6 @@ import time
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
@@ -146,8 +145,8 @@ def translate_missing(
     advance = progress_of(f"translation {hop.direction}, sentences")
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
-    with TemporaryDirectory(prefix="bsl-plan-") as folder, stop_requested() as stopping:
-        shards = plan_shards(missing, shard_rows or _shard_rows(site), Path(folder) / "missing.parquet")
+    with store.workspace() as folder, stop_requested() as stopping:
+        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
         advance(0, total, "")
         for shard in sorted(shards, key=_scattered):

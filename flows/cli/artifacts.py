@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from flows.site import site_of
 from storage.collect import collect, collectable, leftovers, readable_manifests
-from storage.errors import NewerFormatError
+from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
 from storage.lookup import find
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from storage.manifest import Manifest
     from storage.refs import ArtifactRef
     from storage.store import Store
+
+
+_LONGEST = timedelta(days=36_500)
 
 
 def add_artifacts(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,12 +69,13 @@ def age(text: str) -> timedelta:
     """`12h` or `30d` as a duration.
 
     Raises:
-        ValueError: of another form.
+        ValueError: of another form, or longer than a century.
     """
-    match = re.fullmatch(r"(\d+)([hd])", text)
-    if match is None:
-        raise ValueError(f"--older-than {text}: expected hours or days, such as 12h or 30d")
-    return timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1))
+    match = re.fullmatch(r"([0-9]{1,6})([hd])", text)
+    given = timedelta(hours=int(match[1]) * (24 if match[2] == "d" else 1)) if match else None
+    if given is None or given > _LONGEST:
+        raise ValueError(f"--older-than {text[:40]}: expected hours or days up to {_LONGEST.days}d, such as 12h or 30d")
+    return given
 
 
 def _ls(arguments: argparse.Namespace) -> int:
@@ -98,13 +104,16 @@ def _verify(arguments: argparse.Namespace) -> int:
         verdict, reason = _verdict(store, ref)
         verdicts.append(verdict)
         print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
-    damaged = verdicts.count("DAMAGED")
-    print(f"{len(refs)} artifacts, {damaged} damaged")
-    return 1 if damaged else 0
+    damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
+    print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
+    return 1 if damaged or unread else 0
 
 
 def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
-    """Whether an artifact is damaged; if not, whether a run of this program takes it: `newer`, `stale` or `intact`."""
+    """Whether an artifact is damaged; if not, whether a run of this program takes it: `newer`, `stale` or `intact`.
+
+    One that the store does not give out now is `unread`.
+    """
     try:
         if (fault := store.damage(ref)) is not None:
             return "DAMAGED", fault
@@ -112,20 +121,27 @@ def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
             return "stale", f"{reason}; the next run makes it again"
     except NewerFormatError as error:
         return "newer", str(error)
+    except StorageError as error:
+        return "unread", str(error)
     return "intact", ""
 
 
 def _gc(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     older = age(arguments.older_than)
-    manifests, folders = collectable(store, older, datetime.now(UTC)), leftovers(store, older)
+    try:
+        manifests = collectable(store, older, datetime.now(UTC))
+    except CorruptArtifactError as error:
+        print(f"bsl: {error}", file=sys.stderr)
+        return 1
+    folders = leftovers(store, older)
     _print(manifests, store.url)
     for folder in folders:
         print(f"leftover {folder}")
     if not arguments.delete:
         print(f"{len(manifests)} artifacts and {len(folders)} leftovers would go; add --delete to do it")
         return 0
-    collect(store, manifests, folders)
+    collect(store, [manifest.ref for manifest in manifests], folders)
     print(f"deleted {len(manifests)} artifacts and {len(folders)} leftovers")
     return 0
 
@@ -147,12 +163,17 @@ def _open(arguments: argparse.Namespace) -> Store:
     return site_of(vars(arguments)).open_store()
 
 
+def _plain(text: str) -> Text:
+    """Foreign text as it is: without markup, and without what a terminal would obey."""
+    return Text("".join(letter if letter.isprintable() else "�" for letter in text[:200]))
+
+
 def _print(manifests: list[Manifest], where: str) -> None:
-    table = Table(title=where)
+    table = Table(title=Text(where))
     for name in ("artifact", "rows", "MB", "made", "seconds", "run"):
         table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left")
     for manifest in manifests:
         made = manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         size, seconds = f"{manifest.size / 1e6:.2f}", f"{manifest.duration_s:.1f}"
-        table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, manifest.provenance.run)
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, _plain(manifest.provenance.run))
     Console(width=max(110, Console().width)).print(table)

@@ -21,7 +21,7 @@ from storage.errors import StorageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-USAGE_ERROR, FAILURE = 2, 1
+USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
 VERBS = (
     add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor,
     add_ui,
@@ -29,7 +29,10 @@ VERBS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense."""
+    """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense.
+
+    Ctrl-C gives 130, as the shell has it.
+    """
     parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for add in VERBS:
@@ -39,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     call: Callable[[argparse.Namespace], int] = arguments.call
     try:
         return call(arguments)
+    except KeyboardInterrupt:
+        print("bsl: interrupted; what was finished is kept, run again to go on", file=sys.stderr)
+        return INTERRUPTED
     except (StorageError, ModelError, OSError, ImportError) as error:  # an optional package may be missing: s3fs
         print(f"bsl: {error}", file=sys.stderr)
         return FAILURE

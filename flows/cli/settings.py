@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
+from storage.address import shown
+
 if TYPE_CHECKING:
     from flows.config import PipelineConfig
+
+
+_DEEPEST = 16  # sections within sections; configurations have three
 
 
 def configured(name: str, settings: list[str]) -> PipelineConfig:
@@ -37,8 +42,8 @@ def changes_of(settings: list[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for setting in settings:
         path, equals, value = setting.partition("=")
-        if not equals:
-            raise ValueError(f"--set {setting}: expected FIELD=VALUE, such as training.lr=3e-4")
+        if not equals or path.count(".") > _DEEPEST:
+            raise ValueError(f"--set {setting[:200]}: expected FIELD=VALUE, such as training.lr=3e-4")
         if not _put(changes, path.split("."), value_of(value)):
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
             raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
@@ -69,7 +74,9 @@ def value_of(text: str) -> object:
     """A JSON value (`3e-4`, `true`, `["a"]`), or the text itself."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except RecursionError as error:
+        raise ValueError(f"--set …={text[:20]}…: nested too deeply; expected a JSON value or plain text") from error
+    except ValueError:  # no JSON, or a number of too many digits
         return text
 
 
@@ -79,7 +86,7 @@ def _explain(problem: Any, base: BaseModel) -> str:  # noqa: ANN401 - pydantic's
     # pydantic's location has the name of the chosen objective between the section and its field.
     place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
     if problem["type"] != "extra_forbidden":
-        return f"{place}: {problem['msg']} (found {problem['input']!r})"
+        return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
         model = OBJECTIVE_CONFIGS[part]() if part in OBJECTIVE_CONFIGS else getattr(model, str(part), model)

@@ -11,6 +11,7 @@ import polars as pl
 
 from models.shuffle import scattered
 
+_ROWS = 65_536  # texts whose words are held at a time; a word takes fifty bytes, a sentence some twenty words
 MIN_WORDS = 2  # below that a view says nothing; it then stays as it was
 
 
@@ -26,12 +27,36 @@ def thinned(texts: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
         The texts in their order, words and punctuation marks joined by spaces; one of which fewer than `MIN_WORDS`
         would be left stays as it was.
     """
+    shares = _shares(texts)
+    parts = [_thinned(part, shares, threshold, seed) for part in texts.iter_slices(_ROWS)]
+    return pl.concat(parts) if parts else texts["text"]
+
+
+def _shares(texts: pl.DataFrame) -> pl.DataFrame:
+    """`lower`, a word in lower case, and `share`, its part of all words."""
+    counts = [
+        part.lazy()
+        .select(lower=_words("text"))
+        .explode("lower", empty_as_null=False)
+        .group_by(pl.col("lower").str.to_lowercase())
+        .len()
+        .collect()
+        for part in texts.iter_slices(_ROWS)
+    ]
+    table = pl.concat([pl.DataFrame(schema={"lower": pl.String, "len": pl.UInt32}), *counts])
+    summed = table.group_by("lower").agg(pl.col("len").cast(pl.UInt64).sum())
+    return summed.select("lower", share=pl.col("len") / pl.col("len").sum())
+
+
+def _thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
     words = (
         texts.lazy()
         .select(key=scattered(pl.col("id"), seed), row=pl.int_range(pl.len(), dtype=pl.UInt32), word=_words("text"))
         .explode("word", empty_as_null=False)
-        .with_columns(place=pl.int_range(pl.len(), dtype=pl.UInt64).over("row"))
-        .with_columns(share=pl.len().over(pl.col("word").str.to_lowercase()) / pl.len())
+        .with_columns(
+            place=pl.int_range(pl.len(), dtype=pl.UInt64).over("row"), lower=pl.col("word").str.to_lowercase()
+        )
+        .join(shares.lazy(), on="lower", how="left", maintain_order="left")
         .with_columns(drawn=scattered(pl.col("key") ^ pl.col("place"), seed).cast(pl.Float64) / 2.0**64)
         .filter(pl.col("drawn") < (threshold / pl.col("share")).sqrt())
     )

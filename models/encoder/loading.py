@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+import torch
+
+from models.damage import damage_named
 from models.encoder.appended import check_convolutions
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
@@ -11,6 +14,7 @@ from models.encoder.pooling import POOLER
 from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
 from models.encoder.transformer import load_transformer, take_pooler
+from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +38,22 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
 
     Raises:
-        EncoderError: The folder is not a model, lacks weights (a pooler too, where that is read), takes fewer tokens
-            than `max_length`, or is a sentence-transformers model that pools otherwise, has other convolutions or has
-            parts that are not computed here.
+        EncoderError: The folder is not a model, is damaged, lacks weights (a pooler too, where that is read), has some
+            that are no numbers, takes fewer tokens than `max_length`, or is a sentence-transformers model that pools
+            otherwise, has other convolutions or has parts that are not computed here.
     """
+    with damage_named(folder, EncoderError):
+        encoder, tokenizer = _load(folder, config)
+    broken = [name for name, weight in encoder.named_parameters() if not bool(torch.isfinite(weight).all())]
+    if broken:
+        raise EncoderError(
+            f"{folder}: {len(broken)} weights are not finite (first: {broken[0]}), expected numbers; its training "
+            "diverged or the copy is damaged: take an earlier checkpoint, or copy it again"
+        )
+    return encoder, tokenizer
+
+
+def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
     saved = read_saved(folder)
     check_settings(saved, config)
     config = settled(saved, config)

@@ -16,11 +16,13 @@ import json
 import logging
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from transformers import AutoConfig, AutoTokenizer
 
+from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import WORD_WEIGHTS, read_json, read_weights
 from models.encoder.modules import HEADS, SavedModule, listed_module
@@ -29,8 +31,6 @@ from models.encoder.static import static_settings
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from models.encoder.config import Pooling, WordsConfig
 
 logger = logging.getLogger(__name__)
@@ -82,9 +82,14 @@ def read_saved(folder: Path) -> SavedEncoder:
     """Look into a model folder.
 
     Raises:
-        EncoderError: Neither a transformers nor a sentence-transformers folder, or one whose modules have no
-            equivalent here.
+        EncoderError: Neither a transformers nor a sentence-transformers folder, a damaged one, or one whose modules
+            have no equivalent here.
     """
+    with damage_named(folder, EncoderError):
+        return _read(folder)
+
+
+def _read(folder: Path) -> SavedEncoder:
     if not (folder / "modules.json").is_file():
         return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
     modules = _modules(folder)
@@ -122,13 +127,14 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
     saved = read_saved(folder)
     if saved.pooling is None:
         return None
-    return EncoderConfig(
-        model=model,
-        pooling=saved.pooling,
-        normalize=bool(saved.normalize),
-        lower_case=bool(saved.lower_case),
-        max_length=_own_length(saved),
-    )
+    with damage_named(folder, EncoderError):
+        return EncoderConfig(
+            model=model,
+            pooling=saved.pooling,
+            normalize=bool(saved.normalize),
+            lower_case=bool(saved.lower_case),
+            max_length=_own_length(saved),
+        )
 
 
 def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
@@ -166,6 +172,8 @@ def _has_pooler(saved: SavedEncoder) -> bool:
 
 def _modules(folder: Path) -> list[SavedModule]:
     listed = read_json(folder / "modules.json")
+    if any(Path(module["path"]).is_absolute() or ".." in Path(module["path"]).parts for module in listed):
+        raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
     modules = [listed_module(entry, folder) for entry in listed]
     if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
         levels = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from models.report.escaping import plain
 from models.report.page import INTERVALS, markdown_table
 
 if TYPE_CHECKING:
@@ -81,9 +82,9 @@ def model_card(content: CardContent) -> str:
     sections = [
         "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n"
         "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n---",
-        f"# {content.title}",
-        f"A sentence encoder: {content.base}, pooled by {content.pooling}, first {content.max_length} tokens, trained "
-        f"{_trainings(content)} ({', '.join(content.views)}). Compare its vectors by cosine.",
+        f"# {plain(content.title)}",
+        f"A sentence encoder: {plain(content.base)}, pooled by {content.pooling}, first {content.max_length} tokens, "
+        f"trained {_trainings(content)} ({', '.join(map(plain, content.views))}). Compare its vectors by cosine.",
         content.verdict,
         _USAGE,
         f"## Figures\n\n{INTERVALS}. {_MEASURED}\n\n{markdown_table(content.scores)}\n\n{_labels(content)}",

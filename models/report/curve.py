@@ -36,7 +36,7 @@ def training_curve(log: pl.DataFrame, title: str) -> bytes:
         axes.set_title(label, fontsize=9)
         axes.tick_params(labelsize=8)
         axes.grid(visible=True, alpha=0.3)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11, parse_math=False)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from models.evaluation.signature import joint_signature
+from models.report.escaping import code, plain
 from models.report.tables import PaperTable, paper_tables
 
 Row = Mapping[str, Any]
@@ -56,7 +57,7 @@ class ReportContent:
 def page(content: ReportContent) -> str:
     """The report as GitHub-flavoured Markdown."""
     sections = [
-        f"# {content.title}",
+        f"# {plain(content.title)}",
         *([content.verdict] if content.verdict else []),
         *printed(content.scores, content.tables),
         f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(score_rows(content.scores))}",
@@ -68,7 +69,7 @@ def page(content: ReportContent) -> str:
         *(["## Training", *(f"![training curve]({name})" for name in content.curves)] if content.curves else []),
         *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
         "## Artifacts\n\n" + markdown_table([{"kind": kind, "key": key} for kind, key in content.artifacts.items()]),
-        f"## Configuration\n\n``json\n{content.config}\n``",
+        f"## Configuration\n\n```json\n{content.config}\n```",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -94,7 +95,7 @@ def signatures(scores: pl.DataFrame) -> str:
     """The section that says how the printed figures came about: a line for each system, metric and protocol."""
     groups = scores.filter(_PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
     lines = [
-        f"- {model}, {metric}, {protocol}: `{joint_signature(rows['signature'].to_list())}`"
+        f"- {plain(str(model))}, {metric}, {protocol}: {code(joint_signature(rows['signature'].to_list()))}"
         for (model, metric, protocol), rows in groups
     ]
     return "## Signatures\n\nPaste these lines beside the figures:\n\n" + "\n".join(lines)
@@ -104,7 +105,7 @@ def not_scored(missing: Mapping[str, str]) -> list[str]:
     """The section on sets that could not be had, if there are any: name → why."""
     if not missing:
         return []
-    lines = [f"- {name}: {reason}" for name, reason in missing.items()]
+    lines = [f"- {plain(name)}: {plain(reason)}" for name, reason in missing.items()]
     return ["## Missing\n\nNot scored, and not part of any average:\n\n" + "\n".join(lines)]
 
 
@@ -136,7 +137,7 @@ def markdown_table(rows: Sequence[Row]) -> str:
     if not rows:
         return "none"
     names = list(rows[0])
-    lines = [names, ["---"] * len(names), *([_cell(row[name]) for name in names] for row in rows)]
+    lines = [list(map(plain, names)), ["---"] * len(names), *([_cell(row[name]) for name in names] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -160,5 +161,4 @@ def _pairs(figures: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def _cell(value: object) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
+    return f"{value:.4g}" if isinstance(value, float) else plain(str(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from models.report.escaping import code, plain
 from models.report.page import markdown_table
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ def reproduction_page(row: str, verdict: str, reasons: Sequence[str], figures: p
         reasons: why the run and the row cannot be compared.
         figures: the table `reproduction`.
     """
-    sections = [f"# {row}: {verdict}"]
+    sections = [f"# {plain(row)}: {plain(verdict)}"]
     if reasons:
-        sections.append("Not comparable with the published row, for:\n\n" + "\n".join(f"- {why}" for why in reasons))
+        sections.append(
+            "Not comparable with the published row, for:\n\n" + "\n".join(f"- {plain(why)}" for why in reasons)
+        )
     sections.append(f"## Figures × 100\n\n{markdown_table(figure_rows(figures))}\n\n{_LEGEND}")
     lines = [line for line in figures["signature"] if line]
-    sections.append("## Signatures\n\n" + ("\n".join(f"- `{line}`" for line in lines) or "none"))
+    sections.append("## Signatures\n\n" + ("\n".join(f"- {code(line)}" for line in lines) or "none"))
     return "\n\n".join(sections) + "\n"
 
 

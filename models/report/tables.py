@@ -62,7 +62,7 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
     names = list(rows[0])
     lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
     head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
-    comments = [f"% {line}" for line in (title, *notes)]
+    comments = [f"% {' '.join(line.split())}" for line in (title, *notes)]
     body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
     return "\n".join([*comments, head, *body, r"\end{tabular}"])
 

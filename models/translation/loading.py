@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from models.damage import damage_named
 from models.translation.backends import resolve
+from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +37,13 @@ def load_translator(
         TranslatorLoadError: The model cannot be loaded, or not as `config` asks.
     """
     settled = resolve(config, device)
+    with damage_named(folder, TranslatorLoadError):
+        return _load(folder, settled, device, converted, cores, token_budget)
+
+
+def _load(
+    folder: Path, settled: TranslatorConfig, device: str, converted: Path, cores: int, token_budget: int | None
+) -> BatchedTranslator:
     if settled.backend == "transformers":
         from models.translation import marian
 

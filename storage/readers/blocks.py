@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_PACKED: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"\x78\x9c": "zlib",
+    b"\x78\xda": "zlib",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip (or a spreadsheet's)",
+    b"PAR1": "Parquet",
+}
+_UNPACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+_LOOKED_AT: Final = 4096  # bytes
+_ENOUGH_TO_TELL: Final = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -64,26 +76,60 @@ def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -
     """The lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is left out.
 
     Raises:
-        SourceError: as `open_bytes`, or a line is longer than `MAX_LINE_BYTES`.
+        SourceError: as `open_bytes`; the file is packed or UTF-16; or a line is longer than `MAX_LINE_BYTES`.
     """
     with open_bytes(path, report) as (stream, raw):
-        line, waiting, earlier = 1, b"", report.bytes_read
+        line, size, earlier = 1, 0, report.bytes_read
+        waiting: list[bytes] = []  # pieces of a line that has not ended; joined once, or a long line costs its square
         while content := stream.read(block_bytes):
+            if line == 1 and not waiting:
+                _require_text(path, content)
             report.bytes_read = earlier + raw.tell()
-            joined = waiting + content
-            end = joined.rfind(b"\n") + 1
-            waiting = joined[end:]
-            lines = joined.count(b"\n")
-            if len(waiting) > MAX_LINE_BYTES:
+            end = content.rfind(b"\n") + 1
+            if end:
+                block = b"".join((*waiting, content[:end]))
+                yield _block(block, line)
+                line += block.count(b"\n")
+                waiting, size = [], 0
+            waiting.append(content[end:])
+            size += len(content) - end
+            if size > MAX_LINE_BYTES:
                 raise SourceError(
-                    f"{path}: line {line + lines} is longer than {MAX_LINE_BYTES >> 20} MiB; "
+                    f"{path}: line {line} is longer than {MAX_LINE_BYTES >> 20} MiB; "
                     "expected one record per line; check the format of the source"
                 )
-            if end:
-                yield _block(joined[:end], line)
-                line += lines
-        if waiting:
-            yield _block(waiting, line)
+        if size:
+            yield _block(b"".join(waiting), line)
+
+
+def unpacked_by_polars(content: bytes) -> bool:
+    """Whether Polars would take these bytes for compressed ones, by their first two or four, and read something else.
+
+    A line that begins with `x^` is enough; so such a block is never given to it.
+    """
+    return content.startswith(_UNPACKED)
+
+
+def _require_text(path: str, content: bytes) -> None:
+    """Refuse a file whose first bytes say that it is no UTF-8 text.
+
+    Raises:
+        SourceError: it is packed but not called so, packed twice, or UTF-16.
+    """
+    packed = next((name for magic, name in _PACKED.items() if content.startswith(magic)), None)
+    if packed is not None:
+        raise SourceError(
+            f"{path}: holds {packed} data where text was expected; unpack it, or if it is packed once with gzip or "
+            "Zstandard, end its name in .gz or .zst"
+        )
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_LOOKED_AT]):
+        raise SourceError(f"{path}: is UTF-16 or UTF-32, expected UTF-8; save the file as UTF-8")
+
+
+def _every_other_is_nul(content: bytes) -> bool:
+    """Whether NULs stand at even or at odd places alone, and often, as in Latin letters of UTF-16."""
+    even, odd = content[::2].count(0), content[1::2].count(0)
+    return len(content) >= _ENOUGH_TO_TELL and min(even, odd) == 0 and max(even, odd) * 6 > len(content)
 
 
 def _block(content: bytes, line: int) -> Block:

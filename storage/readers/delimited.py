@@ -1,8 +1,8 @@
 """CSV and TSV with a header line. In CSV a field may be quoted; in TSV a quote is a character like any other.
 
 Polars parses blocks of whole records. A record may span lines inside quotes, so a block ends where the number of quotes
-so far is even. The first block that Polars refuses hands the rest of the file to the csv module, which is slower,
-forgives stray quotes and knows line numbers.
+so far is even. The first block that Polars refuses, or in which a quote stands where none may, hands the rest of the
+file to the csv module, which is slower, takes a quote inside an unquoted field for a character and knows line numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks
+from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks, unpacked_by_polars
 from storage.readers.report import ReadReport
 
 if TYPE_CHECKING:
@@ -49,7 +50,13 @@ class Dialect:
     def reader(self, lines: Iterator[str]) -> _csv.Reader:
         """The csv module's reader of this dialect."""
         csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
-        return csv.reader(lines, delimiter=self.separator, quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE)
+        # Not strict, text after a closing quote is taken into the field, and a later quote swallows the next records.
+        return csv.reader(
+            lines,
+            delimiter=self.separator,
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
+            strict=True,
+        )
 
 
 CSV: Final = Dialect(",", quoted=True)
@@ -146,6 +153,8 @@ def _fast(content: bytes, header: tuple[str, ...], wanted: Columns, dialect: Dia
     """The parsed block, or None if a record of it needs a closer look."""
     if not content:
         return pl.DataFrame(schema=dict.fromkeys(wanted.names, pl.String))
+    if unpacked_by_polars(content) or (dialect.quoted and _quotes_stray(content, dialect)):
+        return None
     try:
         frame = pl.read_csv(
             content,
@@ -159,6 +168,21 @@ def _fast(content: bytes, header: tuple[str, ...], wanted: Columns, dialect: Dia
     # A record that ends early leaves its last column null. So does an empty field; the slow way tells them apart.
     holes = frame.select(pl.any_horizontal(pl.all().is_null().any())).item()
     return None if holes else frame.select(wanted.names)
+
+
+def _quotes_stray(content: bytes, dialect: Dialect) -> bool:
+    """Whether a quote opens within a field, or text follows one that closes.
+
+    Quotes open and close in turn, also those of a doubled one: of two neighbours the first closes, the second opens.
+    """
+    if _QUOTE not in content:
+        return False
+    bytes_N = np.frombuffer(b"\n" + content + b"\n", dtype=np.uint8)
+    quotes = np.flatnonzero(bytes_N == ord(_QUOTE))
+    before, after = bytes_N[quotes[::2] - 1], bytes_N[quotes[1::2] + 1]
+    opens = np.isin(before, np.frombuffer(f'{dialect.separator}\n"'.encode(), dtype=np.uint8))
+    closes = np.isin(after, np.frombuffer(f'{dialect.separator}\r\n"'.encode(), dtype=np.uint8))
+    return len(quotes) % 2 == 1 or not (opens.all() and closes.all())
 
 
 @dataclass(frozen=True)
@@ -185,7 +209,7 @@ def _slow(rest: _Rest, wanted: Columns, report: ReadReport, dialect: Dialect) ->
     places = [rest.header.index(name) for name in wanted.names]
     schema = dict.fromkeys(wanted.names, pl.String)
     rows: list[list[str]] = []
-    for record in _records(rest, dialect):
+    for record in _records(rest, report, dialect):
         fault = _fault(record, len(rest.header))
         if fault:
             start = dialect.separator.join(record.fields).encode("utf-8", errors="surrogateescape")
@@ -199,25 +223,53 @@ def _slow(rest: _Rest, wanted: Columns, report: ReadReport, dialect: Dialect) ->
     yield pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _records(rest: _Rest, dialect: Dialect) -> Iterator[_Record]:
-    """All records; blank lines are skipped. Undecodable bytes become surrogates, which `_fault` finds."""
-    reader = dialect.reader(
-        _LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
-        for block in rest.blocks
-        for line in io.BytesIO(block.content)
-    )
+def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Record]:
+    """All records; blank lines are skipped. Undecodable bytes become surrogates, which `_fault` finds.
+
+    A record that the csv module refuses is rejected with the lines that it read of it; the next one starts after them.
+    """
+    first = ""
+
+    def lines() -> Iterator[str]:
+        nonlocal first
+        for block in rest.blocks:
+            for line in io.BytesIO(block.content):
+                text = _LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
+                first = first or text
+                yield text
+
+    reader = dialect.reader(lines())
     before = 0
-    try:
-        for fields in reader:
-            if fields:
-                texts = [field.replace(_RETURN, "\r") for field in fields]
-                yield _Record(texts, rest.first_line + before, reader.line_num - before)
+    while True:
+        first, number = "", rest.first_line + before
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            span = reader.line_num - before
+            if "limit" in str(error):
+                raise _too_long(rest.path, number, error) from error
+            report.reject(rest.path, number, _told(error, span), first.encode("utf-8", "surrogateescape"), span)
             before = reader.line_num
-    except csv.Error as error:
-        raise SourceError(
-            f"{rest.path}, line {rest.first_line + before}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; "
-            "look for a quote that is never closed"
-        ) from error
+            continue
+        if fields is None:
+            return
+        if fields:
+            yield _Record([field.replace(_RETURN, "\r") for field in fields], number, reader.line_num - before)
+        before = reader.line_num
+
+
+def _told(error: csv.Error, span: int) -> str:
+    """What the csv module means."""
+    if "end of data" in str(error):
+        return f"one record spans {span} lines, as if a quote were never closed"
+    return "text follows a closing quote" if "expected after" in str(error) else str(error)
+
+
+def _too_long(path: str, number: int, error: csv.Error) -> SourceError:
+    return SourceError(
+        f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for a quote that is "
+        "never closed"
+    )
 
 
 def _fault(record: _Record, expected: int) -> str | None:

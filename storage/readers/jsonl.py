@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
 from storage.readers.report import ReadReport
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 32 << 10
 _KEYS_OF_FIRST: Final = 100  # objects whose keys together are the columns
 _PEEK_BYTES: Final = 1 << 20
-_NOT_A_STRING: Final = r"^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
+_SEEN_BYTES: Final = 16 << 20  # of objects, after which the columns are known even if there were fewer
+_NOT_A_STRING: Final = r"(?s)^(-?[0-9][0-9.eE+-]*|true|false|\[.*\]|\{.*\})$"
+_ESCAPE_IN_KEY: Final = re.compile(rb'\\[^"\\]*"\s*:')
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUL: Final = "\x00"  # what Polars makes of half a surrogate pair
 
 _Row = tuple[str | None, ...]
@@ -38,7 +41,7 @@ def columns(path: str, report: ReadReport) -> tuple[str, ...]:
         SourceError: none of the first lines is a JSON object.
     """
     names: dict[str, None] = {}
-    objects = 0
+    objects = seen = 0
     scratch = ReadReport(report.name)  # lines met here are counted when they are read
     for block in line_blocks(path, scratch, _PEEK_BYTES):
         for _, line in _numbered(block):
@@ -46,8 +49,8 @@ def columns(path: str, report: ReadReport) -> tuple[str, ...]:
                 names.update(dict.fromkeys(_parse(line)))
             except ValueError:
                 continue
-            objects += 1
-            if objects == _KEYS_OF_FIRST:
+            objects, seen = objects + 1, seen + len(line)
+            if objects == _KEYS_OF_FIRST or seen > _SEEN_BYTES:
                 return tuple(names)
     if not objects:
         raise SourceError(f"{path}: no line holds a JSON object; expected JSON lines; check the file and its format")
@@ -83,6 +86,8 @@ def _pieces(block: Block, path: str, wanted: Columns, report: ReadReport) -> lis
 
 def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
     """The parsed block, or None if a line of it needs a closer look."""
+    if unpacked_by_polars(content):
+        return None
     try:
         frame = pl.read_ndjson(content, schema=_schema(wanted))
     except pl.exceptions.PolarsError:  # of several kinds; the slow way says what is wrong
@@ -95,10 +100,17 @@ def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
 
 
 def _holds_non_strings(frame: pl.DataFrame, content: bytes, wanted: Columns) -> bool:
-    """Whether a text is a number, a list … in the source. "7" as a string is common, so the bytes decide."""
+    """Whether a text is a number, a list … in the source. "7" as a string is common, so the bytes decide.
+
+    A name may be spelled with escapes, code point by code point; where any is, the closer look decides.
+    """
     suspects = [name for name in wanted.texts if frame.select(pl.col(name).str.contains(_NOT_A_STRING).any()).item()]
-    keys = [re.escape(json.dumps(name).encode()) for name in suspects]
-    return any(re.search(rb'%s\s*:\s*[^"\s]' % key, content) for key in keys)
+    if not suspects:
+        return False
+    keys = [re.escape(json.dumps(name, ensure_ascii=False).encode()) for name in suspects]
+    return _ESCAPE_IN_KEY.search(content) is not None or any(
+        re.search(rb'%s\s*:\s*[^"\s]' % key, content) for key in keys
+    )
 
 
 def _slow(block: Block, path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:
@@ -153,7 +165,7 @@ def _text(record: dict[str, object], name: str) -> str:
         raise ValueError(f"field {name!r} is missing" if name not in record else f"field {name!r} is null")
     if not isinstance(value, str):
         raise ValueError(f"field {name!r} is {_kind(value)}, expected a string")  # noqa: TRY004 - one kind of error here
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if _SURROGATE.search(value):
         raise ValueError(f"field {name!r} holds half a surrogate pair")
     return value
 

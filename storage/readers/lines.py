@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks
+from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,8 @@ def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOC
 
 
 def _fast(block: Block) -> pl.DataFrame | None:
+    if unpacked_by_polars(block.content):
+        return None
     try:
         return pl.read_lines(io.BytesIO(block.content), name=COLUMN)
     except pl.exceptions.ComputeError:  # not UTF-8; it does not say where
@@ -43,7 +45,7 @@ def _slow(block: Block, path: str, report: ReadReport) -> pl.DataFrame:
     texts = []
     for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
         try:
-            texts.append(line.decode())
+            texts.append(line.removesuffix(b"\r").decode())
         except UnicodeDecodeError as error:
             report.reject(path, number, f"not UTF-8 ({error.reason} at byte {error.start})", line)
     return pl.DataFrame({COLUMN: texts}, schema={COLUMN: pl.String})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, cast
 
 import polars as pl
@@ -24,10 +25,14 @@ def columns(path: str, report: ReadReport) -> tuple[str, ...]:
     """The names in the file's schema.
 
     Raises:
-        SourceError: it is not a Parquet file.
+        SourceError: it is not a Parquet file, or two of its columns have one name.
     """
-    with open_bytes(path, ReadReport(report.name)) as (stream, _):
-        return tuple(_opened(path, stream).schema_arrow.names)
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
+        names = tuple(pq.ParquetFile(stream).schema_arrow.names)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SourceError(f"{path}: several columns are called {twice[0]!r}; give each a name of its own")
+    return names
 
 
 def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
@@ -37,18 +42,21 @@ def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH
         SourceError: the file is damaged or a text column holds something else.
     """
     with open_bytes(path, report) as (stream, _):
-        file = _opened(path, stream)
+        with _damage_named(path):
+            file = pq.ParquetFile(stream)
+            batches = file.iter_batches(batch_size=batch_rows, columns=list(wanted.names))
         earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
         size = report.bytes_total - earlier
         done = 0
-        try:
-            for batch in file.iter_batches(batch_size=batch_rows, columns=list(wanted.names)):
-                frames = from_arrow([batch], path, wanted, report, first_row=done + 1)
-                done += batch.num_rows
-                report.bytes_read = earlier + size * done // rows
-                yield from frames
-        except pa.ArrowException as error:
-            raise SourceError(f"{path}: damaged Parquet file ({error}); copy it again") from error
+        while True:
+            with _damage_named(path):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            frames = from_arrow([batch], path, wanted, report, first_row=done + 1)
+            done += batch.num_rows
+            report.bytes_read = earlier + size * done // rows
+            yield from frames
 
 
 def from_arrow(
@@ -60,11 +68,7 @@ def from_arrow(
         SourceError: a text column holds something else than strings, or a string is not UTF-8.
     """
     for batch in batches:
-        try:
-            batch.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise SourceError(f"{origin}: a string is not UTF-8 ({error}); write the file again") from error
-        frame = _texts_as_strings(cast("pl.DataFrame", pl.from_arrow(batch)).select(wanted.names), origin, wanted)
+        frame = _frame(batch, origin, wanted)
         whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
         for row in (~whole).arg_true().to_list():
             missing = [name for name in wanted.texts if frame[name][row] is None]
@@ -74,16 +78,56 @@ def from_arrow(
         yield frame if whole.all() else frame.filter(whole)
 
 
-def _texts_as_strings(frame: pl.DataFrame, origin: str, wanted: Columns) -> pl.DataFrame:
-    for name in wanted.texts:
-        dtype = frame.schema[name]
-        if not isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null):
+def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
+    """The wanted columns of a batch, their types checked before Polars meets them: some end it in a panic."""
+    indices = {name: batch.schema.get_all_field_indices(name) for name in wanted.names}
+    for name, places in indices.items():
+        if len(places) != 1:
+            raise SourceError(
+                f"{origin}: {len(places) or 'no'} columns are called {name!r}, expected one; correct the file"
+            )
+        dtype = batch.schema.field(places[0]).type
+        value = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+        if name in wanted.texts and not (_is_text(value) or pa.types.is_null(value)):
             raise SourceError(f"{origin}: column {name!r} holds {dtype}, expected strings; name another column")
+        if not (_is_text(value) or _is_number(value) or pa.types.is_null(value)):
+            raise SourceError(
+                f"{origin}: column {name!r} holds {dtype}, expected strings or numbers; name another column"
+            )
+    # Without the schema's metadata, of which damaged bytes end Polars, and an empty name, which it exchanges.
+    columns = [batch.column(places[0]) for places in indices.values()]
+    chosen = pa.RecordBatch.from_arrays(columns, names=[str(place) for place in range(len(columns))])
+    try:
+        chosen.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise SourceError(f"{origin}: a string is not UTF-8 ({error}); write the file again") from error
+    frame = cast("pl.DataFrame", pl.from_arrow(chosen))
+    frame.columns = list(indices)
     return frame.with_columns(pl.col(wanted.texts).cast(pl.String))
 
 
-def _opened(path: str, stream: object) -> pq.ParquetFile:
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype))
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(dtype) or types.is_floating(dtype) or types.is_boolean(dtype) or types.is_decimal128(dtype)
+    )
+
+
+@contextmanager
+def _damage_named(path: str) -> Iterator[None]:
+    """Whatever the Parquet reader meets in a damaged file: it has no one error for that.
+
+    Raises:
+        SourceError: naming the file.
+    """
     try:
-        return pq.ParquetFile(stream)
-    except pa.ArrowException as error:
-        raise SourceError(f"{path} is not a Parquet file ({error}); check the file and its format") from error
+        yield
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise SourceError(
+            f"{path} is not a Parquet file, or is a damaged Parquet file ({reason:.200}); copy it again"
+        ) from error

@@ -36,7 +36,7 @@ class Missing(BaseModel):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=3)
+@stage(ref=EvaluationRef, version=4)
 def summarise(
     work: Work,
     scores: tuple[ScoresRef, ...],

@@ -9,8 +9,8 @@ import polars as pl
 
 from models.shuffle import scattered
 from models.text.normalize import normalize
-from storage.draft import writing
 from storage.files import whole
+from storage.refusals import writing
 from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """What a person sees of a stage in the Prefect UI: tables, prose, pictures, links and progress.
 
+The UI renders cells and descriptions as Markdown, so foreign text in them is escaped here; pages escape their own.
+
 Outside a run (a stage called from a test or a notebook) there is no page to show it on, so each is logged and dropped.
 """
 
@@ -9,6 +11,7 @@ import base64
 import logging
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -20,6 +23,8 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.context import FlowRunContext, TaskRunContext
+
+from models.report.escaping import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,26 +41,28 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server; a pers
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
     """A table artifact. `key` is `[a-z0-9-]+`; runs of the same key become versions of one page."""
     if _has_page(key):
-        create_table_artifact(table=list(rows), key=key, description=description)
+        cells = [{name: _shown(value) for name, value in row.items()} for row in rows]
+        create_table_artifact(table=cells, key=key, description=plain(description))
 
 
 def show_markdown(key: str, text: str, description: str) -> None:
     """A Markdown artifact."""
     if _has_page(key):
-        create_markdown_artifact(markdown=text, key=key, description=description)
+        create_markdown_artifact(markdown=text, key=key, description=plain(description))
 
 
 def show_link(key: str, url: str, text: str, description: str) -> None:
     """A link artifact."""
     if _has_page(key):
-        create_link_artifact(link=url, link_text=text, key=key, description=description)
+        link = quote(url, safe=":/?#@!$&'*+,;=%~")
+        create_link_artifact(link=link, link_text=plain(text), key=key, description=plain(description))
 
 
 def show_image(key: str, png: bytes, description: str) -> None:
     """A picture, carried inside its own URL so that the browser needs no access to the store."""
     if _has_page(key):
         url = "data:image/png;base64," + base64.b64encode(png).decode()
-        create_image_artifact(image_url=url, key=key, description=description)
+        create_image_artifact(image_url=url, key=key, description=plain(description))
 
 
 def progress_of(what: str) -> OnProgress:
@@ -78,6 +85,7 @@ def progress_of(what: str) -> OnProgress:
         logger.info(text)
         if not _in_run():
             return
+        text = plain(text)
         share = 100.0 * done / max(total, 1)
         if page is None:
             made = create_progress_artifact(progress=share, description=text)
@@ -86,6 +94,13 @@ def progress_of(what: str) -> OnProgress:
             update_progress_artifact(artifact_id=page, progress=share, description=text)
 
     return advance
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - a cell
+    """A cell; also in a list of the cell's own."""
+    if isinstance(value, str):
+        return plain(value)
+    return [_shown(part) for part in value] if isinstance(value, list) else value
 
 
 def _pace(done: int, total: int, elapsed: float) -> str:

@@ -1,9 +1,13 @@
 """A command's own Prefect server: answers while the command lives, and is gone with it."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +50,83 @@ def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):
 def test_a_server_that_is_named_is_used(monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     assert start_server() is None
+
+
+RUNNING = """
+import os, sys, time
+from flows.server import start_server, use_server
+use_server()
+server = start_server()
+server.wait()
+from prefect import flow
+
+@flow
+def long():
+    print(os.environ["PREFECT_API_URL"], flush=True)
+    time.sleep(300)
+
+if __name__ == "__main__":
+    long()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_whatever_ends_the_command_ends_its_server(tmp_path, monkeypatch, name):
+    """SIGINT goes to the whole group, as a terminal sends it."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    (tmp_path / "command.py").write_text(RUNNING)
+    with (tmp_path / "log").open("w") as log:
+        run = subprocess.Popen(
+            [sys.executable, str(tmp_path / "command.py")],
+            stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+        )  # fmt: skip
+        url = run.stdout.readline().strip()
+        assert urllib.request.urlopen(f"{url}/health").status == 200
+        number = getattr(signal, name)
+        os.killpg(run.pid, number) if name == "SIGINT" else os.kill(run.pid, number)
+        assert run.wait(timeout=60) != 0
+        run.stdout.close()
+    assert refuses(f"{url}/health", within=30)
+    assert len((tmp_path / "log").read_text().splitlines()) < 100
+
+
+DYING = """
+import os, signal, sys
+from flows.server import start_server
+print(start_server()._process.pid, flush=True)
+os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_a_command_that_ends_while_its_server_starts_leaves_none(tmp_path, monkeypatch, name):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    run = subprocess.run([sys.executable, "-c", DYING, name], capture_output=True, text=True, timeout=60, check=False)
+    server = int(run.stdout)
+    for _ in range(300):
+        if not is_alive(server):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"process {server} is still there")
+
+
+def refuses(url: str, within: float) -> bool:
+    limit = time.monotonic() + within
+    while time.monotonic() < limit:
+        try:
+            urllib.request.urlopen(url, timeout=5)
+        except OSError:
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"  # whom nobody waits for in a container without an init

@@ -30,7 +30,10 @@ CARRIERS = {
     *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "logs", "machine", "stopping")),
     *(
         f"storage.{name}"
-        for name in ("store", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files")
+        for name in (
+            *("store", "holdings", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files"),
+            *("address", "listing", "refusals", "regular"),
+        )
     ),
 }
 

@@ -13,6 +13,7 @@ from flows.cli.main import main
 from flows.cli.settings import configured
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef, PairsRef, ViewsRef
+from storage.schemas import PAIRS, TRANSLATIONS
 from storage.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
@@ -51,8 +52,10 @@ def test_verify_fails_on_a_damaged_artifact(store, capsys):
 
 def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
     made = InputEntry(kind="views", key=REF.key, digest="d" * 64)
-    with store.draft(PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})):
-        pass
+    with store.draft(
+        PairsRef(key=f"{8:064x}"), Provenance(stage_version=1, config={}, inputs={"views": made})
+    ) as draft:
+        draft.write(pl.DataFrame(schema=PAIRS))
     newer = store.local / "corpus" / f"{9:064x}" / "manifest.json"
     newer.parent.mkdir(parents=True)
     newer.write_text('{"format": 99}')
@@ -66,8 +69,8 @@ def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
 
 def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
     ref = ArtifactRef(kind="translations/0123abcd", key=f"{5:064x}")
-    with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})):
-        pass
+    with store.draft(ref, Provenance(stage_version=1, config={"beam": 4})) as draft:
+        draft.write(pl.DataFrame(schema=TRANSLATIONS))
     assert main(["artifacts", "ls", "translations"]) == 0
     assert str(ref) in capsys.readouterr().out
     assert main(["artifacts", "show", "translations/000"]) == 0

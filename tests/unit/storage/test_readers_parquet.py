@@ -26,7 +26,7 @@ def test_parquet_in_batches(report, tmp_path):
 
 def test_parquet_texts_must_be_strings(report, tmp_path):
     pl.DataFrame({"text": [1, 2]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="column 'text' holds Int64, expected strings"):
+    with pytest.raises(SourceError, match="column 'text' holds int64, expected strings"):
         texts(str(tmp_path / "a.parquet"), report)
 
 

@@ -259,7 +259,7 @@ def test_collection_keeps_what_a_young_report_needs(store):
     assert none_yet == []
     report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
     assert {manifest.key for manifest in report_is_young} <= {old.key}
-    collect(store, [store.manifest(old)], [])
+    collect(store, [old], [])
     assert [ref.key for ref in store.refs("views")] == [needed.key]
 
 

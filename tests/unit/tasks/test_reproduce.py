@@ -6,7 +6,7 @@ import pytest
 from models.evaluation.published import rows_of
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CorpusRef, ReportRef
-from storage.schemas import SCORES
+from storage.schemas import CORPUS, SCORES
 from tasks.reproduce import PAGE, reproduce
 from tasks.site import Site
 
@@ -33,6 +33,7 @@ def reproduced(tmp_path):
 
     def call(*runs: dict[str, float], deviations=(), records=550_152):
         with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
+            draft.write(pl.DataFrame(schema=CORPUS))
             draft.note({"sources": [{"name": "snli", "records": records}]})
         entry = InputEntry(kind="corpus", key=corpus.key, digest=store.manifest(corpus).digest)
         reports = tuple(ReportRef(key=f"{number:064x}") for number, _ in enumerate(runs))

@@ -4,6 +4,7 @@ import math
 
 import polars as pl
 
+from models.augmentation import thinning
 from models.augmentation.thinning import thinned
 
 
@@ -32,3 +33,12 @@ def test_a_view_never_becomes_empty():
         len(after) > 0 or before == ""
         for before, after in zip(texts["text"], thinned(texts, 1e-9, seed=0), strict=True)
     )
+
+
+def test_how_many_texts_are_held_at_a_time_does_not_show(monkeypatch):
+    """Words are counted over all of them, and drawn by id."""
+    texts = frame([f"A man {n} walks the dog, and the man's dog walks {'him ' * (n % 4)}" for n in range(100)])
+    at_once = thinned(texts, 0.01, seed=3)
+    monkeypatch.setattr(thinning, "_ROWS", 7)
+    assert thinned(texts, 0.01, seed=3).to_list() == at_once.to_list()
+    assert thinned(texts.clear(), 0.01, seed=3).to_list() == []

@@ -1,0 +1,29 @@
+"""Foreign text (titles, names of sources, sentences, reasons) in Markdown: shown as it is, obeyed in nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# What begins a code span, emphasis, HTML, a table's cell, an entity; a link's or image's text that is followed by its
+# target; emphasis by underscores, which inside a word mean nothing.
+_ACTIVE: Final = re.compile(r"[\\`*<>|~&]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])")
+_INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_SPACE: Final = re.compile("[\t\n\r\u2028\u2029]+")
+
+
+def plain(text: str) -> str:
+    """One line of Markdown that renders as the text, wherever in a page it stands.
+
+    Line ends become spaces; control characters, and those that turn the direction of what follows, a replacement sign.
+    """
+    line = _INVISIBLE.sub("�", _SPACE.sub(" ", text))
+    return _ACTIVE.sub(r"\\\g<0>", line)
+
+
+def code(text: str) -> str:
+    """A code span that holds the text, whatever backticks are in it."""
+    line = _INVISIBLE.sub("�", _SPACE.sub(" ", text))
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}" if longest else f"{fence}{line}{fence}"

@@ -1,0 +1,45 @@
+"""Addresses of stores, mirrors and sources, which are shown and recorded everywhere, and so may hold no password."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+HIDDEN: Final = "…"
+_PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
+
+
+def without_password(address: str) -> str:
+    """The address, if it can be shown.
+
+    An address reaches consoles, logs, pages of the Prefect UI, its database and reports. Clients have other places for
+    credentials, which reach none of these.
+
+    Raises:
+        ValueError: it holds a password; the message does not repeat it.
+    """
+    if _PASSWORD.search(address):
+        protocol = address.partition("://")[0]
+        raise ValueError(
+            f"an address {protocol}://… holds a password, which would be shown and recorded with it; expected one "
+            f"without; give the password as FSSPEC_{protocol.rpartition('::')[2].upper()}_PASSWORD in the environment "
+            "(fsspec's settings, also in ~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
+        )
+    return address
+
+
+def shown(text: str) -> str:
+    """A text with what looks like a user and password of an address left out."""
+    return _PASSWORD.sub(f"://{HIDDEN}@", text)
+
+
+def _without_nul(address: str) -> str:
+    if "\0" in address:
+        raise ValueError("an address holds NUL, which no file system takes; correct it")
+    return address
+
+
+Address = Annotated[str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password)]
+"""A path or URL in a configuration; models that have one hide their input in errors, for it may hold a password."""

@@ -1,0 +1,92 @@
+"""What the operating system and a store's client refuse, as errors that say what to do.
+
+Clients of object stores let errors of their own through (no credentials, no route to the host) that share no base with
+the rest, so anything but this package's own errors is taken for a refusal here: only calls of a file system stand
+inside these blocks.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import StorageError, StoreReadError, StoreWriteError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NOT_WRITTEN: Final = {
+    errno.ENOSPC: "the disk is full; free space or choose another store",
+    errno.EDQUOT: "the disk quota is used up; free space or choose another store",
+    errno.EROFS: "the file system is read-only; choose a store that can be written",
+    errno.EACCES: "writing is not permitted; choose a store that can be written or correct its permissions",
+    errno.EPERM: "writing is not permitted; choose a store that can be written or correct its permissions",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another store",
+}
+_NOT_READ: Final = {
+    errno.EACCES: "reading is not permitted; correct its permissions, or the credentials of this process",
+    errno.EPERM: "reading is not permitted; correct its permissions, or the credentials of this process",
+}
+
+
+@contextmanager
+def reading(where: object) -> Iterator[None]:
+    """Turn a refusal to read into an error that says what to do; that something is not there is no refusal.
+
+    Raises:
+        StoreReadError: naming the place and the remedy.
+    """
+    try:
+        yield
+    except (StorageError, FileNotFoundError, NotADirectoryError):
+        raise
+    except Exception as error:
+        cause = _NOT_READ.get(number_of(error), f"{_told(error)}; check that the store can be reached, and run again")
+        raise StoreReadError(f"cannot read {where}: {cause}") from error
+
+
+@contextmanager
+def writing(where: object) -> Iterator[None]:
+    """Turn a refusal to write into an error that says what to do.
+
+    Raises:
+        StoreWriteError: naming the place and the remedy. Nothing that was published before is touched.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        cause = _NOT_WRITTEN.get(number_of(error), f"{_told(error)}; check that the store can be reached")
+        raise StoreWriteError(f"cannot write to {where}: {cause}") from error
+
+
+@contextmanager
+def full_disk_named(where: object) -> Iterator[None]:
+    """Name a full or read-only disk, whichever library met it, and let every other error pass as it is.
+
+    Raises:
+        StoreWriteError: as `writing`.
+    """
+    try:
+        yield
+    except StoreWriteError:
+        raise
+    except Exception as error:
+        if number_of(error) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise StoreWriteError(f"cannot write to {where}: {_NOT_WRITTEN[number_of(error)]}") from error
+        raise
+
+
+def number_of(error: Exception) -> int:
+    """The operating system's number; Polars gives it in words only (`… (os error 28)`)."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    spelled = re.search(r"os error (\d+)", str(error))
+    return int(spelled[1]) if spelled else 0
+
+
+def _told(error: Exception) -> str:
+    return str(error).strip() or type(error).__name__

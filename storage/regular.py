@@ -1,0 +1,67 @@
+"""Names and files that a manifest may list: relative, normalised, of bounded length; regular files, not links.
+
+A manifest may come from anybody who can write to the store, so a name of it is a claim until it was checked here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import AfterValidator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST: Final = "manifest.json"
+_MOST_BYTES: Final = 1024  # of a name; S3 takes as many of a whole key
+_MOST_BYTES_OF_PART: Final = 255  # file systems take no more
+_FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
+
+
+def _inside(name: str) -> str:
+    """The name, if it can only lie inside its artifact's folder.
+
+    Raises:
+        ValueError: it cannot, or no file system takes it.
+    """
+    try:
+        parts = [part.encode() for part in name.split("/")]
+    except UnicodeEncodeError as error:
+        raise ValueError("a file's name is not Unicode text") from error
+    if any(part in {b"", b".", b".."} or len(part) > _MOST_BYTES_OF_PART for part in parts):
+        raise ValueError(f"the file name {name[:80]!r} is not relative, normalised and short")
+    if len(name.encode()) > _MOST_BYTES or _FORBIDDEN.search(name):
+        raise ValueError(f"the file name {name[:80]!r} is too long or holds control characters or backslashes")
+    if name == MANIFEST:
+        raise ValueError(f"a manifest cannot list {MANIFEST} itself")
+    return name
+
+
+FileName = Annotated[str, AfterValidator(_inside)]
+
+
+def irregular(folder: Path, name: str) -> str | None:
+    """What stands at a name in a local folder instead of a regular file, such as a folder or a link; else None.
+
+    A link is none, wherever it points: what an artifact holds must lie in its folder.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: nothing stands there.
+        OSError: the file system refuses to say.
+    """
+    *parents, last = name.split("/")
+    for parent in parents:
+        folder /= parent
+        mode = os.lstat(folder).st_mode
+        if not stat.S_ISDIR(mode):
+            return f"below {_kind(mode)}"
+    mode = os.lstat(folder / last).st_mode
+    return None if stat.S_ISREG(mode) else _kind(mode)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFIFO: "a named pipe"}
+    return kinds.get(stat.S_IFMT(mode), "a device or socket")

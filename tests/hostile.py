@@ -1,0 +1,56 @@
+"""What somebody who can write to a store may do to it."""
+
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from storage.manifest import NAME, Provenance
+from storage.refs import ArtifactRef, ViewsRef
+from storage.store import Store
+
+VIEWS = pl.DataFrame(
+    {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},
+    schema_overrides={"sentence_id": pl.UInt64},
+)
+WHY = Provenance(stage_version=1, config={"seed": 1})
+PART = "views-00000.parquet"
+SHA = "0" * 64
+
+
+def key(number: int) -> str:
+    return f"{number:064x}"
+
+
+def put(store: Store, number: int = 1, why: Provenance = WHY, frame: pl.DataFrame = VIEWS) -> ViewsRef:
+    ref = ViewsRef(key=key(number))
+    with store.draft(ref, why) as draft:
+        draft.write(frame)
+    return ref
+
+
+def folder_of(store: Store, ref: ArtifactRef) -> Path:
+    assert store.local is not None
+    return store.local / ref.path
+
+
+def rewrite(store: Store, ref: ArtifactRef, **fields: object) -> None:
+    """Change top fields of a manifest; None takes one away."""
+    path = folder_of(store, ref) / NAME
+    record = json.loads(path.read_text()) | fields
+    path.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
+
+
+@contextmanager
+def as_nobody():
+    """Without the rights of root, which reads everything; another user is nobody already."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

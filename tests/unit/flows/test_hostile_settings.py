@@ -1,0 +1,120 @@
+"""What a person, a script or a stranger's artifact may give to the command: said clearly, obeyed in nothing."""
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from flows.cli.artifacts import age
+from flows.cli.main import main
+from flows.cli.settings import changes_of, configured
+from flows.site import site_of
+from storage.manifest import NAME, Provenance
+from storage.store import Store
+from tasks.site import Site
+from tests.hostile import folder_of, put, rewrite
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "run[1]"))
+    monkeypatch.chdir(tmp_path)
+    return Store(str(tmp_path / "run[1]"))
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "objects"])
+def test_a_value_that_is_nested_without_end_is_refused(value, capsys):
+    with pytest.raises(ValueError, match="nested too deeply"):
+        changes_of([f"training.lr={value}"])
+    assert main(["doctor", "tiny", "--set", f"training.lr={value}"]) == 2
+    assert "nested too deeply" in capsys.readouterr().err
+
+
+def test_a_field_that_is_nested_without_end_is_refused():
+    with pytest.raises(ValueError, match="expected FIELD=VALUE"):
+        configured("tiny", [f"{'a.' * 10_000}b=1"])
+
+
+@pytest.mark.parametrize("value", ["Infinity", '"inf"', "1e999"])
+@pytest.mark.parametrize("field", ["augment.filters.language_odds", "training.lr", "augment.filters.max_length_ratio"])
+def test_a_number_without_end_is_refused(field, value):
+    with pytest.raises(ValueError, match=r"finite number|less than|finite"):
+        configured("tiny", [f"{field}={value}"])
+
+
+def test_a_number_of_five_thousand_digits_is_refused():
+    with pytest.raises(ValueError, match=r"training\.seed"):
+        configured("tiny", [f"training.seed={'9' * 5000}"])
+
+
+@pytest.mark.parametrize("text", ["999999d", "36501d", "9" * 5000 + "h", "-1d", "1.5h", "٣d", "", "d"])
+def test_an_age_beyond_a_century_or_of_another_form_is_refused(text, store, capsys):
+    with pytest.raises(ValueError, match="expected hours or days up to 36500d"):
+        age(text)
+    assert main(["artifacts", "gc", f"--older-than={text}"]) == 2
+    assert "expected hours or days" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("run", ["[/]", "[red]x[/red]", "[link=http://evil]x[/link]", "\x1b[2Jx", "a\u202eb"])
+def test_markup_in_a_manifest_is_shown_not_obeyed(store, run, capsys):
+    put(store, why=Provenance(stage_version=1, config={}, run=run))
+    assert main(["artifacts", "ls"]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "run[1]" in shown
+    assert run.replace("\x1b", "�").replace("\u202e", "�")[:6] in shown
+    assert main(["artifacts", "gc"]) == 0
+
+
+def test_a_naive_time_hides_one_artifact_and_stops_collection(store, capsys):
+    rewrite(store, put(store, 1), created_at="2026-01-01T00:00:00")
+    put(store, 2)
+    assert main(["artifacts", "ls"]) == 0
+    assert "views/000000000000" in capsys.readouterr().out
+    assert main(["artifacts", "gc", "--older-than", "0h", "--delete"]) == 1
+    assert "everything is kept" in capsys.readouterr().err
+    assert len(store.refs()) == 2
+    assert main(["artifacts", "verify"]) == 1
+
+
+def test_export_of_a_manifest_that_leaves_its_folder_writes_nothing(store, tmp_path, capsys):
+    ref = put(store)
+    manifest = folder_of(store, ref) / NAME
+    record = json.loads(manifest.read_text())
+    record["files"]["../../../../outside"] = next(iter(record["files"].values()))
+    manifest.write_text(json.dumps(record))
+    (tmp_path / "secret").write_text("secret")
+    assert main(["artifacts", "export", "views/0", str(tmp_path / "out.zip")]) == 1
+    assert "not a manifest" in capsys.readouterr().err
+    assert not (tmp_path / "out.zip").exists()
+
+
+# Secrets
+
+SECRET = "planted-secret"
+
+
+def test_a_password_in_the_environment_is_refused_before_anything_starts(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BSL_STORE", f"ftp://user:{SECRET}@host/store")
+    for call in (["artifacts", "ls"], ["artifacts", "gc"], ["doctor", "tiny"]):
+        assert main(call) == 2
+    told = "".join(capsys.readouterr())
+    assert "FSSPEC_FTP_PASSWORD" in told
+    assert SECRET not in told
+    assert not any(SECRET in path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_password_in_a_source_is_refused_without_being_repeated():
+    with pytest.raises(ValueError, match="holds a password") as refusal:
+        configured("tiny", [f'ingest.sources=[{{"path": "ftp://user:{SECRET}@host/a.txt"}}]'])
+    assert SECRET not in str(refusal.value)
+    with pytest.raises(ValidationError) as refused:
+        Site(mirror=f"sftp://u:{SECRET}@h/m")
+    assert SECRET not in str(refused.value)
+
+
+def test_an_empty_address_is_none():
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        site_of({"store": ""})

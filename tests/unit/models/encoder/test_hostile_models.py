@@ -1,0 +1,74 @@
+"""Damaged model folders: each ends in an error that names the folder, and none runs what it holds."""
+
+import shutil
+
+import pytest
+
+from models.encoder.config import EncoderConfig
+from models.encoder.loading import load_encoder
+from models.encoder.saved import saved_config
+from models.errors import ModelError
+from models.translation.config import TranslatorConfig
+from models.translation.errors import TranslatorLoadError
+from models.translation.loading import load_translator
+from storage.embedded import embedded_path
+from storage.errors import SourceError, StorageError
+from storage.weights import resolve_model
+from tests.hostile_models import DAMAGES, cut, fields, gone, text
+
+# transformers takes these for what they are not used for here: another activation's name, a class that is not needed.
+HARMLESS = {"config knows no activation", "config asks for code", "tokenizer settings name no class"} | {
+    "tokenizer ends after no token"
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_damaged_encoder_is_a_clear_error(tmp_path, damage):
+    folder = tmp_path / "model"
+    shutil.copytree(embedded_path("bert-mini"), folder)
+    DAMAGES[damage](folder)
+
+    def load() -> None:
+        model = resolve_model(str(folder)).folder
+        load_encoder(model, saved_config(model, "model") or EncoderConfig(model="model"))
+
+    if damage in HARMLESS:
+        load()
+        return
+    with pytest.raises((ModelError, StorageError)) as refusal:
+        load()
+    assert str(tmp_path) in str(refusal.value)
+    assert "; " in str(refusal.value)  # what to do
+
+
+BROKEN_TRANSLATORS = {
+    "config is nested": text("config.json", "[" * 100_000),
+    "config has no heads": fields("config.json", encoder_attention_heads=0),
+    "config has another width": fields("config.json", d_model=64),
+    "weights are torn": cut("model.safetensors", 0.5),
+    "weights are gone": gone("model.safetensors"),
+    "vocabulary is torn": cut("vocab.json", 0.5),
+    "pieces are torn": cut("source.spm", 0.5),
+    "pieces are gone": gone("target.spm"),
+}
+
+
+@pytest.mark.parametrize("backend", ["transformers", "ctranslate2"])
+@pytest.mark.parametrize("damage", BROKEN_TRANSLATORS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_damaged_translator_is_a_clear_error(tmp_path, damage, backend):
+    folder = tmp_path / "model"
+    shutil.copytree(embedded_path("marian-mini-mul-en"), folder)
+    BROKEN_TRANSLATORS[damage](folder)
+    config = TranslatorConfig(model=str(folder), source_lang="de", target_lang="en", backend=backend)
+    with pytest.raises(TranslatorLoadError, match=str(tmp_path)):
+        load_translator(folder, config, "cpu", tmp_path / "converted", 1)
+    assert not (tmp_path / "converted").exists()
+
+
+@pytest.mark.parametrize("spec", ["x" * 5000, "/" + "y/" * 3000, "a\0b", "../../etc"])
+def test_a_name_that_is_no_model_is_a_clear_error(spec, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(SourceError):
+        resolve_model(spec)

@@ -1,0 +1,316 @@
+"""A store in foreign hands: manifests that lie, files that are none, a store that does not answer."""
+
+import json
+import os
+import shutil
+import tempfile
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from s3fs import S3FileSystem
+
+from storage.collect import collect, collectable, leftovers, readable_manifests
+from storage.errors import CorruptArtifactError, NewerFormatError, StorageError, StoreReadError
+from storage.export import export
+from storage.manifest import NAME, InputEntry
+from storage.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.store import Store
+from tests.hostile import PART, SHA, VIEWS, WHY, as_nobody, folder_of, key, put, rewrite
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"), tmp_path / "cache")
+
+
+NAMES = [
+    "../outside", "a/../../outside", "/etc/passwd", "a//b", "./a", "a/.", "", "a/", "x" * 5000, "y/" * 600 + "z",
+    "a\0b", "a\nb", "a\\b", "\x1b[2J", NAME,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES, ids=[ascii(name[:12]) for name in NAMES])
+def test_a_name_that_leaves_the_folder_or_fits_no_disk_makes_the_manifest_corrupt(store, tmp_path, name):
+    ref = put(store)
+    entry = store.manifest(ref).files[PART].model_dump()
+    rewrite(store, ref, files={PART: entry, name: entry})
+    with pytest.raises(CorruptArtifactError, match="not a manifest"):
+        store.manifest(ref)
+    with pytest.raises(CorruptArtifactError):
+        store.fetch(ref)
+    with pytest.raises(CorruptArtifactError):
+        export(store, ref, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "outside").exists()
+    put(store)  # a run makes it again
+    assert store.defect(ref) is None
+
+
+ENTRY = {"size": 1, "sha256": SHA}
+LIES = {
+    "no files": {"files": {}},
+    "no tables": {"tables": {}},
+    "a part is missing": {"files": {"views-00001.parquet": ENTRY}},
+    "a part of no table": {"files": {PART: ENTRY, "pairs-00000.parquet": ENTRY}},
+    "a table without parts": {"files": {"report.md": ENTRY}},
+    "a file where a folder is": {"files": {PART: ENTRY, "a": ENTRY, "a/b": ENTRY}},
+    "another kind": {"kind": "pairs"},
+    "another key": {"key": key(2)},
+    "a kind that is a path": {"kind": "../views"},
+    "no time zone": {"created_at": "2026-01-01T00:00:00"},
+    "a time that no clock shows": {"created_at": "9999-12-31T23:59:59+00:00"},
+    "an endless duration": {"duration_s": "Infinity"},
+    "a size beyond counting": {"files": {PART: {"size": 10**30, "sha256": SHA}}},
+    "an input that is a path": {
+        "provenance": WHY.model_dump() | {"inputs": {"x": {"kind": "../..", "key": "", "digest": ""}}}
+    },
+    "a field that nobody knows": {"surprise": 1},
+    "no version": {"format": 0},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_manifest_that_lies_is_corrupt_and_made_again(store, lie):
+    ref = put(store)
+    rewrite(store, ref, **LIES[lie])
+    assert store.defect(ref) is not None
+    with pytest.raises(CorruptArtifactError):
+        store.check(ref)
+    assert [each.path for each in store.refs()] == [ref.path]  # listed by its folder, never by what it calls itself
+    put(store)
+    assert store.scan(ref).collect().equals(VIEWS)
+
+
+def test_rows_that_the_parts_do_not_have_are_noticed(store):
+    ref = put(store)
+    tables = json.loads((folder_of(store, ref) / NAME).read_text())["tables"]
+    tables["views"]["rows"] = 3
+    rewrite(store, ref, tables=tables)
+    assert "table 'views' has 3 rows, its parts have 2" in store.defect(ref)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"format": 2}', "null", "\0", '{"format": 1e400}'])
+def test_text_that_is_no_manifest_is_corrupt(store, text):
+    ref = put(store)
+    (folder_of(store, ref) / NAME).write_text(text)
+    with pytest.raises(CorruptArtifactError, match="delete the artifact and run its stage again"):
+        store.manifest(ref)
+
+
+def test_two_artifacts_exchanged_whole_are_noticed_and_made_again(store):
+    first, second = put(store, 1), put(store, 2, frame=VIEWS.head(1))
+    one, other, aside = folder_of(store, first), folder_of(store, second), store.local / "aside"
+    one.rename(aside), other.rename(one), aside.rename(other)
+    for ref in (first, second):
+        assert "the manifest is of views/" in store.damage(ref)
+    put(store, 1)
+    assert store.scan(first).collect().height == 2
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
+
+
+def a_link_outside(path: Path) -> None:
+    moved = path.parents[3] / "elsewhere"
+    path.rename(moved)
+    path.symlink_to(moved)
+
+
+@pytest.mark.parametrize("name", [NAME, PART])
+@pytest.mark.parametrize("spoil", [a_folder, a_pipe, a_loop, a_link_outside])
+def test_what_is_no_regular_file_is_damage_that_blocks_nobody(store, spoil, name):
+    ref = put(store)
+    spoil(folder_of(store, ref) / name)
+    assert "regular file" in store.damage(ref)
+    assert len(store.refs()) == 1
+    put(store)
+    assert store.defect(ref) is None
+
+
+def test_a_folder_of_an_artifact_that_is_a_link_is_damage(store, tmp_path):
+    ref = ViewsRef(key=key(1))
+    with store.draft(ref, WHY) as draft:
+        draft.write(VIEWS)
+        (draft.folder / "encoder").mkdir()
+        (draft.folder / "encoder" / "config.json").write_text("{}")
+    (folder_of(store, ref) / "encoder").rename(tmp_path / "encoder")
+    (folder_of(store, ref) / "encoder").symlink_to(tmp_path / "encoder")
+    assert "below a link, expected a regular file" in store.damage(ref)
+
+
+def test_a_file_where_an_artifact_is_due_is_replaced(store):
+    ref = put(store)
+    shutil.rmtree(folder_of(store, ref))
+    folder_of(store, ref).write_text("not a folder")
+    put(store)
+    assert store.defect(ref) is None
+
+
+def publish_a_link(store: Store) -> None:
+    with store.draft(ViewsRef(key=key(1)), WHY) as draft:
+        draft.write(VIEWS)
+        (draft.folder / "passwd").symlink_to("/etc/passwd")
+
+
+def test_a_stage_publishes_regular_files_alone(store):
+    with pytest.raises(CorruptArtifactError, match="neither file nor folder"):
+        publish_a_link(store)
+    assert store.refs() == []
+
+
+# Collection
+
+
+def report_on(store: Store, ref: ViewsRef, number: int = 3) -> ReportRef:
+    made = InputEntry(kind="views", key=ref.key, digest=store.manifest(ref).digest)
+    report = ReportRef(key=key(number))
+    with store.draft(report, WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+        (draft.folder / "report.md").write_text("# Report")
+    return report
+
+
+def gone(store: Store) -> list[str]:
+    """What would be collected a year from now."""
+    return [manifest.ref.path for manifest in collectable(store, timedelta(days=30), datetime(2100, 1, 1, tzinfo=UTC))]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda store, ref: rewrite(store, ref, format=3),
+        lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
+        lambda store, ref: rewrite(store, ref, key=key(1)),
+        lambda store, ref: a_pipe(folder_of(store, ref) / NAME),
+        lambda store, ref: (folder_of(store, ref) / NAME).write_text("{"),
+    ],
+    ids=["newer", "naive", "renamed", "pipe", "torn"],
+)
+def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
+    needed = put(store, 1)
+    report = report_on(store, needed)
+    assert sorted(gone(store)) == sorted([needed.path, report.path])
+    spoil(store, report)
+    with pytest.raises(CorruptArtifactError, match=r"1 manifests cannot be read, .* everything is kept"):
+        gone(store)
+    assert [manifest.ref for manifest in readable_manifests(store)] == [ArtifactRef(kind="views", key=needed.key)]
+
+
+def test_collection_goes_by_folder(store):
+    """Of a manifest that names another artifact, nothing is deleted, least of all that other one."""
+    victim, liar = put(store, 1), put(store, 2)
+    shutil.copy(folder_of(store, victim) / NAME, folder_of(store, liar) / NAME)
+    with pytest.raises(CorruptArtifactError, match="the manifest is of views/000000000000, expected"):
+        gone(store)
+    assert store.defect(victim) is None
+
+
+def test_an_artifact_of_a_newer_program_is_left_alone(store):
+    ref = put(store)
+    rewrite(store, ref, format=3, surprise=1)
+    before = (folder_of(store, ref) / NAME).read_bytes()
+    with pytest.raises(NewerFormatError):
+        put(store)
+    assert (folder_of(store, ref) / NAME).read_bytes() == before
+
+
+def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("kept")
+    (store.workplace / ".trash").mkdir(parents=True)
+    (store.workplace / ".trash" / "link").symlink_to(tmp_path / "precious")
+    os.utime(store.workplace / ".trash" / "link", (0, 0), follow_symlinks=False)
+    collect(store, [], leftovers(store, timedelta(0)))
+    assert (tmp_path / "precious" / "file").read_text() == "kept"
+    assert list((store.workplace / ".trash").iterdir()) == []
+
+
+# A store that does not answer
+
+
+@pytest.fixture
+def open_store():
+    """A store that another user may enter, as pytest's own folders may not be."""
+    folder = Path(tempfile.mkdtemp(prefix="bsl-test-"))
+    folder.chmod(0o755)
+    yield Store(str(folder / "store"))
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("closed", ["views", "", f"views/{key(1)}", f"views/{key(1)}/{NAME}", f"views/{key(1)}/{PART}"])
+def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store, closed):
+    ref = put(open_store)
+    place = open_store.local / closed
+    place.chmod(0)
+    try:
+        with as_nobody(), pytest.raises(StoreReadError, match="reading is not permitted; correct its permissions"):
+            [open_store.check(listed) for listed in open_store.refs()]
+        with as_nobody(), pytest.raises(StorageError):
+            put(open_store)
+    finally:
+        place.chmod(0o755)
+    assert open_store.defect(ref) is None
+
+
+@pytest.fixture(params=[403, 503])
+def refusing(request, monkeypatch):
+    """An object store that answers every request with one status."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def refuse(self) -> None:
+            body = b"<Error><Code>Refused</Code><Message>no</Message></Error>"
+            self.send_response(request.param)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = refuse
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    S3FileSystem.clear_instance_cache()  # another server's connections
+    yield "s3://bucket/store"
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_object_store_that_refuses_is_an_error_not_an_empty_store(refusing, tmp_path):
+    store = Store(refusing, tmp_path)
+    ref = ViewsRef(key=key(1))
+    for act in (
+        lambda: store.refs(),
+        lambda: store.manifest(ref),
+        lambda: store.defect(ref),
+        lambda: store.last_used(ref),
+        lambda: put(store),
+    ):
+        with pytest.raises(StoreReadError, match="cannot read"):
+            act()
+
+
+def test_a_password_in_an_address_is_refused_without_being_repeated():
+    with pytest.raises(ValueError, match="FSSPEC_FTP_PASSWORD") as refusal:
+        Store("ftp://user:planted-secret@host/store")
+    assert "planted-secret" not in str(refusal.value)
