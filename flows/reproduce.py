@@ -41,5 +41,5 @@ def reproduction(
     config = override(recipe(name), overrides or {})
     # A seed makes no difference to what draws nothing.
     draws = config.seeded(0) != config.seeded(1)
-    reports = tuple(run(config.seeded(seed), place) for seed in range(seeds if draws else 1))
+    reports = tuple(run(config.seeded(seed), place).report for seed in range(seeds if draws else 1))
     return reproduce(place, reports, published, config.result, deviations(config, published), RECORDS)
