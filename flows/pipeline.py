@@ -111,5 +111,5 @@ def run(config: PipelineConfig, site: Site) -> Run:
     )
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)
-    last = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
-    return Run(page, systems[-1], last, found)
+    outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
+    return Run(page, systems[-1], outcome, found)
