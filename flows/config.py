@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
+from models.baselines.config import AnyTransform
 from models.evaluation.published import rows_of
-from models.objectives.config import OBJECTIVE_CONFIGS, AnyObjective
+from models.objectives.config import AnyObjective
 from tasks.settings import RunSettings
 
 
@@ -69,9 +70,12 @@ def partial(model: type[BaseModel]) -> type[BaseModel]:
 
 
 def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a union or another form
-    if kind == AnyObjective:
-        # Its name alone chooses an objective; fields alone change the recipe's own.
-        return Literal[tuple(OBJECTIVE_CONFIGS)] | Union[tuple(partial(objective) for objective in get_args(kind))]  # noqa: UP007
+    union = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if union in (AnyObjective, AnyTransform):
+        # Its name alone chooses an objective or a transform; fields alone change the recipe's own.
+        members = get_args(union)
+        names = tuple(member.model_fields["name"].default for member in members)
+        return Literal[names] | Union[tuple(map(partial, members))]  # noqa: UP007
     if type(None) in get_args(kind):
         return Union[tuple(_overridable(member) for member in get_args(kind))]  # noqa: UP007
     return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind

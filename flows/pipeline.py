@@ -57,7 +57,8 @@ class Run:
 
     Attributes:
         report: its page.
-        system: the encoder of the last training, with its transform if there is one, or the encoder as it is.
+        system: the encoder of the last training, with its transform if there is one, or the encoder as it is; where
+            the transform is fitted on each set anew, on the last of the data sets.
         scores: all figures of that system.
         found: the sets that it was scored on.
     """
@@ -108,4 +109,7 @@ def run(config: PipelineConfig, site: Site) -> Run:
         config.settings,
         config.ingest.sources,
     )
-    return Run(page, systems[-1], tuple(figures[-1]), found)
+    # Fitted on each set anew, a system is several of one label.
+    own = zip((words, *systems), figures, strict=True)
+    outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)
+    return Run(page, systems[-1], outcome, found)

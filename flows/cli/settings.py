@@ -57,8 +57,8 @@ def _put(changes: dict[str, Any], path: list[str], value: object) -> bool:
         changes = changes.setdefault(name, {})
         if not isinstance(changes, dict):
             return False
-    if last == "objective" and isinstance(value, str):
-        value = {"name": value}  # its name alone chooses an objective, whose fields may be set too
+    if last in {"objective", "transform"} and isinstance(value, str):
+        value = {"name": value}  # its name alone chooses one, whose fields may be set too
     before = changes.get(last)
     if isinstance(before, dict) and not isinstance(value, dict):
         return False

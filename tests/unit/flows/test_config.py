@@ -6,6 +6,7 @@ from pydantic import ValidationError
 from flows.cli.settings import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
+from models.baselines.config import FlowConfig, WhiteningConfig
 from models.objectives.config import VICRegConfig
 
 
@@ -84,3 +85,14 @@ def test_fields_of_another_objective_are_explained_by_its_own_names():
     ) as e:
         configured("tiny", settings)
     assert str(e.value).endswith("Fields here: name, temperature, head")
+
+
+def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
+    flow = recipe("tiny-flow")
+    assert override(flow, {"transform": {"lr": 0.01}}).transform == flow.transform.model_copy(update={"lr": 0.01})
+    form = Overrides.model_validate({"transform": {"lr": 0.01}})
+    assert override(flow, form) == override(flow, {"transform": {"lr": 0.01}})
+    assert override(flow, {"transform": "whitening"}).transform == WhiteningConfig()
+    chosen = configured("tiny", ["transform=flow", "transform.epochs=2", "transform_on=targets"])
+    assert (chosen.transform, chosen.transform_on) == (FlowConfig(epochs=2), "targets")
+    assert chosen.result == "after BSL + in-batch negatives + flow (target)"

@@ -1,0 +1,136 @@
+"""A step of BERT-flow: ours against a plain one, restated after UKPLab/pytorch-bertflow (which has no tests or bench).
+
+The plain one has what that port has: 1×1 convolutions over images of one pixel, the reversal as a convolution with a
+fixed matrix, log-densities by `torch.distributions`, and Adam without bias correction in a loop over parameters. Both
+are given the vectors; the port embeds every batch anew, in every epoch, which is left out of its time here.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import torch
+from torch import nn
+from torch.distributions import Normal
+from torch.nn import functional
+
+from models.baselines.config import FlowConfig
+from models.baselines.flat_adam import FlatAdam
+from models.baselines.glow import Glow
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.loading import load_encoder
+
+CONFIG = FlowConfig()
+TEXTS = 1024  # of which batches are drawn, in turns
+
+
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Our step and the plain one, from equal first weights on equal batches; each gives its bits per dimension."""
+    encoder, tokenizer = load_encoder(
+        encoder_folder, EncoderConfig(model=str(encoder_folder), pooling="first-last", max_length=64)
+    )
+    texts = pl.concat([pairs["text_1"], pairs["text_2"]]).unique(maintain_order=True).head(TEXTS).to_list()
+    batches = list(torch.tensor(encode(encoder, tokenizer, texts)).split(CONFIG.batch_size))
+    ours = Glow(batches[0].shape[1], CONFIG)
+    ours.settle(batches[0])
+    plain = PlainGlow(ours)
+    return _our_steps(ours, batches), _plain_steps(plain, batches)
+
+
+def _our_steps(glow: Glow, batches: list[torch.Tensor]) -> Callable[[], float]:
+    adam, order = FlatAdam(glow, CONFIG), itertools.cycle(batches)
+
+    def step() -> float:
+        loss = glow.bits_per_dimension(next(order))
+        loss.backward()
+        adam.step()
+        return float(loss.detach())
+
+    return step
+
+
+def _plain_steps(glow: "PlainGlow", batches: list[torch.Tensor]) -> Callable[[], float]:
+    parameters, order = list(glow.parameters()), itertools.cycle(batches)
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+
+    def step() -> float:
+        loss = glow(next(order))
+        for p in parameters:
+            p.grad = None
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, CONFIG.clip, foreach=False)
+        with torch.no_grad():
+            for number, p in enumerate(parameters):
+                m, v = moments[number]
+                m = 0.9 * m + (1 - 0.9) * p.grad
+                v = 0.999 * v + (1 - 0.999) * p.grad**2
+                moments[number] = (m, v)
+                p.add_(-CONFIG.lr * (m / (torch.sqrt(v) + CONFIG.eps) + CONFIG.weight_decay * p))
+        return float(loss.detach())
+
+    return step
+
+
+class PlainActNorm(nn.Module):
+    def __init__(self, ours: nn.Module) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(ours.shift_W.detach().clone().view(1, -1, 1, 1))
+        self.scale = nn.Parameter(ours.scale_W.detach().clone().view(1, -1, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        scale = self.scale * 3
+        return torch.exp(scale) * (x + self.shift), x.shape[2] * x.shape[3] * scale.sum()
+
+
+class PlainStep(nn.Module):
+    def __init__(self, ours: nn.Module, width: int) -> None:
+        super().__init__()
+        self.norm = PlainActNorm(ours.norm)
+        self.register_buffer("reversal", torch.eye(width).flip(0).view(width, width, 1, 1))
+        net = ours.coupling
+        self.first, self.second, self.last = (
+            nn.Parameter(matrix.detach().clone()[:, :, None, None])
+            for matrix in (net.first_HK, net.second_HH, net.last_MH)
+        )
+        self.first_norm, self.second_norm = PlainActNorm(net.first_norm), PlainActNorm(net.second_norm)
+        self.bias = nn.Parameter(net.last_M.detach().clone())
+        self.scale = nn.Parameter(net.scale_M.detach().clone().view(1, -1, 1, 1))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, log_determinant = self.norm(x)
+        first, second = functional.conv2d(x, self.reversal).chunk(2, dim=1)
+        hidden = functional.relu(self.first_norm(functional.conv2d(first, self.first))[0])
+        hidden = functional.relu(self.second_norm(functional.conv2d(hidden, self.second))[0])
+        moved = functional.conv2d(hidden, self.last, self.bias) * torch.exp(self.scale * 3)
+        return torch.cat([first, second + moved], dim=1), log_determinant
+
+
+class PlainGlow(nn.Module):
+    """Bits per dimension of vectors, from the first weights of ours."""
+
+    def __init__(self, ours: Glow) -> None:
+        super().__init__()
+        levels = zip(ours.levels, ours.widths, strict=True)
+        self.levels = nn.ModuleList(nn.ModuleList(PlainStep(step, width) for step in level) for level, width in levels)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        x, log_p, done = vectors[:, :, None, None], torch.zeros(len(vectors)), []
+        for number, level in enumerate(self.levels):
+            for step in level:
+                x, log_determinant = step(x)
+                log_p = log_p + log_determinant
+            if number + 1 < len(self.levels):
+                x, half = x.chunk(2, dim=1)
+                done.append(half)
+                log_p = log_p + _log_prob(half)
+        log_p = log_p + _log_prob(x)
+        torch.cat([*done, x], dim=1)  # z, which the port makes in every step
+        return (-log_p / (math.log(2) * vectors.shape[1])).mean()
+
+
+def _log_prob(x: torch.Tensor) -> torch.Tensor:
+    zeros = torch.zeros_like(x)
+    return Normal(zeros, torch.exp(zeros)).log_prob(x).sum(dim=(1, 2, 3))
