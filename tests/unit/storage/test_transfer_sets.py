@@ -238,9 +238,7 @@ def test_a_transfer_set_is_a_source_of_sentences_without_its_labels(tmp_path, na
 def test_a_file_of_another_name_is_none_of_senteval(tmp_path):
     (tmp_path / "reviews.txt").write_text("so good\n")
     source = resolve_source(SourceSpec(path=str(tmp_path / "reviews.txt"), format="senteval"))
-    with pytest.raises(
-        SourceError, match=r"reviews\.txt: none of SentEval's files; expected .* ends in MR/"
-    ):
+    with pytest.raises(SourceError, match=r"reviews\.txt: none of SentEval's files; expected .* ends in MR/"):
         list(read_source(source, ReadReport("reviews"), max_bad_share=0))
 
 
