@@ -20,12 +20,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-<<<<<<< HEAD
 from models.encoder.appended import with_convolutions
-from models.errors import InterruptedRunError, NonFiniteLossError
-=======
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
->>>>>>> main
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
 from models.training.batches import BatchOrder, count_steps, steps_per_epoch
