@@ -20,6 +20,9 @@ OF_THE_CODE = {"nli-released", "multilingual-released", "sroberta-2022", "isbert
     "xlmr-sbert",
     "distil",
     "distil-minilm",
+    "flow",
+    "flow-target",
+    "whitening",
 }
 WHOLE = ("training", "encoder", "pairs", "augment.filters")  # sections whose every field has a row
 

@@ -126,7 +126,7 @@ def test_an_encoder_with_modules_after_pooling_is_refused(tmp_path):
 @pytest.fixture(scope="module")
 def sentences():
     texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
-    return pl.DataFrame({"text_1": texts[:160], "text_2": texts[:160]})
+    return pl.DataFrame({"text_1": texts[:80], "text_2": texts[:80]})
 
 
 @pytest.mark.parametrize("relu", [True, False])
@@ -134,7 +134,7 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
     asked = EncoderConfig(model="bert-mini", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
     encoder, tokenizer = load_encoder(embedded_path("bert-mini"), asked)
     config = TrainingConfig(
-        objective=ISBERTConfig(), lr=1e-3, batch_size=8, bias_correction=False, eps=1e-7, collapse=None
+        objective=ISBERTConfig(), lr=1e-3, batch_size=4, bias_correction=False, eps=1e-7, collapse=None, eval_every=20
     )
 
     def run(**options):

@@ -1,0 +1,37 @@
+"""IS-BERT through the whole way: the start is scored as it lies there, the end with its convolutions."""
+
+import json
+
+from flows.pipeline import pipeline
+from models.encoder.config import CNNConfig
+from models.encoder.saved import read_saved
+from storage.checkpoint import ENCODER
+from storage.refs import CheckpointRef
+from storage.store import Store
+from tasks.site import Site
+
+QUICK = {
+    "ingest": {"corpus": {"limit": 96}},
+    "training": {"batch_size": 16, "max_steps": 3, "eval_every": 3, "precision": "fp32"},
+    "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
+}
+
+
+def test_convolutions_come_with_training(tmp_path):
+    store = Store(str(tmp_path / "store"))
+    changes = {**QUICK, "encoder": {"cnn": CNNConfig(channels=8).model_dump()}}
+    ref = pipeline("tiny-isbert", changes, Site(store=store.url, device="cpu", threads=1))
+    inputs = store.manifest(ref).provenance.inputs.values()
+    (checkpoint,) = [CheckpointRef(key=entry.key) for entry in inputs if entry.kind == "checkpoint"]
+    folder = store.fetch(checkpoint) / ENCODER
+    assert [module.kind for module in read_saved(folder).token_heads] == ["CNN", "TokenReLU"]
+    pooling = json.loads((folder / "3_Pooling" / "config.json").read_text())
+    assert pooling["word_embedding_dimension"] == 24
+
+    made = [ref for ref in store.refs("embeddings") if "embeddings-00000.parquet" in store.manifest(ref).files]
+    assert sorted(store.scan(ref).collect_schema()["embedding"].shape for ref in made) == [(24,), (256,)]
+    scores = store.scan(ref, "scores").collect()
+    before, after = (scores.filter(model=name)["value"] for name in ("before IS-BERT (mean)", "after IS-BERT"))
+    assert len(before) == len(after) > 0
+    assert (before - after).abs().max() > 1e-4
+    assert "| IS-BERT-NLI |" in (store.fetch(ref) / "report.md").read_text()
