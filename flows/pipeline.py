@@ -74,6 +74,8 @@ def run(config: PipelineConfig, site: Site) -> Run:
     start, encoder = resolve_encoder(site, config.encoder, config.words)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
+    for scored in config.scored:
+        resolve_scored_set(site, scored)  # which raises before hours of training what a later phase would find
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)

@@ -43,6 +43,7 @@ def examine(
     sets: Iterable[str],
     dev: str | None,
     *,
+    scored: Iterable[str] = (),
     needs_wordnet: bool = False,
 ) -> list[Check]:
     """All checks of a run: machine, store, server, every model and data set.
@@ -54,6 +55,7 @@ def examine(
         sources: the corpus.
         sets: suites and sets; a run names those that cannot be had, as long as there is one.
         dev: the scored set that training is steered by, which a run cannot do without.
+        scored: scored sets that training takes its pairs from.
         needs_wordnet: whether views are made through WordNet.
     """
     looks: list[tuple[str, Callable[[], str]]] = [
@@ -64,7 +66,8 @@ def examine(
         *((f"model {name}", _look_at_model(site, name, revision)) for name, revision in dict.fromkeys(models)),
         *((("WordNet", lambda: str(find_wordnet(FILES).folder)),) if needs_wordnet else ()),
         *((f"source {spec.dataset or spec.path}", _look_at_source(site, spec)) for spec in sources),
-        *(((f"dev set {dev}", lambda: resolve_scored_set(site, dev).source.digest[:80]),) if dev else ()),
+        *((f"dev set {name}", _look_at_scored(site, name)) for name in (dev,) if name),
+        *((f"training set {name}", _look_at_scored(site, name)) for name in scored),
     ]
     return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, tuple(sets))]
 
@@ -126,6 +129,10 @@ def _server(server: str) -> str:
 
 def _look_at_model(site: Site, name: str, revision: str | None) -> Callable[[], str]:
     return lambda: look_up_model(site, name, revision)[:80]
+
+
+def _look_at_scored(site: Site, name: str) -> Callable[[], str]:
+    return lambda: resolve_scored_set(site, name).source.digest[:80]
 
 
 def _look_at_source(site: Site, spec: SourceSpec) -> Callable[[], str]:

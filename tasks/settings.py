@@ -83,6 +83,11 @@ class RunSettings(BaseModel):
         return bool(phases) and (self.augment.needs_labels or any(phase.pairs.labelled for phase in phases))
 
     @property
+    def scored(self) -> tuple[str, ...]:
+        """Scored sets that trainings take their pairs from."""
+        return tuple(phase.pairs.scored for phase in self.phases if phase.pairs.scored is not None)
+
+    @property
     def systems(self) -> tuple[str, ...]:
         """What tables call the encoder at the start and after each training."""
         if not self.phases:

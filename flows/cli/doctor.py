@@ -39,6 +39,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         config.ingest.sources,
         config.evaluation.sets,
         config.evaluation.dev,
+        scored=config.scored,
         needs_wordnet=any(view.lexicon for view in config.augment.rewritings),
     )
     table = Table(title=f"recipe {arguments.recipe}")

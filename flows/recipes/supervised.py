@@ -183,7 +183,7 @@ def tiny_scl() -> PipelineConfig:
         update={
             "title": "tiny-scl: supervised contrastive learning on the embedded NLI sample",
             "encoder": EncoderConfig(model="embedded:bert-mini", pooling="mean-after-first"),
-            "training": _tiny(objective, lr=3e-4, max_steps=80, eval_every=20).model_copy(update={"order": "groups"}),
+            "training": _tiny(objective, lr=3e-4, max_steps=60, eval_every=20).model_copy(update={"order": "groups"}),
             "published": ("allpalln-lambda0.3-SCL", "SBERT baseline (SCL)"),
         }
     )

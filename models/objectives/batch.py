@@ -37,7 +37,7 @@ class Batch:
         view_2: (B,) sentence number of each pair's second view.
         labels: (B,) int64, the pair's class.
         scores: (B,) float32 in [0, 1], how alike the two views are said to be.
-        groups: (B,) uint64; pairs of one group are not negatives of each other.
+        groups: (B,) uint64, what a pair belongs to, such as its premise.
         teacher: (B, D) float32, another encoder's vector of the sentence that the pair was made from.
     """
 

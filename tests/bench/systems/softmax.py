@@ -12,6 +12,6 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Our step and the peer's on equal batches of labelled pairs."""
     pairs, config = annotated(pairs), config_of(SoftmaxConfig())
     width = loaded(encoder_folder)[0].width
-    options = {"sentence_embedding_dimension": width, "num_labels": 3}
+    options = {"embedding_dimension": width, "num_labels": 3}
     peer = sentence_transformers_step(encoder_folder, pairs, config, "SoftmaxLoss", "label", **options)
     return product_step(encoder_folder, pairs, config), peer

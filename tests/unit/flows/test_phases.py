@@ -54,3 +54,9 @@ def test_fields_of_optional_sections_are_changed_alone():
     assert override(config, {"teacher": {"pooling": "cls"}}).teacher == recipe("nli").encoder.model_copy(
         update={"pooling": "cls"}
     )
+
+
+def test_scored_sets_of_every_phase_are_named_before_anything_runs():
+    assert recipe("sbert-nli-stsb").scored == ("stsb/train",)
+    assert recipe("tiny-stsb").scored == ("embedded:stsb/train",)
+    assert recipe("tiny").scored == ()
