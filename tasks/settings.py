@@ -114,18 +114,20 @@ class RunSettings(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _has_finite_numbers(self) -> Self:
-        """Keys are made of JSON, which has no other numbers."""
-        endless = list(_endless(self.model_dump(), ""))
-        if endless:
-            raise ValueError(f"{endless[0]} is not a finite number; give a number, or null where a limit is to be off")
+    def _has_a_key(self) -> Self:
+        """Keys are made of JSON in UTF-8, which has neither infinite numbers nor half characters."""
+        fault = next(_without_form(self.model_dump(), ""), None)
+        if fault is not None:
+            raise ValueError(f"{fault}; give a finite number or plain text, or null where a limit is to be off")
         return self
 
 
-def _endless(value: object, place: str) -> Iterator[str]:
-    """The fields below a value that are infinite or no number."""
+def _without_form(value: object, place: str) -> Iterator[str]:
+    """The fields below a value that no JSON text holds."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield place
+        yield f"{place} is not a finite number"
+    if isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        yield f"{place} is not Unicode text"
     inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
     for name, part in inner:
-        yield from _endless(part, f"{place}.{name}".lstrip("."))
+        yield from _without_form(part, f"{place}.{name}".lstrip("."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from models.report.escaping import plain
 from models.report.page import markdown_table
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def study_page(title: str, table: pl.DataFrame, plot: str) -> str:
         table: the table `study`.
         plot: file name of the plot beside the page.
     """
-    return f"# {title}\n\n![plot]({plot})\n\n{markdown_table(figure_rows(table))}\n\n{_LEGEND}\n"
+    return f"# {plain(title)}\n\n![plot]({plot})\n\n{markdown_table(figure_rows(table))}\n\n{_LEGEND}\n"
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:

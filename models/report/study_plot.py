@@ -40,7 +40,7 @@ def study_plot(table: pl.DataFrame, points: Sequence[Mapping[str, Any]], title: 
     axes.set_xticks(range(len(places)), places)
     axes.set_xlabel(axis)
     axes.set_ylabel(f"{shown}, × 100")
-    axes.set_title(title, fontsize=11)
+    axes.set_title(title, fontsize=11, parse_math=False)
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
     buffer = io.BytesIO()

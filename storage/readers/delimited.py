@@ -141,7 +141,12 @@ def _header(path: str, block: Block, dialect: Dialect) -> tuple[tuple[str, ...],
             f"{path}: the header has a carriage return within ({line[:40]!r}), as if lines ended in one alone; "
             "expected line feeds; save the file with Unix or Windows line ends"
         )
-    names = tuple(name.strip() for name in next(dialect.reader(iter([line])), []))
+    try:
+        names = tuple(name.strip() for name in next(dialect.reader(iter([line])), []))
+    except csv.Error as error:
+        raise SourceError(
+            f"{path}: the header cannot be read ({_told(error, 1)}): {line[:100]!r}; quote its names in pairs"
+        ) from error
     if not any(names):
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
     if len(set(names)) < len(names):
@@ -248,7 +253,13 @@ def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Rec
             span = reader.line_num - before
             if "limit" in str(error):
                 raise _too_long(rest.path, number, error) from error
-            report.reject(rest.path, number, _told(error, span), first.encode("utf-8", "surrogateescape"), span)
+            report.reject(
+                rest.path,
+                number,
+                _told(error, span),
+                first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape"),
+                span,
+            )
             before = reader.line_num
             continue
         if fields is None:

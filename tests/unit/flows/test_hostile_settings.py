@@ -42,6 +42,12 @@ def test_a_number_without_end_is_refused(field, value):
         configured("tiny", [f"{field}={value}"])
 
 
+def test_text_that_is_not_unicode_is_refused():
+    """Such as a command line's undecodable bytes."""
+    with pytest.raises(ValueError, match=r"title.* [uU]nicode"):
+        configured("tiny", ["title=a\udcffb"])
+
+
 def test_a_number_of_five_thousand_digits_is_refused():
     with pytest.raises(ValueError, match=r"training\.seed"):
         configured("tiny", [f"training.seed={'9' * 5000}"])

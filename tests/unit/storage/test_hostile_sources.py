@@ -121,6 +121,12 @@ def test_a_quote_that_is_never_closed_is_no_record(write, report):
     assert report.rejected == 2
 
 
+@pytest.mark.parametrize("header", ['id,"text\n1,one\n', '"id" x,text\n1,one\n'])
+def test_a_header_with_a_stray_quote_is_refused(write, report, header):
+    with pytest.raises(SourceError, match="the header cannot be read"):
+        texts(write("a.csv", header), report)
+
+
 # Parquet
 
 

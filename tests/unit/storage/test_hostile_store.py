@@ -294,6 +294,7 @@ def refusing(request, monkeypatch):
     yield "s3://bucket/store"
     server.shutdown()
     server.server_close()
+    S3FileSystem.clear_instance_cache()
 
 
 def test_an_object_store_that_refuses_is_an_error_not_an_empty_store(refusing, tmp_path):

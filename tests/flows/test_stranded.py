@@ -1,0 +1,94 @@
+"""kill -9 of a worker with its run, and of the server: the deployment's next run starts all the same."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+
+
+class Cluster:
+    """A server and a process worker, each the leader of a group that can be killed whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/api"
+        self.folder = folder
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        (folder / "home").mkdir()
+        self.environment = {
+            **os.environ,
+            "PREFECT_HOME": str(folder / "home"),
+            "PREFECT_API_URL": self.url,
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_WORKER_QUERY_SECONDS": "1",
+            "BSL_STORE": str(folder / "store"),
+            "PWD": str(ROOT),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def server(self) -> None:
+        self._start("server", "server", "start", "--host", "127.0.0.1", "--port", str(self.port))
+        wait_until_healthy(self.url, 240)
+
+    def worker(self) -> None:
+        self._start("worker", "worker", "start", "--pool", "gpu")
+
+    def prefect(self, *command: str) -> None:
+        subprocess.run([PREFECT, *command], env=self.environment, cwd=ROOT, check=True, capture_output=True)
+
+    def kill(self) -> None:
+        for process in self.running.values():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(30)
+        self.running.clear()
+
+    def ask(self, path: str, body: object = None) -> dict[str, object]:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def run_until_it_runs(self, seconds: float = 240) -> None:
+        deployment = self.ask("/deployments/name/bsl-pipeline/tiny")["id"]
+        run = self.ask(f"/deployments/{deployment}/create_flow_run", {"state": {"type": "SCHEDULED"}})["id"]
+        end, state = time.monotonic() + seconds, ""
+        while time.monotonic() < end and state not in {"RUNNING", "COMPLETED"}:
+            time.sleep(0.5)
+            state = str(self.ask(f"/flow_runs/{run}")["state_type"])
+        assert state in {"RUNNING", "COMPLETED"}, (self.folder / "worker.log").read_text()[-3000:]
+
+    def _start(self, name: str, *command: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                [PREFECT, *command], env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.mark.timeout(1200)  # two servers and two workers start, each in half a minute of a busy machine
+def test_a_killed_server_strands_no_deployment(cluster):
+    cluster.server()
+    cluster.prefect("work-pool", "create", "gpu", "--type", "process")
+    cluster.prefect("--no-prompt", "deploy", "--name", "tiny")
+    cluster.worker()
+    cluster.run_until_it_runs()
+    cluster.kill()
+    with pytest.raises(urllib.error.URLError):
+        cluster.ask("/health")
+    cluster.server()
+    cluster.worker()
+    cluster.run_until_it_runs()
