@@ -1,4 +1,4 @@
-"""Systems without training on pairs, SentEval's tasks and AFS: foreign encoders as objects, word vectors, TF-IDF."""
+"""Systems without training on pairs, SentEval's tasks and AFS: foreign encoders as objects, TF-IDF."""
 
 import csv
 
@@ -9,28 +9,21 @@ import torch
 from torch import nn
 
 from models.baselines.tfidf import tfidf_vectors
-from models.encoder.config import WordsConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.signature import parse_signature
-from storage.checkpoint import ENCODER
-from storage.errors import SourceError
-from storage.refs import CheckpointRef
 from tasks.evaluate import evaluate
-from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import unique_sentences
-from tasks.evaluation.settings import Reading
-from tasks.evaluation.signing import encoder_made
 from tasks.evaluation.vectors import SparseVectors
-from tasks.pretrained import resolve_encoder
 from tasks.site import Site
 from tests.toy_sets import allow_any_rows
 
 SUITE = ("trec", "mrpc", "afs", "embedded:stsb/dev")
 DRAWS, PROBE = BootstrapConfig(resamples=100), ProbeConfig(folds=3, protocols=("fast",))
 ASKED = ["how many dogs ran ?", "where is the cat ?", "who sat here ?", "when did it rain ?", "what is rain ?", "why ?"]
+CLASSES = ["NUM", "LOC", "HUM", "ENTY", "DESC", "ABBR"]
 ARGUMENTS = ["guns kill people", "guns protect people", "a law stops guns", "people want a law", "it is a right"]
 
 
@@ -40,11 +33,14 @@ def site(tmp_path, monkeypatch):
     allow_any_rows(monkeypatch, "trec", "mrpc")
     mirror = tmp_path / "mirror"
     questions = pl.DataFrame(
-        {"text": [f"{ASKED[row % 6]} {row}" for row in range(60)], "label": [row % 6 for row in range(60)]}
+        {
+            "text": [f"{ASKED[row % 6]} {row}" for row in range(60)],
+            "coarse_label": [CLASSES[row % 6] for row in range(60)],
+        }
     )
     pairs = pl.DataFrame(
         {
-            "sentence1": [f"{ASKED[row % 6]} {row}" for row in range(60)],
+            "sentence1": texts,
             "sentence2": [f"{ASKED[(row + row % 2) % 6]} {row}" for row in range(60)],
             "label": [1 - row % 2 for row in range(60)],
         }
@@ -139,38 +135,3 @@ def test_tfidf_has_every_column_and_its_figures_are_those_of_its_dense_form(site
     assert figures(ours).keys() == figures(theirs).keys()
     for place, value in figures(theirs).items():
         assert figures(ours)[place] == pytest.approx(value, abs=1e-6), place
-
-
-@pytest.fixture
-def vectors(tmp_path):
-    words = sorted({word for text in (*ASKED, *ARGUMENTS) for word in text.split()})
-    table = np.random.default_rng(0).normal(size=(len(words), 8))
-    path = tmp_path / "toy.8d.txt"
-    lines = [f"{word} {' '.join(f'{value:.4f}' for value in row)}\n" for word, row in zip(words, table, strict=True)]
-    path.write_text("".join(lines))
-    return path
-
-
-def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):
-    found = find_candidate(site, str(vectors), Reading())
-    assert isinstance(found.encoder, CheckpointRef)
-    assert found.label.endswith("toy.8d.txt")
-    folder = site.open_store().fetch(found.encoder) / ENCODER
-    made = encoder_made(folder, found.config, "fp32")
-    assert (made["words"], made["case"], made["pool"], made["special"]) == ("treebank", "lower", "mean", False)
-    encoder, config = resolve_encoder(site, found.config.model_copy(update={"model": str(vectors)}))
-    assert encoder == found.encoder
-    assert config.model == found.encoder.path
-    cut = WordsConfig(split="whitespace", marks=False)
-    other = find_candidate(site, str(vectors), Reading(words=cut))
-    assert other.encoder != found.encoder
-    folder = site.open_store().fetch(other.encoder) / ENCODER
-    assert encoder_made(folder, other.config, "fp32")["words"] == "whitespace without marks"
-
-
-def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, tmp_path):
-    copy = tmp_path / "elsewhere.txt"
-    copy.write_bytes(vectors.read_bytes())
-    assert find_candidate(site, str(copy), Reading()).encoder == find_candidate(site, str(vectors), Reading()).encoder
-    with pytest.raises(SourceError, match="no such file; expected word vectors"):
-        find_candidate(site, "glove.6B.300d.txt", Reading())
