@@ -32,12 +32,8 @@ def site(tmp_path, monkeypatch):
     """A mirror with a few rows of a task of one sentence and one of pairs, and of AFS."""
     allow_any_rows(monkeypatch, "trec", "mrpc")
     mirror = tmp_path / "mirror"
-    questions = pl.DataFrame(
-        {
-            "text": [f"{ASKED[row % 6]} {row}" for row in range(60)],
-            "coarse_label": [CLASSES[row % 6] for row in range(60)],
-        }
-    )
+    texts = [f"{ASKED[row % 6]} {row}" for row in range(60)]
+    questions = pl.DataFrame({"text": texts, "coarse_label": CLASSES * 10})
     pairs = pl.DataFrame(
         {
             "sentence1": texts,
