@@ -1,6 +1,9 @@
 """`fast` is scikit-learn's LogisticRegression, solved tighter, for all folds at once; what both protocols refuse."""
 
+import os
+
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from scipy.sparse import csr_array
@@ -8,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
+from models.baselines.tfidf import tfidf_vectors
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
@@ -16,6 +20,7 @@ from models.evaluation.probe.logistic import fit_logistic
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import STRENGTHS, Outcome, probe
 
+MIRROR = os.environ.get("BSL_DATA_MIRROR")
 CONFIG = ProbeConfig(folds=3, tolerance=1e-9)
 
 
@@ -97,6 +102,20 @@ def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, s
         for place, c in enumerate(grid):
             slope = gradient(x[held], y[held], c, sparse[fold, place].numpy(), classes)
             assert np.linalg.norm(slope[:-1]) <= 2 * tolerance * max(1.0, float(norms[fold, place]))
+
+
+@pytest.mark.skipif(MIRROR is None, reason="BSL_DATA_MIRROR names no mirror")
+def test_tfidf_of_real_questions_has_the_solution_of_its_dense_form():
+    rows = pl.read_parquet(f"{MIRROR}/trec/train.parquet").head(700)
+    y = rows["coarse_label"].rank("dense").to_numpy().astype(np.int64) - 1
+    x = tfidf_vectors(rows["text"].to_list(), rows["text"].to_list())
+    folds, tolerance = [np.arange(len(y))[np.arange(len(y)) % 5 != fold] for fold in range(2)], 1e-4
+    sparse, dense = (
+        fit_logistic(form, torch.from_numpy(y), y.max() + 1, folds, [(1.0, 32.0)] * 2, tolerance=tolerance)
+        for form in (x, torch.from_numpy(x.toarray()))
+    )
+    norms = dense[:, :, :-1].flatten(2).norm(dim=2)
+    assert ((sparse - dense)[:, :, :-1].flatten(2).norm(dim=2) <= 2.01 * tolerance * norms.clamp_min(1.0)).all()
 
 
 def words(texts: int, vocabulary: int, classes: int) -> tuple[np.ndarray, np.ndarray]:

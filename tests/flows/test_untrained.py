@@ -1,0 +1,83 @@
+"""Encoders as they are through the whole house: word vectors by their path, a recipe without training."""
+
+import numpy as np
+import pytest
+from prefect import flow
+
+from flows.config import override
+from flows.evaluation import evaluation
+from flows.pipeline import pipeline
+from flows.recipes import recipe
+from models.encoder.config import WordsConfig
+from models.evaluation.signature import parse_signature
+from storage.checkpoint import ENCODER
+from storage.errors import SourceError
+from storage.refs import CheckpointRef
+from tasks.evaluation.candidates import find_candidate
+from tasks.evaluation.settings import EvaluationSettings, Reading
+from tasks.evaluation.signing import encoder_made
+from tasks.site import Site
+
+WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
+SETS = ["embedded:stsb/test"]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return Site(store=str(tmp_path_factory.mktemp("untrained") / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    table = np.random.default_rng(0).normal(size=(len(WORDS), 8))
+    path = tmp_path_factory.mktemp("vectors") / "toy.8d.txt"
+    lines = [f"{word} {' '.join(f'{value:.4f}' for value in row)}\n" for word, row in zip(WORDS, table, strict=True)]
+    path.write_text("".join(lines))
+    return path
+
+
+def candidate(site, name, reading):
+    return flow(find_candidate, validate_parameters=False)(site, name, reading)
+
+
+def test_a_file_of_word_vectors_is_an_encoder_by_its_path(site, vectors):
+    found = candidate(site, str(vectors), Reading())
+    assert isinstance(found.encoder, CheckpointRef)
+    assert found.label.endswith("toy.8d.txt")
+    folder = site.open_store().fetch(found.encoder) / ENCODER
+    made = encoder_made(folder, found.config, "fp32")
+    assert (made["words"], made["case"], made["pool"], made["special"]) == ("treebank", "lower", "mean", False)
+    other = candidate(site, str(vectors), Reading(words=WordsConfig(split="whitespace", marks=False)))
+    assert other.encoder != found.encoder
+    folder = site.open_store().fetch(other.encoder) / ENCODER
+    assert encoder_made(folder, other.config, "fp32")["words"] == "whitespace without marks"
+
+
+def test_equal_files_are_one_artifact_and_a_missing_one_is_named(site, vectors, tmp_path):
+    copy = tmp_path / "elsewhere.txt"
+    copy.write_bytes(vectors.read_bytes())
+    assert candidate(site, str(copy), Reading()).encoder == candidate(site, str(vectors), Reading()).encoder
+    with pytest.raises(SourceError, match="no such file; expected word vectors"):
+        candidate(site, "glove.6B.300d.txt", Reading())
+
+
+def test_word_vectors_are_scored_and_signed(site, vectors):
+    config = EvaluationSettings.model_validate({"bootstrap": {"resamples": 100}})
+    scores = site.open_store().scan(evaluation([str(vectors)], SETS, config, site), "scores").collect()
+    fields = parse_signature(scores["signature"][0])
+    assert (fields["words"], fields["case"]) == ("treebank", "lower")
+    assert scores["n"].max() == 1379
+
+
+def test_a_recipe_without_training_reports_its_encoder_beside_tfidf(site, vectors):
+    changes = {
+        "ingest": {"corpus": {"limit": 96}},
+        "encoder": {"model": str(vectors)},
+        "words": {"split": "punctuation"},
+        "evaluation": {"sets": SETS, "bootstrap": {"resamples": 100}},
+    }
+    assert override(recipe("tiny-avg"), changes).phases == ()
+    report = pipeline("tiny-avg", changes, site)
+    scores = site.open_store().scan(report, "scores").collect()
+    assert scores["model"].unique(maintain_order=True).to_list()[0] == "Unigram TF-IDF"
+    assert {parse_signature(line).get("words") for line in scores["signature"]} == {None, "punctuation"}
