@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
+from models.objectives.distil_config import DistilConfig
 from models.pretraining.collections import ENGLISH, EVALUATION
 from models.pretraining.recipe import StudentRecipe
 from storage.manifest import Provenance
@@ -22,6 +23,7 @@ from tests.tiny_encoder import WIDTH, write_tiny
 
 SUBJECTS, ACTIONS = ("A man", "Two dogs", "The children", "A woman"), ("is playing", "run across", "wait for", "plays")
 PLACES = ("the snow.", "a long table.", "the bus.", "guitar.", "the guitar in a red coat.")
+LEARNT = DistilConfig(loss="vectors", distance="cosine", projection_start="random", views="first")
 TEXTS = [f"{subject} {action} {place}" for subject in SUBJECTS for action in ACTIONS for place in PLACES]
 
 
@@ -53,7 +55,7 @@ def test_a_student_is_as_wide_as_its_teacher_and_half_precise_on_disk(site, tmp_
         sentences=40,
         max_length=24,
         training=StudentRecipe().training.model_copy(
-            update={"batch_size": 8, "max_steps": 6, "precision": "fp32", "collapse": None}
+            update={"objective": LEARNT, "lr": 1e-2, "batch_size": 8, "max_steps": 6, "precision": "fp32"}
         ),
     )
     sources = locate_collections(site, (*ENGLISH, *EVALUATION))
