@@ -81,7 +81,7 @@ def tsdae() -> PipelineConfig:
             "title": "tsdae: TSDAE on SNLI and MultiNLI",
             "augment": _DAMAGED,
             "pairs": _FROM_WHAT_IS_LEFT,
-            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls"}),
+            "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 75}),
             "training": TrainingConfig(
                 objective=TSDAEConfig(),
                 lr=3e-5,

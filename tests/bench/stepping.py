@@ -1,4 +1,4 @@
-"""One optimizer step as the product takes it, and as a plain training script does: what files of systems/ are made of."""
+"""One optimizer step as the product takes it, and as a plain training script does: what systems/ is made of."""
 
 import itertools
 import tempfile

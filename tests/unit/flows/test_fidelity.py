@@ -15,7 +15,16 @@ from flows.recipes import RECIPES, recipe
 PAGE = Path(__file__).parents[3] / "FIDELITY.md"
 SOURCE = re.compile(r"\((§|Tables? |Appendix|Figure|equation|[\w/]+\.py)[^()]*\)$")
 VALUE = re.compile(r"`([^`]+)`")
-OF_THE_CODE = {"nli-released", "multilingual-released", "sroberta-2022"}
+OF_THE_CODE = {
+    "nli-released",
+    "multilingual-released",
+    "sroberta-2022",
+    "bert-mlm",
+    "tsdae",
+    "simcse",
+    "vicreg",
+    "barlow",
+}
 WHOLE = ("training", "encoder", "pairs", "augment.filters")  # sections whose every field has a row
 
 
@@ -62,7 +71,7 @@ CHECKED = [(row, name) for row in ROWS if row.field for name in row.recipes]
 
 
 def test_the_page_is_read_whole():
-    assert [len(table) > 4 for table in tables()] == [True] * 5
+    assert all(len(table) > 4 for table in tables())
     assert {name for row in ROWS for name in row.recipes} <= set(RECIPES)
 
 
