@@ -102,10 +102,8 @@ def main() -> int:
     encoders = [wanted.encoder] if wanted.encoder else list(ENCODERS)[: 1 if wanted.quick else None]
     rounds, steps = wanted.rounds or (2 if wanted.quick else 5), wanted.steps or (1 if wanted.quick else 3)
     pairs, clock = sentences("nli"), time.process_time if wanted.cpu_time else time.perf_counter
-    what = "CPU time" if wanted.cpu_time else "wall time"
-    print(
-        f"{what}, batch 64, fp32, {wanted.threads} threads, {rounds} rounds of {steps} steps in turn; ratio: peer ÷ ours"
-    )
+    what = f"{'CPU' if wanted.cpu_time else 'wall'} time, batch 64, fp32, {wanted.threads} threads"
+    print(f"{what}, {rounds} rounds of {steps} steps in turn; ratio: peer ÷ ours")
     with tempfile.TemporaryDirectory() as scratch:
         for name in encoders:
             print(f"\n### {name}\n\n| system | ours ms/step | peer ms/step | ratio | peer |\n|---|--:|--:|--:|---|")

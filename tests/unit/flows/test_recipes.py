@@ -16,7 +16,10 @@ from models.evaluation.published import TITLES, columns_of, published_tables
 from models.translation.filters import UNFILTERED, FilterConfig
 
 ROOT = Path(__file__).parents[3]
-FILTERED = {"tiny", "tiny-entail", "tiny-multilingual", "custom"}
+FILTERED = {"tiny", "tiny-entail", "tiny-multilingual", "custom"} | {
+    f"tiny-{objective}" for objective in ("contrastive", "vicreg", "barlow", "bsl")
+}
+OF_THE_FIELD = {"simcse", "tiny-simcse"}  # beside a row that none of the three papers prints
 WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"}
 EVERYWHERE = {column for suite in TITLES for column in columns_of(suite)}
 
@@ -47,7 +50,7 @@ def test_published_rows_exist(name: str) -> None:
     config = recipe(name)
     rows = [row for rows in published_tables(config.published, EVERYWHERE).values() for row in rows]
     assert {row["published system"] for row in rows} == set(config.published)
-    assert all(row["source"].startswith("BSL, Table ") for row in rows)
+    assert name in OF_THE_FIELD or all(row["source"].startswith("BSL, Table ") for row in rows)
 
 
 def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
