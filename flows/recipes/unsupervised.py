@@ -174,7 +174,7 @@ def tiny_mlm() -> PipelineConfig:
 
 def tiny_tsdae() -> PipelineConfig:
     """`tsdae` on a laptop: embedded sentences and encoder, pooled by its mean; minutes."""
-    return _tiny("tiny-tsdae: TSDAE", tsdae(), lr=3e-4, batch_size=64, max_steps=200, eval_every=20)
+    return _tiny("tiny-tsdae: TSDAE", tsdae(), lr=3e-4, batch_size=64, max_steps=120, eval_every=40)
 
 
 def tiny_simcse() -> PipelineConfig:
