@@ -112,7 +112,7 @@ def vocabulary_head(backbone: PreTrainedModel) -> VocabularyHead:
 
 
 def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
-    folder, parts = Path(str(backbone.name_or_path)), _PARTS.get(backbone.config.model_type)
+    folder, parts = Path(backbone.name_or_path or ""), _PARTS.get(backbone.config.model_type)
     if parts is None or not (folder / "config.json").is_file():
         return None
     whole, info = _read(folder)
@@ -120,8 +120,7 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
     if lacks or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
         return None
-    linear: Any = whole.get_submodule(parts.linear)
-    norm: Any = whole.get_submodule(parts.norm)
+    linear, norm = whole.get_submodule(parts.linear), whole.get_submodule(parts.norm)
     activation = getattr(backbone.config, parts.activation) if parts.activation else "gelu"
     return VocabularyHead(linear, norm, bias_V, activation)
 

@@ -12,11 +12,11 @@ from prefect import flow
 
 import tasks.rewrites.slices
 from models.augmentation.config import AugmentConfig
-from models.augmentation.rewritings import EntailView, MaskedView, SynonymView
+from models.augmentation.rewritings import DeletedView, EntailView, MaskedView, SynonymView
 from models.augmentation.views import view_samples
 from models.pairs import PairConfig, ViewPair
 from models.text.normalize import sentence_ids
-from models.translation.filters import FilterConfig
+from models.translation.filters import UNFILTERED, FilterConfig
 from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
@@ -101,6 +101,20 @@ def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) ->
     # 22 are three in ten of each sentence's words; the premises alone hold words of the tiny WordNet.
     assert made.figures == {"words": 69, "replaced": 5, "shortfall": 17}
     assert store.scan(pairs).collect().height == 2 * sentences + 3
+
+
+def test_sentences_stand_beside_what_deletion_left_of_them(site: Site, rows: IngestConfig) -> None:
+    damaged = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+    pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
+    corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
+    store = site.open_store()
+    made = store.scan(pairs).collect()
+    assert made.height == store.scan(corpus).collect().height
+    for left, whole in made.select("text_1", "text_2").rows():
+        rest = iter(whole.replace(".", " .").split())
+        assert all(word in rest for word in left.replace(".", " .").split())
+    words = made.select(pl.col("text_1", "text_2").str.split(" ").list.len().sum()).row(0)
+    assert words[0] < 0.7 * words[1]
 
 
 def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: Site, rows: IngestConfig) -> None:

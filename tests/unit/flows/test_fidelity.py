@@ -16,14 +16,9 @@ PAGE = Path(__file__).parents[3] / "FIDELITY.md"
 SOURCE = re.compile(r"\((§|Tables? |Appendix|Figure|equation|[\w/]+\.py|README\.md)[^()]*\)$")
 VALUE = re.compile(r"`([^`]+)`")
 OF_THE_CODE = {"nli-released", "multilingual-released", "sroberta-2022", "isbert-released"} | {
-    "mbert-sbert",
-    "xlmr-sbert",
-    "distil",
-    "distil-minilm",
-    "flow",
-    "flow-target",
-    "whitening",
-}
+    "mbert-sbert", "xlmr-sbert", "distil", "distil-minilm", "flow", "flow-target", "whitening",
+    "bert-mlm", "tsdae", "simcse", "vicreg", "barlow",
+}  # fmt: skip
 WHOLE = ("training", "encoder", "pairs", "augment.filters")  # sections whose every field has a row
 
 

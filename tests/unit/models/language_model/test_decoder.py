@@ -90,17 +90,17 @@ def restated_modernbert(backbone, decoder, ids, vector):
     """A pre-norm layer, its causal self-attention with rotated positions, and the vector's own projections, plainly."""
     x = backbone.embeddings(input_ids=ids[None])
     count, positions = len(ids), torch.arange(len(ids))[None]
-    cos, sin = backbone.rotary_emb(x, positions, "full_attention")
     heads, width = backbone.config.num_attention_heads, x.shape[-1] // backbone.config.num_attention_heads
 
-    def rotate(y):
+    def rotate(y, cos, sin):
         one, two = y.chunk(2, -1)
         turned = y.float() * cos[0] + torch.cat([-two, one], -1).float() * sin[0]
         return turned.to(y.dtype)  # transformers rotates in fp32, whatever the weights are in
 
     for layer, attention in zip(backbone.layers, decoder.attentions, strict=True):
         q, k, v = layer.attn.Wqkv(layer.attn_norm(x))[0].view(count, 3, heads, width).permute(1, 2, 0, 3)
-        scores = rotate(q) @ rotate(k).transpose(1, 2) / width**0.5
+        rotation = backbone.rotary_emb(x, positions, layer.attention_type)
+        scores = rotate(q, *rotation) @ rotate(k, *rotation).transpose(1, 2) / width**0.5
         scores = scores + torch.full((count, count), -torch.inf, dtype=scores.dtype).triu(1)
         read = (scores.softmax(-1) @ v).transpose(0, 1).reshape(1, count, -1)
         x = x + layer.attn.Wo(read)

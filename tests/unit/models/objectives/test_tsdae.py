@@ -96,7 +96,7 @@ def test_it_is_sentence_transformers_loss(architecture, tmp_path):
         attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
     with torch.no_grad():
         ours = objective(tokenise_pairs(tokenizer, PAIRS, 24), 64)
-        theirs = peer([model.tokenize(PAIRS[name].to_list()) for name in ("text_1", "text_2")], None)
+        theirs = peer([model.preprocess(PAIRS[name].to_list()) for name in ("text_1", "text_2")], None)
     assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
 
 

@@ -1,0 +1,75 @@
+"""One optimizer step as the product takes it, and as a plain training script does: what systems/ is made of."""
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import torch
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.objectives.config import AnyObjective
+from models.objectives.registry import build_objective
+from models.training.batches import BatchOrder
+from models.training.config import TrainingConfig
+from models.training.optimizer import make_optimizer
+from models.training.run import LiveRun
+from models.training.step import take_step
+from models.training.token_file import open_token_file
+
+RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
+
+
+def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, objective: AnyObjective) -> Callable[[], float]:
+    """Takes the product's step on the next batch and gives its loss."""
+    torch.manual_seed(SEED)
+    online, tokenizer = load_encoder(Path(encoder.model), encoder)
+    config = training(objective)
+    folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
+    data = open_token_file(Path(folder.name), pairs.lazy(), tokenizer, online.config.length)
+    order = BatchOrder(len(data), config, data.lengths_of)
+    net = build_objective(online, objective, tokenizer)
+    run, number = LiveRun("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
+
+    def step() -> float:
+        _ = folder
+        return float(take_step(run, data.take(order.rows(next(number))), config)["loss"] or 0.0)
+
+    return step
+
+
+def batches(pairs: pl.DataFrame, objective: AnyObjective) -> Iterator[pl.DataFrame]:
+    """The pairs of each step in the product's order, as texts."""
+    order = BatchOrder(len(pairs), training(objective), lambda rows: rows)
+    return (pairs[order.rows(number)] for number in itertools.count(1))
+
+
+def plain_step(learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tensor]) -> Callable[[], float]:
+    """Backward, clip and fused AdamW around a loss that takes the next batch by itself."""
+    optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.01, fused=True)
+
+    def step() -> float:
+        value = loss()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(learning, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return float(value.detach())
+
+    return step
+
+
+def sentence_transformer(encoder: EncoderConfig):
+    """The same encoder as sentence-transformers loads it, in training mode."""
+    from sentence_transformers import SentenceTransformer
+
+    with tempfile.TemporaryDirectory() as folder:
+        export_sentence_transformers(*load_encoder(Path(encoder.model), encoder), Path(folder))
+        return SentenceTransformer(folder, device="cpu").train()
+
+
+def training(objective: AnyObjective) -> TrainingConfig:
+    return TrainingConfig(objective=objective, lr=RATE, warmup=0.0, decay="constant", batch_size=BATCH, epochs=1000)

@@ -1,0 +1,32 @@
+"""Masked language modelling."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
+
+from models.encoder.config import EncoderConfig
+from models.objectives.config import MaskedLMConfig
+from tests.bench.stepping import batches, plain_step, product_step
+
+PEER = "transformers AutoModelForMaskedLM, its collator"
+
+
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Ours, and what transformers' run_mlm.py does: padded batches, logits of every token."""
+    objective = MaskedLMConfig()
+    tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
+    model = AutoModelForMaskedLM.from_pretrained(encoder_folder).train()
+    collate = DataCollatorForLanguageModeling(tokenizer=tokenizer, mlm=True, mlm_probability=objective.share)
+    some = batches(pairs, objective)
+
+    def peer():
+        tokens = tokenizer(
+            next(some)["text_1"].to_list(), truncation=True, max_length=64, return_special_tokens_mask=True
+        )
+        rows = [{name: tokens[name][row] for name in tokens} for row in range(len(tokens["input_ids"]))]
+        return model(**collate(rows)).loss
+
+    encoder = EncoderConfig(model=str(encoder_folder), max_length=64)
+    return product_step(encoder, pairs, objective), plain_step(list(model.parameters()), peer)

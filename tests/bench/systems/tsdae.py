@@ -1,0 +1,79 @@
+"""TSDAE: a sentence from the vector of what deletion left of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import torch
+from transformers import AutoConfig
+
+from models.augmentation.deletion import delete_words
+from models.augmentation.rewritings import DeletedView
+from models.encoder.config import EncoderConfig
+from models.encoder.loading import load_encoder
+from models.language_model.head import embeddings_of, vocabulary_head
+from models.objectives.config import TSDAEConfig
+from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer
+
+PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"
+
+
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Both on sentences that were damaged before."""
+    texts = pairs["text_1"].to_list()
+    damaged = pl.DataFrame({"text_1": delete_words(texts, range(len(texts)), DeletedView()), "text_2": texts})
+    encoder = EncoderConfig(model=str(encoder_folder), pooling="cls", max_length=64)
+    has_decoder = AutoConfig.from_pretrained(encoder_folder).model_type == "bert"
+    peer = (published if has_decoder else padded)(encoder, damaged)
+    return product_step(encoder, damaged, TSDAEConfig()), peer
+
+
+def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
+    """sentence-transformers' loss."""
+    from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
+
+    model = sentence_transformer(encoder)
+    # It reads the decoder from the folder that the encoder came from.
+    model.transformers_model.config._name_or_path = encoder.model
+    loss, some = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True), batches(damaged, TSDAEConfig())
+
+    def value() -> torch.Tensor:
+        batch = next(some)
+        return loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
+
+    return plain_step([*dict.fromkeys(loss.parameters())], value)
+
+
+def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
+    """ModernBERT's layers run causally over padded rows, with whole attentions to the vector and all logits."""
+    online, tokenizer = load_encoder(Path(encoder.model), encoder)
+    backbone, width = online.backbone.train(), online.width
+    head = vocabulary_head(backbone)
+    looks = torch.nn.ModuleList(
+        torch.nn.MultiheadAttention(width, backbone.config.num_attention_heads, batch_first=True)
+        for _ in backbone.layers
+    )
+    some = batches(damaged, TSDAEConfig())
+
+    def states(ids: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+        x = backbone.embeddings(input_ids=ids)
+        rotation = backbone.rotary_emb(x, torch.arange(ids.shape[1])[None], "full_attention")
+        future = torch.full((ids.shape[1],) * 2, -torch.inf).triu(1)[None, None]
+        for layer, look in zip(backbone.layers, looks, strict=True):
+            x = x + layer.attn(layer.attn_norm(x), position_embeddings=rotation, attention_mask=future)[0]
+            x = x + look(x, vectors[:, None], vectors[:, None], need_weights=False)[0]
+            x = x + layer.mlp(layer.mlp_norm(x))
+        return backbone.final_norm(x)
+
+    def value() -> torch.Tensor:
+        batch = next(some)
+        left, whole = (
+            tokenizer(batch[name].to_list(), truncation=True, max_length=64, padding=True, return_tensors="pt")
+            for name in ("text_1", "text_2")
+        )
+        vectors = online(left["input_ids"], left["attention_mask"])
+        scores = head(states(whole["input_ids"][:, :-1], vectors)) @ embeddings_of(backbone).T + head.bias
+        labels = whole["input_ids"][:, 1:]
+        return torch.nn.functional.cross_entropy(scores.mT, labels, ignore_index=tokenizer.pad_token_id)
+
+    return plain_step([*backbone.parameters(), *head.parameters(), *looks.parameters()], value)
