@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.weights import ResolvedModel, find_model, resolve_model
+from storage.weights import ResolvedModel, resolve_model
 
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
@@ -26,8 +26,3 @@ def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[ResolvedModel, E
 def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
     """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
     return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
-
-
-def look_up_model(site: Site, model: str, revision: str | None) -> str:
-    """The identity of a model, without fetching what only the Hub has."""
-    return find_model(model, revision, site.mirror)

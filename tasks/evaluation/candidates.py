@@ -57,7 +57,7 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
         folder, identity, label = store.fetch(encoder) / ENCODER, encoder.path, str(encoder)
     else:
         encoder = resolve_named_model(site, name, reading.revision)
-        folder, identity = encoder.folder, encoder.identity
+        folder, identity = encoder.described, encoder.identity
     described = saved_config(folder, identity) or EncoderConfig(model=identity, max_length=USUAL)
     given = {field: value for field, value in reading if value is not None and field != "revision"}
     # Validated as a whole: model_copy would let a length of 0 pass.

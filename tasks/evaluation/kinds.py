@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from storage.errors import SourceError
+from storage.errors import HubError, SourceError
 from tasks.evaluation.afs import AfsKind
 from tasks.evaluation.afs_supervised import SupervisedAfsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
@@ -115,6 +115,7 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
 
     Raises:
         UnknownSuiteError: a name is of no kind of set.
+        HubError: the Hub should have one of them and does not give it.
         SourceError: none of the sets can be had.
     """
     sets: dict[str, EvaluationSet] = {}
@@ -124,6 +125,8 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
         try:
             found = kind.find(site, name)
             rows_of(found)  # a set that cannot be read must not end a run that scores the others
+        except HubError:  # it is there for others: to score without it would be another result
+            raise
         except SourceError as error:
             logger.warning("%s is missing: %s", name, error)
             missing[name] = str(error)

@@ -112,10 +112,10 @@ def test_a_model_that_is_there_is_checked(pinned):
     with pytest.raises(SourceError, match="expected revision 5555"):
         list(Mirror(pinned).add(f"model:someone/encoder@{'5' * 40}"))
     (model / "config.json").write_text('{"changed": true}')
-    with pytest.raises(SourceError, match=r"mirror.json says .*delete the file and run again"):
+    with pytest.raises(SourceError, match=r"mirror.json says .*; delete .* and run `bsl mirror"):
         list(Mirror(pinned).add("model:someone/encoder"))
     (model / "config.json").rename(model / "modules.json")
-    with pytest.raises(SourceError, match=r"config\.json is missing; delete"):
+    with pytest.raises(SourceError, match=r"config\.json is missing, which mirror\.json lists .*; delete"):
         list(Mirror(pinned).add("model:someone/encoder"))
 
 
