@@ -28,6 +28,14 @@ class PipelineConfig(RunSettings):
             rows_of(system)  # which raises before the first stage what the report would find hours later
         return systems
 
+    def seeded(self, seed: int) -> PipelineConfig:
+        """The same run with another `training.seed` in every phase."""
+        if self.training is None:
+            return self
+        again = {"training": {"seed": seed}}
+        earlier = [_merged(phase.model_dump(), again) for phase in self.earlier]
+        return override(self, {"earlier": earlier, **again})
+
     @property
     def settings(self) -> RunSettings:
         """What decides the result, without what the report is called and held against."""
@@ -37,7 +45,8 @@ class PipelineConfig(RunSettings):
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
         translators = [(hop.model, hop.revision) for view in self.augment.translations for hop in view.hops]
         rewriters = [model for view in self.augment.rewritings for model in view.models]
-        encoders = [(config.model, config.revision) for config in (self.encoder, self.teacher) if config]
+        teachers = (phase.teacher for phase in self.phases)
+        encoders = [(config.model, config.revision) for config in (self.encoder, *teachers) if config]
         return [*encoders, *translators, *rewriters]
 
 
@@ -63,6 +72,8 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
     if kind == AnyObjective:
         # Its name alone chooses an objective; fields alone change the recipe's own.
         return Literal[tuple(OBJECTIVE_CONFIGS)] | Union[tuple(partial(objective) for objective in get_args(kind))]  # noqa: UP007
+    if type(None) in get_args(kind):
+        return Union[tuple(_overridable(member) for member in get_args(kind))]  # noqa: UP007
     return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
 
 

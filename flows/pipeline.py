@@ -9,7 +9,7 @@ from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
-from storage.refs import ReportRef
+from storage.refs import CheckpointRef, PairsRef, ReportRef
 from tasks.augment import augment
 from tasks.embed import embed_teacher
 from tasks.evaluation.kinds import available_frozen, tables
@@ -47,30 +47,34 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
     found = available_frozen(site, config.evaluation.sets)
-    dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
+    dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
-    views = augment(site, corpus, config.augment, labelled)
-    pairs = pairs_of(site, corpus, views, labelled, config.pairs)
-    teacher = embed_teacher(site, corpus, config.teacher, config.evaluation.precision)
-    checkpoint = train(site, pairs, start, dev, encoder, config.training, teacher)
+    views = augment(site, corpus, config.augment, labelled) if config.phases else None
+    pairs: list[PairsRef] = []
+    checkpoints: list[CheckpointRef] = []
+    for phase in config.phases:
+        assert views is not None  # there are phases
+        pairs.append(pairs_of(site, corpus, views, labelled, phase.pairs))
+        teacher = embed_teacher(site, corpus, phase.teacher, config.evaluation.precision)
+        last = checkpoints[-1] if checkpoints else start
+        checkpoints.append(train(site, pairs[-1], last, dev, encoder, phase.training, teacher))
 
-    title = config.training.objective.label
-    before = Candidate(label=f"before {title} ({encoder.pooling})", encoder=start, config=encoder)
-    after = Candidate(label=f"after {title}", encoder=checkpoint, config=encoder)
-    words, *encoders = run_systems(site, corpus, [before, after], found, config)
-    scores = frozen_scores(site, [words, *encoders], found, config.evaluation)
-    gains = differences(site, encoders[0], encoders[1:], found, config.evaluation)
+    named = zip(config.systems, [start, *checkpoints], strict=True)
+    candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in named]
+    words, *systems = run_systems(site, corpus, candidates, found, config)
+    scores = frozen_scores(site, [words, *systems], found, config.evaluation)
+    gains = differences(site, systems[0], systems[1:], found, config.evaluation)
     return report(
         site,
         config.title,
         tuple(scores),
         gains,
         Missing.of(found.missing),
-        checkpoint,
-        pairs,
+        tuple(checkpoints),
+        tuple(pairs),
         views,
         corpus,
         tables(),

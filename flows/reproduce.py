@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -17,9 +17,6 @@ from storage.refs import ReproductionRef
 from tasks.reproduce import reproduce
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-
-if TYPE_CHECKING:
-    from flows.config import PipelineConfig
 
 
 def _run_name() -> str:
@@ -42,10 +39,6 @@ def reproduction(
     place = site_of(site)
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
-    reports = tuple(run(_seeded(config, seed), place) for seed in range(seeds))
-    system = f"after {config.training.objective.label}"
-    return reproduce(place, reports, published, system, deviations(config, published), RECORDS)
-
-
-def _seeded(config: PipelineConfig, seed: int) -> PipelineConfig:
-    return override(config, {"training": {"seed": seed}})
+    # A seed makes no difference to what is not trained.
+    reports = tuple(run(config.seeded(seed), place) for seed in range(seeds if config.phases else 1))
+    return reproduce(place, reports, published, config.systems[-1], deviations(config, published), RECORDS)

@@ -96,6 +96,19 @@ def local_files(source: ResolvedSource) -> tuple[str, ...]:
     return source.files if source.hub is None else table_files(source.hub)
 
 
+def check_columns(source: ResolvedSource) -> tuple[str, ...]:
+    """The columns of text that would be read of each file of a source.
+
+    Raises:
+        SourceError: a file or column is missing, or the columns have no known shape.
+    """
+    report, texts = ReadReport(source.name), dict[str, None]()
+    for path in local_files(source):
+        kind = source.format or format_of(path)
+        texts |= dict.fromkeys(_shape(source, path, columns_of(path, kind, report)).texts)
+    return tuple(texts)
+
+
 def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
     for path in local_files(source):
         kind = source.format or format_of(path)

@@ -218,8 +218,8 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     nearest = difflib.get_close_matches(name, DATASETS, n=1)
     hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
     known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
-    remedy = f"; {declared.remedy}, or" if declared and declared.remedy else ""
-    raise SourceError(f"data set {name!r} was not found: {tried}, and {known}{remedy}", _REMEDY)
+    remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
+    raise SourceError(f"data set {name!r} was not found: {tried}, and {known}", f"{remedy}{_REMEDY}")
 
 
 def _split(spec: SourceSpec, declared: Dataset | None) -> str:

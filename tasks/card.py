@@ -22,7 +22,12 @@ UNDECLARED: Final = "not declared here"
 
 
 def card_content(
-    title: str, settings: RunSettings, scores: pl.DataFrame, checkpoint: CheckpointRef, pairs: int, max_length: int
+    title: str,
+    settings: RunSettings,
+    scores: pl.DataFrame,
+    checkpoint: CheckpointRef,
+    pairs: tuple[int, ...],
+    max_length: int,
 ) -> CardContent:
     """The card's content.
 
@@ -31,31 +36,33 @@ def card_content(
         settings: what decided the run.
         scores: the scores of all systems.
         checkpoint: what the card is of.
-        pairs: rows it was trained on.
+        pairs: rows that each phase trained on.
         max_length: tokens that it reads of a sentence.
     """
-    training, dev = settings.training, settings.evaluation.dev
+    trainings, dev = [phase.training for phase in settings.phases], settings.evaluation.dev
+    training = trainings[-1]
     optimizer = training.model_dump(mode="json", exclude={"objective", "collapse"})
     return CardContent(
         title=title,
         base=settings.encoder.model,
         pooling=settings.encoder.pooling,
         max_length=max_length,
-        objective=training.objective.name,
+        trainings=tuple((phase.objective.name, rows) for phase, rows in zip(trainings, pairs, strict=True)),
         settings={**training.objective.model_dump(mode="json"), **optimizer},
         views=settings.augment.methods,
         labels=settings.needs_labels,
-        pairs=pairs,
         dev=dev if training.select == "best" else None,
         scores=score_rows(scores),
         materials=tuple(_materials(settings)),
-        citations=(training.objective.citation, *_data_citations(settings)),
+        citations=(*dict.fromkeys(phase.objective.citation for phase in trainings), *_data_citations(settings)),
         checkpoint=checkpoint.key,
     )
 
 
 def _materials(settings: RunSettings) -> Iterator[Material]:
     yield _model("encoder at the start", settings.encoder.model)
+    for teacher in dict.fromkeys(phase.teacher.model for phase in settings.phases if phase.teacher):
+        yield _model("teacher", teacher)
     for source in settings.ingest.sources:
         yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}

@@ -9,21 +9,19 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.evaluation.config import Precision
-from storage.checkpoint import ENCODER
 from storage.errors import StorageError
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.evaluation.signing import encoder_made
 from tasks.evaluation.vectors import MADE
-from tasks.pretrained import resolve_encoder
+from tasks.pretrained import encoder_folder, resolve_encoder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -76,7 +74,7 @@ def embed(
     table = pl.concat(parts).sort("sentence_id")
     work.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array, by the table's schema
-    made = encoder_made(_folder(work, encoder), config, precision)
+    made = encoder_made(encoder_folder(work.store, encoder), config, precision)
     work.draft.note({"sentences": table.height, "embedded": missing.height, "dimensions": width, MADE: made})
 
 
@@ -102,7 +100,7 @@ def _encode(
     from models.encoder.loading import load_encoder
 
     settle_threads(work.site)
-    network, tokenizer = load_encoder(_folder(work, encoder), config)
+    network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
     device = device_of(work.site)
     return encode(
         network,
@@ -113,10 +111,6 @@ def _encode(
         bf16=precision == "bf16",
         on_progress=progress_of("embedding"),
     )
-
-
-def _folder(work: Work, encoder: CheckpointRef | ResolvedModel) -> Path:
-    return work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
 
 
 def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame:

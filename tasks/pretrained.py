@@ -1,28 +1,75 @@
-"""Pretrained models that a run takes from outside: found before the first stage, named in keys by their bytes."""
+"""Models that a run takes from outside: found before the first stage, named in keys by their bytes."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from storage.checkpoint import ENCODER
+from storage.errors import ArtifactMissingError
+from storage.lookup import find
+from storage.refs import CheckpointRef
 from storage.weights import ResolvedModel, resolve_model
 
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
+    from storage.store import Store
     from tasks.site import Site
 
+_MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
 
-def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[ResolvedModel, EncoderConfig]:
-    """Find the transformer that training starts from.
+
+def resolve_encoder(site: Site, config: EncoderConfig) -> tuple[CheckpointRef | ResolvedModel, EncoderConfig]:
+    """Find the encoder that training starts from, or that teaches.
 
     Returns:
-        The model, and the configuration with the model's identity in the place of its name: a folder's path or an
+        The encoder, and the configuration with the encoder's identity in the place of its name: a folder's path or an
         unpinned revision must not decide a key.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
-    found = resolve_named_model(site, config.model, config.revision)
-    return found, config.model_copy(update={"model": found.identity, "revision": None})
+    encoder = find_encoder(site, config.model, config.revision)
+    return encoder, config.model_copy(update={"model": identity_of(encoder), "revision": None})
+
+
+def find_encoder(site: Site, name: str, revision: str | None) -> CheckpointRef | ResolvedModel:
+    """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has it.
+    """
+    if _MADE_HERE.fullmatch(name):
+        return _checkpoint(site.open_store(), name)
+    return resolve_named_model(site, name, revision)
+
+
+def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
+    """Where an encoder's files lie, fetched if the store is elsewhere."""
+    return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
+
+
+def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
+    """As `encoder_folder`, perhaps without the weights: what says how the encoder works."""
+    return encoder.described if isinstance(encoder, ResolvedModel) else encoder_folder(store, encoder)
+
+
+def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
+    """What names an encoder by its content or commit."""
+    return encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
 
 
 def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
     """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
     return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
+
+
+def _checkpoint(store: Store, name: str) -> CheckpointRef:
+    artifact = find(store, name)
+    if artifact.kind == "checkpoint":
+        return CheckpointRef(key=artifact.key)
+    trained = [entry for entry in store.manifest(artifact).provenance.inputs.values() if entry.kind == "checkpoint"]
+    if not trained:
+        raise ArtifactMissingError(f"{name} names no checkpoint among its inputs; give checkpoint/<key>")
+    return CheckpointRef(key=trained[-1].key)  # of several trainings in a row, the last

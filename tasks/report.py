@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
@@ -24,27 +24,28 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=6)
+@stage(ref=ReportRef, version=7)
 def report(
     work: Work,
     title: str,
     scores: tuple[ScoresRef, ...],
     comparisons: tuple[ComparisonRef, ...],
     missing: Missing,
-    checkpoint: CheckpointRef,
-    pairs: PairsRef,
-    views: ViewsRef,
+    checkpoints: tuple[CheckpointRef, ...],
+    pairs: tuple[PairsRef, ...],
+    views: ViewsRef | None,
     corpus: CorpusRef,
     tables: tuple[PaperTable, ...],
     published: tuple[str, ...],
     settings: RunSettings,
     sources: tuple[SourceSpec, ...],  # noqa: ARG001 - for the key: the card names them, and a corpus's key does not
 ) -> None:
-    """Write the page, its picture, the model card and the score table, and show them in the UI."""
+    """Write the page, the score table and, of what was trained, curves and model card; show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
-    log = work.store.scan(checkpoint, "training_log").collect()
     compared = [work.store.scan(ref).collect() for ref in comparisons]
-    used: tuple[ArtifactRef, ...] = (corpus, views, pairs, checkpoint, *scores, *comparisons)
+    trained = [ref for phase in zip(pairs, checkpoints, strict=True) for ref in phase]
+    made: tuple[ArtifactRef, ...] = (corpus, *([views] if views else []), *trained)
+    curves = {name: _curve(work, ref, title) for name, ref in zip(_curve_names(checkpoints), checkpoints, strict=True)}
     content = ReportContent(
         title=title,
         scores=table,
@@ -52,24 +53,43 @@ def report(
         missing=missing.reasons,
         tables=tables,
         published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
-        examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts(),
-        statistics={ref.kind: _flat(work.store.manifest(ref).figures) for ref in (corpus, views, pairs, checkpoint)},
+        examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts() if views else [],
+        statistics=dict(_statistics(work, made)),
         config=settings.model_dump_json(indent=1),
-        artifacts={str(ref): ref.key for ref in used},
-        curve=CURVE,
+        artifacts={str(ref): ref.key for ref in (*made, *scores, *comparisons)},
+        curves=tuple(curves),
     )
-    from models.report.curve import training_curve  # matplotlib, which a cached run never needs
-
-    curve = training_curve(log, title)
-    (work.draft.folder / CURVE).write_bytes(curve)
+    for name, curve in curves.items():
+        (work.draft.folder / name).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
-    length = int(str(work.store.manifest(checkpoint).figures["max_length"]))
-    card = card_content(title, settings, table, checkpoint, work.store.manifest(pairs).rows, length)
-    (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
+    if checkpoints:
+        length = int(str(work.store.manifest(checkpoints[-1]).figures["max_length"]))
+        rows = tuple(work.store.manifest(ref).rows for ref in pairs)
+        card = card_content(title, settings, table, checkpoints[-1], rows, length)
+        (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
     if content.comparison is not None:
         work.draft.write(content.comparison, "comparison")
-    _show(work, content, curve)
+    _show(work, content, curves)
+
+
+def _curve_names(checkpoints: tuple[CheckpointRef, ...]) -> list[str]:
+    """The last training's is `training-curve.png`; those before it are numbered."""
+    return [f"training-curve-{number}.png" for number in range(1, len(checkpoints))] + [CURVE][: len(checkpoints)]
+
+
+def _curve(work: Work, checkpoint: CheckpointRef, title: str) -> bytes:
+    from models.report.curve import training_curve  # matplotlib, which a cached run never needs
+
+    return training_curve(work.store.scan(checkpoint, "training_log").collect(), title)
+
+
+def _statistics(work: Work, made: Sequence[ArtifactRef]) -> Iterator[tuple[str, dict[str, object]]]:
+    """What the stages measured, by kind; of several trainings in a row, numbered."""
+    kinds = [ref.kind for ref in made]
+    for place, ref in enumerate(made):
+        number = f" {kinds[: place + 1].count(ref.kind)}" if kinds.count(ref.kind) > 1 else ""
+        yield ref.kind + number, _flat(work.store.manifest(ref).figures)
 
 
 def _flat(figures: Mapping[str, object]) -> dict[str, object]:
@@ -79,11 +99,15 @@ def _flat(figures: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in {**figures, **inner}.items() if not isinstance(value, list | Mapping)}
 
 
-def _show(work: Work, content: ReportContent, curve: bytes) -> None:
+def _show(work: Work, content: ReportContent, curves: Mapping[str, bytes]) -> None:
     key = work.ref.key[:12]
-    show_markdown("report", page(content).replace(f"![training curve]({CURVE})", "(see training-curve)"), content.title)
+    text = page(content)
+    for name in curves:
+        text = text.replace(f"![training curve]({name})", "(see training-curve)")
+    show_markdown("report", text, content.title)
     show_table("report-scores", score_rows(content.scores), f"{content.title}: {INTERVALS.lower()}")
-    show_image("report-curve", curve, f"{content.title}: training curve of report {key}")
+    if CURVE in curves:
+        show_image("report-curve", curves[CURVE], f"{content.title}: training curve of report {key}")
     folder = work.store.local
     url = (folder.absolute() / work.ref.path / PAGE).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{PAGE}"
     show_link("report-file", url, PAGE, f"The page of report {key} in the store")

@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 def train(
     work: Work,
     pairs: PairsRef,
-    start: ResolvedModel,
+    start: CheckpointRef | ResolvedModel,
     dev: ScoredSet | None,
     encoder: EncoderConfig,
     config: TrainingConfig,
     teacher: EmbeddingsRef | None = None,
 ) -> None:
-    """Train the online network on pairs of views; keep the encoder, the full state and the log."""
+    """Train the online network on pairs of views; keep the encoder, the full state and the log.
+
+    It starts from a pretrained model, or from the encoder that an earlier training left.
+    """
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.export import export_sentence_transformers
     from models.training.snapshots import write_snapshot

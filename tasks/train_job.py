@@ -19,10 +19,11 @@ from pydantic import BaseModel, ConfigDict
 from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
 from models.training.config import TrainingConfig
-from storage.refs import EmbeddingsRef, PairsRef
+from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
 from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
 from tasks.evaluation.sets import ScoredSet
+from tasks.pretrained import encoder_folder
 from tasks.site import Site
 from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.stopping import stop_requested
@@ -50,7 +51,7 @@ class TrainingJob(BaseModel):
 
     site: Site
     pairs: PairsRef
-    start: ResolvedModel
+    start: CheckpointRef | ResolvedModel
     dev: ScoredSet | None
     encoder: EncoderConfig
     config: TrainingConfig
@@ -71,9 +72,10 @@ def run_job(
     from models.encoder.loading import load_encoder
     from models.training.loop import train
 
-    online, tokenizer = load_encoder(job.start.folder, job.encoder)
+    store = job.site.open_store()
+    online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
     result = train(
-        job.site.open_store().scan(job.pairs),
+        store.scan(job.pairs),
         online,
         tokenizer,
         job.config,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,7 @@ def add_recipes(verbs: Verbs) -> None:
     """`bsl recipes [RECIPE]`."""
     parser = verbs.add_parser("recipes", help="list the recipes, or print one's complete configuration")
     parser.add_argument("recipe", nargs="?")
+    parser.add_argument("--json", action="store_true", help="for programs")
     parser.set_defaults(call=_recipes)
 
 
@@ -77,20 +80,25 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     folder = store.fetch(ref)
-    encoder = next(entry for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint")
     print(f"report:  {folder / 'report.md'}")
-    print(f"encoder: {store.url}/checkpoint/{encoder.key}/encoder   (loads with SentenceTransformer)")
+    inputs = store.manifest(ref).provenance.inputs.values()
+    if trained := [entry.key for entry in inputs if entry.kind == "checkpoint"]:
+        print(f"encoder: {store.url}/checkpoint/{trained[-1]}/encoder   (loads with SentenceTransformer)")
     print(f"browse:  make ui   (or `bsl ui`; {server})")
 
 
 def _recipes(arguments: argparse.Namespace) -> int:
-    from flows.recipes import RECIPES, recipe
+    from flows.recipes import recipe
+    from flows.recipes.listing import listings
 
     if arguments.recipe:
         print(recipe(arguments.recipe).model_dump_json(indent=1))
         return 0
-    for name, make in RECIPES.items():
-        print(f"{name:<16} {(make.__doc__ or '').strip().splitlines()[0]}")
+    listed = listings()
+    if arguments.json:
+        print(json.dumps([asdict(listing) for listing in listed], indent=1))
+    else:
+        print("\n".join(line for listing in listed for line in listing.lines))
     return 0
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
-from flows.recipes import paper
-from flows.recipes.tiny import tiny, tiny_entail, tiny_multilingual
+from flows.recipes.multilingual import MULTILINGUAL
+from flows.recipes.paper import PAPER
+from flows.recipes.supervised import SUPERVISED
+from flows.recipes.tiny import TINY
+from flows.recipes.unsupervised import UNSUPERVISED
+from flows.recipes.untrained import UNTRAINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,10 +18,7 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    tiny, tiny_entail, tiny_multilingual,
-    paper.nli, paper.nli_released, paper.nli_roberta, paper.entail, paper.nli_entail, paper.synonym, paper.mlm,
-    paper.books, paper.books_nli, paper.sbert, paper.sroberta, paper.sroberta_2022, paper.multilingual,
-    paper.multilingual_released, paper.multilingual_sup, paper.afs, paper.custom,
+    *TINY, *PAPER, *UNTRAINED, *UNSUPERVISED, *SUPERVISED, *MULTILINGUAL
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

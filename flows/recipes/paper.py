@@ -234,3 +234,9 @@ def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: st
     unfiltered = augment.model_copy(update={"filters": UNFILTERED})
     changes = {"title": title, "augment": unfiltered, "pairs": beside_original(*views)}
     return nli().model_copy(update={**changes, "published": (f"BSL-BERT, {row}", "BSL-BERT")})
+
+
+PAPER: Final = (
+    nli, nli_released, nli_roberta, entail, nli_entail, synonym, mlm, books, books_nli, sbert, sroberta, sroberta_2022,
+    multilingual, multilingual_released, multilingual_sup, afs, custom,
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from flows.config import PipelineConfig
+    from tasks.settings import Phase
 
 ROWS: Final = {
     "BSL-BERT": "nli",
@@ -33,6 +35,7 @@ ROWS: Final = {
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
 """Source → records of its training split."""
+_ASIDE: Final = ("seed", "collapse")  # of a training: what no row says
 
 
 def row_of(name: str) -> tuple[str, str]:
@@ -75,23 +78,35 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
         reasons.append(f"a part of the corpus only: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
         reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
+    if config.phases or published.phases:
+        reasons += _trained_otherwise(config, published)
+    return tuple(reasons)
+
+
+def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:
     if config.augment.methods != published.augment.methods:
         ours, theirs = ", ".join(config.augment.methods), ", ".join(published.augment.methods)
-        reasons.append(f"other views: {ours}; the row's are {theirs}")
-    reasons += [
-        f"other {what}: {changes}"
-        for what, changes in (
-            ("making of views", _changed(config.augment, published.augment, "translations")),
-            ("training pairs", _changed(config.pairs, published.pairs)),
-            ("training", _changed(config.training, published.training, "seed", "collapse")),
-        )
-        if changes
-    ]
+        yield f"other views: {ours}; the row's are {theirs}"
+    earlier = zip_longest(config.earlier, published.earlier)
+    for what, changes in (
+        ("making of views", _changed(config.augment, published.augment, "translations")),
+        ("training pairs", _changed(config.pairs, published.pairs)),
+        ("training", _changed(config.training, published.training, *_ASIDE)),
+        *((f"training {number}", _phase_changes(*pair)) for number, pair in enumerate(earlier, start=1)),
+    ):
+        if changes:
+            yield f"other {what}: {changes}"
     # The embedded copy of a set is checked to have the set's own pairs.
     ours, theirs = ((settings.evaluation.dev or "no set").removeprefix(EMBEDDED) for settings in (config, published))
     if ours != theirs:
-        reasons.append(f"the step is selected by {ours}; the row's by {theirs}")
-    return tuple(reasons)
+        yield f"the step is selected by {ours}; the row's by {theirs}"
+
+
+def _phase_changes(ours: Phase | None, theirs: Phase | None) -> str:
+    if ours is None or theirs is None:
+        return "absent" if ours is None else "not in the row"
+    parts = (_changed(ours.pairs, theirs.pairs), _changed(ours.training, theirs.training, *_ASIDE))
+    return ", ".join(filter(None, parts))
 
 
 def _limits(config: PipelineConfig) -> set[str]:
@@ -104,9 +119,10 @@ def _sources(config: PipelineConfig) -> str:
     return " and ".join(names)
 
 
-def _changed(ours: BaseModel, theirs: BaseModel, *aside: str) -> str:
+def _changed(ours: BaseModel | None, theirs: BaseModel | None, *aside: str) -> str:
     """The fields in which two configurations differ, nested ones too: `ours for theirs`."""
-    first, second = (dict(_leaves(config.model_dump(exclude=set(aside)))) for config in (ours, theirs))
+    dumps = (config.model_dump(exclude=set(aside)) if config else {} for config in (ours, theirs))
+    first, second = (dict(_leaves(dump)) for dump in dumps)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
     return ", ".join(f"{name} {first.get(name, 'absent')} for {second.get(name, 'absent')}" for name in names)
 

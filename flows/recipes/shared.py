@@ -18,6 +18,9 @@ LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
 ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in LANGUAGES)
 """English beside each of its translations."""
 
+ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
+"""Each sentence beside itself, for objectives that read one view."""
+
 
 def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
     """Back-translations through German and French."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from flows.config import PipelineConfig
 from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
 from models.augmentation.config import AugmentConfig, translation
@@ -13,6 +15,12 @@ from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
 from storage.sources import SourceSpec
 from tasks.ingest import IngestConfig
+
+# Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
+# It learns within 100 steps what captions teach, then forgets what they lack.
+_TRAINING: Final = TrainingConfig(
+    objective=BSLConfig(contrastive_weight=0.1), lr=1e-3, max_steps=100, precision="bf16", eval_every=20
+)
 
 
 def tiny() -> PipelineConfig:
@@ -30,15 +38,7 @@ def tiny() -> PipelineConfig:
             subsample_words=1e-4,
         ),
         encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-        # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
-        # It learns within 100 steps what captions teach, then forgets what they lack.
-        training=TrainingConfig(
-            objective=BSLConfig(contrastive_weight=0.1),
-            lr=1e-3,
-            max_steps=100,
-            precision="bf16",
-            eval_every=20,
-        ),
+        training=_TRAINING,
         evaluation=EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
         published=("BSL-BERT", "BERT avg."),
     )
@@ -52,7 +52,7 @@ def tiny_entail() -> PipelineConfig:
             "title": "tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
             "augment": AugmentConfig(rewritings=(ENTAIL,)),
             "pairs": beside_original(*ENTAIL.methods).model_copy(update={"drop_identical": True}),
-            "training": base.training.model_copy(update={"max_steps": 120}),
+            "training": _TRAINING.model_copy(update={"max_steps": 120}),
             "published": ("BSL-BERT, NLI_entail", "BERT avg."),
         }
     )
@@ -67,10 +67,13 @@ def tiny_multilingual() -> PipelineConfig:
             "augment": AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
             "pairs": base.pairs.model_copy(update={"pairings": ACROSS}),
             "encoder": EncoderConfig(model="embedded:bert-mini-mul"),
-            "training": base.training.model_copy(update={"max_steps": None, "eval_every": 40}),
+            "training": _TRAINING.model_copy(update={"max_steps": None, "eval_every": 40}),
             "evaluation": EvaluationConfig(
                 sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"
             ),
             "published": (),
         }
     )
+
+
+TINY: Final = (tiny, tiny_entail, tiny_multilingual)

@@ -36,6 +36,11 @@ class EncoderConfig(BaseModel):
     """Lower-case the text before the tokenizer sees it, as a sentence-transformers folder may ask for."""
 
     @property
+    def short_name(self) -> str:
+        """What tables call the model: a machine's path has no place there."""
+        return "/".join(self.model.rstrip("/").split("/")[-2:])
+
+    @property
     def length(self) -> int:
         """Tokens kept of a sentence; of an encoder that was loaded, its folder's own limit is in `max_length`."""
         return self.max_length or USUAL

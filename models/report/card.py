@@ -48,11 +48,10 @@ class CardContent:
         base: the transformer that training started from, as the configuration names it.
         pooling: how token vectors become a sentence vector.
         max_length: tokens read of a sentence.
-        objective: name of the objective.
-        settings: setting → value of objective and optimizer.
+        trainings: each training's objective, and the pairs that it learnt from.
+        settings: setting → value of the last training's objective and optimizer.
         views: methods of the views that were made.
         labels: whether views were chosen by annotators' labels.
-        pairs: training pairs.
         dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
         scores: rows of figures with intervals, systems side by side.
         materials: everything that went in.
@@ -64,11 +63,10 @@ class CardContent:
     base: str
     pooling: str
     max_length: int
-    objective: str
+    trainings: Sequence[tuple[str, int]]
     settings: Mapping[str, object]
     views: Sequence[str]
     labels: bool
-    pairs: int
     dev: str | None
     scores: Sequence[Mapping[str, str]]
     materials: Sequence[Material]
@@ -83,8 +81,7 @@ def model_card(content: CardContent) -> str:
         "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n---",
         f"# {content.title}",
         f"A sentence encoder: {content.base}, pooled by {content.pooling}, first {content.max_length} tokens, trained "
-        f"with objective `{content.objective}` on {content.pairs:,} pairs of views "
-        f"({', '.join(content.views)}). Compare its vectors by cosine.",
+        f"{_trainings(content)} ({', '.join(content.views)}). Compare its vectors by cosine.",
         _USAGE,
         f"## Figures\n\n{INTERVALS}. {_MEASURED}\n\n{markdown_table(content.scores)}\n\n{_labels(content)}",
         "## Training\n\n"
@@ -96,6 +93,11 @@ def model_card(content: CardContent) -> str:
         f"Made by bsl-pipeline, checkpoint `{content.checkpoint}`.",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _trainings(content: CardContent) -> str:
+    phases = (f"with objective `{objective}` on {pairs:,} pairs of views" for objective, pairs in content.trainings)
+    return ", then ".join(phases)
 
 
 def _labels(content: CardContent) -> str:

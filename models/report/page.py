@@ -35,7 +35,7 @@ class ReportContent:
         statistics: section → figure → value, as the stages measured them.
         config: the complete configuration, as JSON text.
         artifacts: kind → key of everything the run used.
-        curve: file name of the training curve beside the page.
+        curves: file names of the training curves beside the page, in order.
     """
 
     title: str
@@ -48,7 +48,7 @@ class ReportContent:
     statistics: Mapping[str, Mapping[str, object]]
     config: str
     artifacts: Mapping[str, str]
-    curve: str
+    curves: Sequence[str]
 
 
 def page(content: ReportContent) -> str:
@@ -61,8 +61,8 @@ def page(content: ReportContent) -> str:
         *differences(content.comparison),
         *not_scored(content.missing),
         signatures(content.scores),
-        "## Views\n\n" + markdown_table(content.examples),
-        f"## Training\n\n![training curve]({content.curve})",
+        *([f"## Views\n\n{markdown_table(content.examples)}"] if content.examples else []),
+        *(["## Training", *(f"![training curve]({name})" for name in content.curves)] if content.curves else []),
         *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
         "## Artifacts\n\n" + markdown_table([{"kind": kind, "key": key} for kind, key in content.artifacts.items()]),
         f"## Configuration\n\n``json\n{content.config}\n``",

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from models.encoder.config import USUAL, EncoderConfig
-from storage.checkpoint import ENCODER
-from storage.errors import ArtifactMissingError
-from storage.lookup import find
 from storage.refs import CheckpointRef
 from tasks.evaluation.systems import Candidate
-from tasks.pretrained import resolve_named_model
+from tasks.pretrained import described_folder, find_encoder, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.evaluation.config import Precision
-    from storage.store import Store
-    from storage.weights import ResolvedModel
     from tasks.evaluation.settings import Reading
     from tasks.site import Site
-
-_MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
 
 
 def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
@@ -49,28 +41,14 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     """
     from models.encoder.saved import saved_config  # imports transformers
 
-    encoder: CheckpointRef | ResolvedModel
-    label = "/".join(name.rstrip("/").split("/")[-2:])  # a machine's path has no place in a table
-    if _MADE_HERE.fullmatch(name):
-        store = site.open_store()
-        encoder = _checkpoint(store, name)
-        folder, identity, label = store.fetch(encoder) / ENCODER, encoder.path, str(encoder)
-    else:
-        encoder = resolve_named_model(site, name, reading.revision)
-        folder, identity = encoder.described, encoder.identity
-    described = saved_config(folder, identity) or EncoderConfig(model=identity, max_length=USUAL)
+    encoder = find_encoder(site, name, reading.revision)
+    identity = identity_of(encoder)
+    named = EncoderConfig(model=name, max_length=USUAL)
+    described = saved_config(described_folder(site.open_store(), encoder), identity) or named
     given = {field: value for field, value in reading if value is not None and field != "revision"}
-    # Validated as a whole: model_copy would let a length of 0 pass.
     return Candidate(
-        label=label, encoder=encoder, config=EncoderConfig.model_validate({**described.model_dump(), **given})
+        label=str(encoder) if isinstance(encoder, CheckpointRef) else named.short_name,
+        encoder=encoder,
+        # Validated as a whole: model_copy would let a length of 0 pass.
+        config=EncoderConfig.model_validate({**described.model_dump(), **given, "model": identity}),
     )
-
-
-def _checkpoint(store: Store, name: str) -> CheckpointRef:
-    found = find(store, name)
-    if found.kind == "checkpoint":
-        return CheckpointRef(key=found.key)
-    for entry in store.manifest(found).provenance.inputs.values():
-        if entry.kind == "checkpoint":
-            return CheckpointRef(key=entry.key)
-    raise ArtifactMissingError(f"{name} names no checkpoint among its inputs; give checkpoint/<key>")

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.evaluation.signature import rows_digest
-from storage.checkpoint import ENCODER
-from storage.refs import CheckpointRef
 from tasks.evaluation.signing import encoder_made
+from tasks.pretrained import encoder_folder
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import numpy as np
     import polars as pl
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
     from models.training.evaluator import DevSet
+    from storage.refs import CheckpointRef
     from storage.weights import ResolvedModel
     from tasks.stage.cached import Work
 
@@ -61,7 +60,7 @@ def finetune(
     from models.training.loop import train
 
     settle_threads(work.site)
-    start, tokenizer = load_encoder(_folder(work, encoder), network)
+    start, tokenizer = load_encoder(encoder_folder(work.store, encoder), network)
     device = device_of(work.site)
     with stop_requested() as asked:
         result = train(
@@ -103,9 +102,5 @@ def tuned_made(
         learnt: On what: a set, or a protocol of folds.
     """
     settings = config.model_dump_json(exclude={"seed"})
-    made = encoder_made(_folder(work, encoder), network, "fp32")
+    made = encoder_made(encoder_folder(work.store, encoder), network, "fp32")
     return made | {"vectors": "tuned", "tuned": f"{learnt}@{rows_digest([(settings, ())])}"}
-
-
-def _folder(work: Work, encoder: CheckpointRef | ResolvedModel) -> Path:
-    return work.store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder

@@ -30,7 +30,8 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 
 def card(config):
-    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, 5_913, 64))
+    pairs = (5_913,) * len(config.phases)
+    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, pairs, 64))
 
 
 def test_tiny_names_its_materials_with_their_licences():
@@ -82,7 +83,7 @@ def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
     by_name = recipe("nli")
     path = SourceSpec(path="/data/snli/train.parquet", name="snli")
     by_path = by_name.model_copy(update={"ingest": by_name.ingest.model_copy(update={"sources": (path,)})})
-    fixed = {"title": "t", "scores": (), "comparisons": (), "missing": Missing(), "checkpoint": CHECKPOINT}
+    fixed = {"title": "t", "scores": (), "comparisons": (), "missing": Missing(), "checkpoints": (CHECKPOINT,)}
     keys = {
         report._make_ref({**fixed, "settings": config.settings, "sources": config.ingest.sources}).key
         for config in (by_name, by_path)

@@ -33,7 +33,7 @@ def page_of(sets: tuple[str, ...], published: tuple[str, ...]) -> str:
             statistics={},
             config="{}",
             artifacts={},
-            curve="curve.png",
+            curves=("curve.png",),
         )
     )
 

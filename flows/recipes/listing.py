@@ -1,0 +1,139 @@
+"""What a person wants to know of a recipe before it runs: which printed row it is, what it needs, what it takes.
+
+GPU hours are arithmetic on others' published rates, before anything has run: CTranslate2's 9,297 tokens/s of OPUS-MT in
+fp16 on an A10G (its README) and SimCSE's million sentences an hour, each read twice, on an RTX 3090 (its issue 135).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flows.recipes import RECIPES, recipe
+from flows.recipes.rows import RECORDS
+from flows.recipes.shared import ENTAIL
+from models.evaluation.published import rows_of
+from storage.embedded import EMBEDDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flows.config import PipelineConfig
+    from storage.sources import SourceSpec
+    from tasks.settings import Phase
+
+TOKENS_PER_S: Final = 9_297
+PAIRS_PER_S: Final = 1_000_000 / 3600
+OPUS: Final = "opus-mt"
+TOKENS: Final = 16  # of a sentence of NLI, the mean
+_SENTENCES: Final = {"afs": 12_000} | {name: records * 4 // 3 for name, records in RECORDS.items()}
+"""Source → sentences at most; each premise of SNLI and MultiNLI stands in three pairs."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A recipe at a glance.
+
+    Attributes:
+        name: the recipe's.
+        purpose: the first line of its description.
+        row: the published row that it stands beside first; empty for none.
+        printed: tables in which that row is printed.
+        needs: models and sources that are not in the package.
+        gpu_hours: expected on one GPU of the size of an A10G; None where it depends on your own files, 0 where a
+            laptop does in minutes.
+    """
+
+    name: str
+    purpose: str
+    row: str
+    printed: tuple[str, ...]
+    needs: tuple[str, ...]
+    gpu_hours: float | None
+
+    @property
+    def lines(self) -> list[str]:
+        """As the terminal shows it."""
+        translators = sum(OPUS in name for name in self.needs)
+        others = [name for name in self.needs if OPUS not in name]
+        needs = [*others, f"{translators} OPUS-MT models"] if translators else others
+        facts = (
+            f"{self.row} ({', '.join(self.printed)})" if self.row else "no printed row",
+            f"needs {', '.join(needs)}" if needs else "needs nothing",
+            self._duration,
+        )
+        return [f"{self.name:<26} {self.purpose}", f"{'':<26} {' · '.join(facts)}"]
+
+    @property
+    def _duration(self) -> str:
+        if self.gpu_hours is None:
+            return "as long as your files want"
+        if not self.needs:
+            return "minutes on two CPU cores"
+        return f"{self.gpu_hours:.1f} GPU hours" if self.gpu_hours >= 0.1 else "minutes on a GPU"
+
+
+def listings() -> list[Listing]:
+    """All recipes, in their order."""
+    return [_listing(name) for name in RECIPES]
+
+
+def _listing(name: str) -> Listing:
+    config = recipe(name)
+    row = config.published[0] if config.published else ""
+    return Listing(
+        name=name,
+        purpose=(RECIPES[name].__doc__ or "").strip().splitlines()[0],
+        row=row,
+        printed=_printed(row) if row else (),
+        needs=_needs(config),
+        gpu_hours=gpu_hours(config),
+    )
+
+
+def _printed(row: str) -> tuple[str, ...]:
+    tables: dict[str, list[str]] = {}
+    for published in rows_of(row):
+        tables.setdefault(published.paper, []).append(published.table)
+    return tuple(" ".join([paper, *_numbered(numbers)]) for paper, numbers in tables.items())
+
+
+def _numbered(tables: Sequence[str]) -> tuple[str, ...]:
+    numbers = [number for number in dict.fromkeys(tables) if number]
+    return (f"Table {' + '.join(numbers)}",) if numbers else ()
+
+
+def _needs(config: PipelineConfig) -> tuple[str, ...]:
+    sources = [source.dataset or f"folder {source.path!r}" for source in config.ingest.sources]
+    names = dict.fromkeys([*sources, *(model for model, _ in config.models())])
+    return tuple(name for name in names if not name.startswith(EMBEDDED))
+
+
+def gpu_hours(config: PipelineConfig) -> float | None:
+    """Hours on one GPU; 0 for what is embedded, None where a source's size is not known before it is read."""
+    if not config.phases or all((source.dataset or "").startswith(EMBEDDED) for source in config.ingest.sources):
+        return 0.0
+    sizes = [_sentences(source) for source in config.ingest.sources]
+    if None in sizes:
+        return None
+    sentences = min(sum(size or 0 for size in sizes), config.ingest.corpus.limit or 10**12)
+    hops = sum(len(view.hops) for view in config.augment.translations)
+    translating = sentences * hops * TOKENS / TOKENS_PER_S
+    return (translating + sum(_pairs(phase, config, sentences) for phase in config.phases) / PAIRS_PER_S) / 3600
+
+
+def _sentences(source: SourceSpec) -> int | None:
+    known = _SENTENCES.get(source.dataset or "")
+    return source.limit if known is None else min(known, source.limit or known)
+
+
+def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
+    """Pairs that a phase learns from, every one as often as it is read."""
+    labelled = sum(RECORDS.get(source.dataset or "", 0) for source in config.ingest.sources)
+    views = [pairing.view_2 for pairing in phase.pairs.pairings]
+    entailed = any(view.startswith(ENTAIL.methods[0]) for view in views)
+    made = sum(not view.startswith(ENTAIL.methods[0]) for view in views)
+    # A third of the labelled pairs is entailed, however many views hold them.
+    pairs = labelled if phase.pairs.labelled else sentences * made + entailed * labelled // 3
+    training = phase.training
+    return min(pairs * training.epochs, (training.max_steps or 10**12) * training.batch_size)

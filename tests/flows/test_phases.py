@@ -1,0 +1,65 @@
+"""Two trainings in a row, and none: the same way through the house."""
+
+import pytest
+
+from flows.config import override
+from flows.pipeline import pipeline
+from flows.recipes import recipe
+from flows.recipes.shared import ALONE
+from models.objectives.config import ContrastiveConfig
+from storage.checkpoint import ENCODER
+from storage.refs import CheckpointRef
+from storage.store import Store
+from tasks.settings import Phase
+from tasks.site import Site
+
+QUICK = {"batch_size": 16, "max_steps": 3, "eval_every": 3, "collapse": None}
+SMALL = {
+    "ingest": {"corpus": {"limit": 96}},
+    "augment": {"translations": []},
+    "pairs": ALONE.model_dump(),
+    "training": QUICK,
+    "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(str(tmp_path_factory.mktemp("phases") / "store"))
+
+
+def test_each_phase_starts_from_what_the_one_before_it_left(store):
+    settings = recipe("tiny").training.model_copy(update={**QUICK, "objective": ContrastiveConfig()})
+    first = Phase(pairs=ALONE, training=settings)
+    changes = {**SMALL, "earlier": [first.model_dump()]}
+    ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
+    checkpoints = [entry.key for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint"]
+    assert len(checkpoints) == 2
+    assert store.manifest(CheckpointRef(key=checkpoints[1])).provenance.inputs["start"].key == checkpoints[0]
+    encoder = f"{ENCODER}/model.safetensors"
+    files = [store.manifest(CheckpointRef(key=key)).files[encoder].sha256 for key in checkpoints]
+    assert files[0] != files[1]
+    page = (store.fetch(ref) / "report.md").read_text()
+    assert "after contrastive training, then BSL + in-batch negatives" in page
+    assert "![training curve](training-curve-1.png)" in page
+    assert "## pairs 2" in page
+    card = (store.fetch(ref) / "model-card.md").read_text()
+    assert "with objective `contrastive` on" in card
+    assert "pairs of views, then with objective `bsl` on" in card
+
+
+def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store):
+    (report,) = store.refs("report")
+    start = {"model": str(report.path), "revision": None}
+    config = override(recipe("tiny"), {**SMALL, "encoder": start, "training": None})
+    assert config.phases == ()
+    changes = {**SMALL, "encoder": start, "training": None}
+    ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
+    manifest = store.manifest(ref)
+    assert "checkpoint" not in {entry.kind for entry in manifest.provenance.inputs.values()}
+    scores = store.scan(ref, "scores").collect()
+    assert len(scores["model"].unique()) == 2  # words, and the encoder as it is
+    page = (store.fetch(ref) / "report.md").read_text()
+    assert "## Training" not in page
+    assert "## Views" not in page
+    assert "model-card.md" not in manifest.files

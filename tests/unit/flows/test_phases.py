@@ -1,0 +1,56 @@
+"""Several trainings in a row, and none at all, as a configuration says it."""
+
+import pytest
+from pydantic import ValidationError
+
+from flows.config import override
+from flows.recipes import recipe
+from flows.recipes.shared import ALONE
+from models.objectives.config import ContrastiveConfig
+from models.training.config import TrainingConfig
+from tasks.settings import Phase
+
+EARLIER = Phase(pairs=ALONE, training=TrainingConfig(objective=ContrastiveConfig(), seed=3))
+
+
+def test_systems_are_named_by_what_trained_them_in_order():
+    config = recipe("tiny-entail").model_copy(update={"earlier": (EARLIER,)})
+    assert config.systems == (
+        "before contrastive training (mean)",
+        "after contrastive training",
+        "after contrastive training, then BSL + in-batch negatives",
+    )
+    assert config.phases[0] == EARLIER
+    assert config.phases[1].pairs == config.pairs
+
+
+def test_without_training_an_encoder_is_called_by_its_name_and_asks_for_no_labels():
+    config = override(recipe("tiny-entail"), {"training": None})
+    assert config.phases == ()
+    assert config.systems == ("embedded:bert-mini (mean)",)
+    assert not config.needs_labels
+
+
+def test_an_earlier_training_without_a_last_one_is_refused():
+    with pytest.raises(ValidationError, match="earlier trainings without a last one"):
+        override(recipe("tiny"), {"earlier": [EARLIER.model_dump()], "training": None})
+
+
+def test_a_seed_reaches_every_phase():
+    config = recipe("tiny").model_copy(update={"earlier": (EARLIER,)})
+    assert [phase.training.seed for phase in config.seeded(7).phases] == [7, 7]
+    untrained = override(recipe("tiny"), {"training": None})
+    assert untrained.seeded(7) == untrained
+
+
+def test_a_teacher_of_any_phase_is_a_model_of_the_run():
+    teacher = recipe("nli").encoder
+    config = recipe("tiny").model_copy(update={"earlier": (EARLIER.model_copy(update={"teacher": teacher}),)})
+    assert (teacher.model, teacher.revision) in config.models()
+
+
+def test_fields_of_optional_sections_are_changed_alone():
+    config = recipe("tiny").model_copy(update={"teacher": recipe("nli").encoder})
+    assert override(config, {"teacher": {"pooling": "cls"}}).teacher == recipe("nli").encoder.model_copy(
+        update={"pooling": "cls"}
+    )
