@@ -160,7 +160,7 @@ def _ask(kind: Kind, name: str, revision: str) -> Listing:
         )
         for entry in info.siblings or ()
     }
-    card = info.card_data.to_dict() if info.card_data else {}
+    card: dict[str, Any] = dict(vars(info.card_data)) if info.card_data else {}
     return Listing(commit=str(info.sha), files=files, configs=list(card.get("configs") or ()))
 
 

@@ -90,8 +90,8 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     """The sets behind suites and single names, each once.
 
     Args:
-        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev`, `sts12` (its test split) or `trec`, or names of
-            `tuned_names()`.
+        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev`, `sts12` (its test split) or
+            `trec`, or names of `tuned_names()`.
 
     Raises:
         UnknownSuiteError: a word is neither.
@@ -101,7 +101,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     for word in suite:
         for part in known if word == ALL else (word,):
             if part not in known:
-                part = in_full(part)  # noqa: PLW2901 - the name that keys and tables have
+                part = in_full(part)
                 kind_of(part)
             names |= dict.fromkeys(known.get(part, (part,)))
     return tuple(names)

@@ -296,7 +296,8 @@ class _Handler(BaseHTTPRequestHandler):
                 "X-Repo-Commit": commit,
                 "X-Linked-Size": str(len(file.content)),
                 "X-Linked-Etag": f'"{file.sha256}"',
-                "Location": f"http://localhost:{self.hub.port}/cdn/{file.sha256}",  # another host than the Hub, as in life
+                # Another host than the Hub, as in life.
+                "Location": f"http://localhost:{self.hub.port}/cdn/{file.sha256}",
             }
             self._send(302, linked, b"")
         else:
