@@ -18,19 +18,23 @@ from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.files import whole
-from storage.hub import HubTable, model_files, table_files
+from storage.hub import model_files
 from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of, read_table
+from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
 from storage.transfer import TRANSFER_SETS, read_transfer_table
 from storage.weights import resolve_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+
+    from storage.sources import ResolvedSource
     from storage.weights import ResolvedModel
 
 MODEL: Final = "model:"  # how a name says that it is a model's
@@ -87,7 +91,7 @@ class Mirror:
             return
         with whole(self.folder / name) as path:
             if source.hub is not None:
-                _write_hub(source.hub, path)
+                _write_hub(source, path)
             elif source.format == "parquet" or pairs is None:
                 shutil.copyfile(source.files[0], path)
             else:
@@ -139,25 +143,28 @@ class Mirror:
             path.write_text(text + "\n", encoding="utf-8")
 
 
-def _write_hub(table: HubTable, path: Path) -> None:
-    """All rows and columns of a table, as one Parquet file."""
-    files = table_files(table)
+def _write_hub(source: ResolvedSource, path: Path) -> None:
+    """All rows and columns of a Hub's table, as one Parquet file."""
+    files = local_files(source)
     if len(files) == 1 and format_of(files[0]) == "parquet":
         shutil.copyfile(files[0], path)
         return
-    writer: pq.ParquetWriter | None = None
-    report = ReadReport(table.address)
+    report, writer = ReadReport(source.digest), None
+    for rows in _whole_rows(source, files, report):
+        writer = writer or pq.ParquetWriter(path, rows.schema, compression="zstd")
+        writer.write_table(rows.cast(writer.schema))
+    report.check(max_bad_share=0.0)
+    assert writer is not None  # the report refuses a table without rows
+    writer.close()
+
+
+def _whole_rows(source: ResolvedSource, files: Sequence[str], report: ReadReport) -> Iterator[pa.Table]:
+    texts = check_columns(source)
     for file in files:
         kind = format_of(file)
-        everything = Columns((), columns_of(file, kind, report))
-        for frame in read_table(file, kind, everything, report):
-            rows = frame.to_arrow()
-            writer = writer or pq.ParquetWriter(path, rows.schema, compression="zstd")
-            writer.write_table(rows.cast(writer.schema))
-    report.check(max_bad_share=0.0)
-    if writer is None:
-        raise SourceError(f"{table.address} holds no row; look at the set on the Hub")
-    writer.close()
+        others = tuple(name for name in columns_of(file, kind, report) if name not in texts)
+        for frame in read_table(file, kind, Columns(texts, others), report):
+            yield frame.to_arrow()
 
 
 def _copy_model(model: ResolvedModel, target: Path) -> None:

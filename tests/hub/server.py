@@ -15,6 +15,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -38,11 +39,11 @@ class File:
     content: bytes
     lfs: bool
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
 
-    @property
+    @cached_property
     def oid(self) -> str:
         """As git names a blob."""
         return hashlib.sha1(b"blob %d\0" % len(self.content) + self.content).hexdigest()
