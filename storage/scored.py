@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """The pairs in their order, with subsets even where a copy does not say them: `subset`, `sentence1`, `sentence2`, `score`.
+    """The pairs in their order: `subset`, even where a copy has none, `sentence1`, `sentence2`, `score`.
 
     Raises:
         SourceError: it cannot be read, a column or score is not as declared, or it is not as long as its papers say.

@@ -38,6 +38,9 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--pooling", choices=get_args(Pooling), help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    parser.add_argument(
+        "--prompt", help="put before every text: a name that the folder has for it, or the text ('' for none)"
+    )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_site_options(parser)
@@ -68,7 +71,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from flows.evaluation import evaluation
     from tasks.evaluation.settings import EvaluationSettings, Reading
 
-    reading = Reading(pooling=arguments.pooling, max_length=arguments.max_length, revision=arguments.revision)
+    reading = Reading.model_validate({field: getattr(arguments, field) for field in Reading.model_fields})
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
     if embedded is not None:
         embedded.wait()

@@ -8,6 +8,7 @@ from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
+from models.encoder.tokens import prompt_tokens, set_prompt
 from models.encoder.transformer import load_transformer
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreT
 def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
     """Load an encoder and its tokenizer from a local folder, in fp32 and evaluation mode.
 
-    Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
+    Where the configuration leaves length or prompt open, the encoder's own says what the folder has settled.
 
     Raises:
         EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or is a
@@ -38,5 +39,9 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
     check_settings(saved, config)
     config = settled(saved, config)
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
+    set_prompt(tokenizer, config.prompt or "")
     heads = [[read_head(head) for head in level] for level in (saved.token_heads, saved.sentence_heads)]
-    return Encoder(backbone, config, *heads).eval(), tokenizer
+    encoder = Encoder(backbone, config, *heads).eval()
+    if config.prompt and not saved.pools_prompt:
+        encoder.skipped = prompt_tokens(tokenizer)
+    return encoder, tokenizer

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from models.encoder.files import read_json, read_weights, write_json, write_weights
-from models.encoder.heads import CNN, Dense, Head, Normalize
+from models.encoder.heads import CNN, Dense, Head, LayerNorm, Normalize
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEADS: dict[str, type[Head]] = {"Dense": Dense, "CNN": CNN, "Normalize": Normalize}
+HEADS: dict[str, type[Head]] = {"Dense": Dense, "CNN": CNN, "Normalize": Normalize, "LayerNorm": LayerNorm}
 
 
 @dataclass(frozen=True)

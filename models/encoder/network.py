@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from models.encoder.heads import Head, Normalize
 from models.encoder.packed import first_position, lay_out, run_packed
-from models.encoder.pooling import LAYERS, pool, precise, token_vectors
+from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
 
@@ -38,7 +38,10 @@ class Encoder(nn.Module):
         config: How token vectors are pooled, and the longest input.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; `Normalize` comes last if the configuration asks for it.
+        skipped: Tokens at the beginning that are not pooled, those of a prompt that is to steer alone.
     """
+
+    skipped = 0
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """D of a sentence vector."""
-        width = self.token_width
+        width = self.token_width * (1 + self.config.pooling.count(AND))
         for head in self.sentence_heads:
             width = head.width_from(width)
         return width
@@ -155,7 +158,7 @@ class Encoder(nn.Module):
         return x_BTD
 
     def _pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling)
+        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling, self.skipped)
         for head in self.sentence_heads:
             vectors_BD = precise(head(vectors_BD))
         return vectors_BD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import Pooling
+from models.encoder.config import Joined, Pooling
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, stsb_config
 
@@ -14,12 +14,14 @@ class Reading(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    pooling: Pooling | None = None
+    pooling: Pooling | Joined | None = None
     """`mean` unless given or said by the folder."""
     max_length: int | None = None
     """Tokens kept of a sentence; 64 unless given or said by the folder."""
     revision: str | None = None
     """Commit of a Hub model."""
+    prompt: str | None = None
+    """Put before every text, by the name that the folder has for it or as text; the folder's default unless given."""
 
 
 class EvaluationSettings(ScoringConfig):

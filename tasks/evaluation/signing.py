@@ -35,15 +35,16 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
     from models.encoder.saved import read_saved, settled  # imports transformers
 
     saved = read_saved(folder)
+    config = settled(saved, config)
     return {
         "vectors": "encoder",
         "pool": config.pooling,
-        "len": settled(saved, config).length,
+        "len": config.length,
         "special": saved.backbone.kind != "StaticEmbedding",
         "norm": config.normalize,
         "case": "lower" if config.lower_case else "kept",
         "dtype": dtype,
-        "prompt": None,  # a folder that wants one is refused
+        "prompt": config.prompt or None,
         **versions_of("torch", "transformers"),
     }
 
