@@ -191,6 +191,12 @@ def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
 
 def _modules(folder: Path) -> list[SavedModule]:
     listed = read_json(folder / "modules.json")
+    foreign = [str(module["type"]) for module in listed if not str(module["type"]).startswith("sentence_transformers.")]
+    if foreign:
+        raise EncoderError(
+            f"{folder}: {', '.join(foreign)} is code of its own, which is not run, expected modules of "
+            f"sentence-transformers; {OTHERWISE}"
+        )
     modules = [SavedModule(str(module["type"]).rpartition(".")[2], folder / module["path"]) for module in listed]
     if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
         levels = {

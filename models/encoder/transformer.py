@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from tokenizers import normalizers
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoTokenizer,
@@ -23,6 +24,7 @@ from transformers import (
 )
 from transformers.utils import logging as hf_logging
 
+from models.encoder.files import read_json
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -83,6 +85,12 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
+    described = read_json(folder / "config.json")
+    if "auto_map" in described and described.get("model_type") not in CONFIG_MAPPING:
+        raise EncoderError(
+            f"{folder}: a {described.get('model_type')} is code of its own ({', '.join(described['auto_map'])}), which "
+            "is not run, expected an architecture of transformers; choose a model that needs no remote code"
+        )
     verbosity = hf_logging.get_verbosity()
     hf_logging.set_verbosity(
         logging.ERROR

@@ -84,6 +84,7 @@ def publish_nli(hub: StandInHub) -> None:
             "data/train-00000-of-00002.parquet": multi.head(100),
             "data/train-00001-of-00002.parquet": multi.tail(100),
             "data/validation_matched-00000-of-00001.parquet": multi,
+            "data/validation_mismatched-00000-of-00001.parquet": multi,
         },
     }
     for name, frames in tables.items():
