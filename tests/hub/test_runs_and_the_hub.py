@@ -1,7 +1,9 @@
 """What a run, an evaluation, a mirror and doctor make of the Hub: nothing changes silently, nothing is asked twice."""
 
 import io
+import json
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from storage.digest import file_sha256
 from storage.errors import HubError, SourceError
 from storage.keys import artifact_key
 from storage.mirror import Mirror
+from storage.reading import check_columns, local_files
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 from tasks.doctor import examine
@@ -30,6 +33,7 @@ SETS = ("sts16/test", "sts17-en-de/test")
 
 @pytest.fixture
 def site(tmp_path):
+    rows_of.cache_clear()  # an earlier test read sets of the same commits
     return Site(store=str(tmp_path / "store"), device="cpu")
 
 
@@ -100,12 +104,8 @@ def test_a_mirror_of_a_hub_table_holds_its_rows(hub, tmp_path):
     publish_nli(hub)
     mirror = Mirror(tmp_path / "mirror")
     list(mirror.add("snli/train"))
-    cached = resolve_source(SourceSpec(dataset="snli"))
-    from storage.reading import local_files
-
-    assert file_sha256(tmp_path / "mirror" / "snli" / "train.parquet") == file_sha256(
-        __import__("pathlib").Path(local_files(cached)[0])
-    )
+    (kept,) = local_files(resolve_source(SourceSpec(dataset="snli")))
+    assert file_sha256(tmp_path / "mirror" / "snli" / "train.parquet") == file_sha256(Path(kept))
 
 
 def test_weights_that_no_stage_needs_are_not_fetched(hub):
@@ -144,8 +144,6 @@ def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
     assert [check for check in checks.values() if check.verdict == "NO"] == []
     assert resolve_model(config.encoder.model).folder.is_dir()
     for spec in config.ingest.sources:
-        from storage.reading import check_columns
-
         check_columns(resolve_source(spec))
     offline(monkeypatch)
     checks = look(config, site)
@@ -196,12 +194,8 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
         torch.save({name: state[name] for name in names}, buffer)
         files[shard] = buffer.getvalue()
         index |= dict.fromkeys(names, shard)
-    import json
-
     files["pytorch_model.bin.index.json"] = json.dumps({"metadata": {}, "weight_map": index}).encode()
     hub.add("models", BERT, files)
     encoder, _ = load_encoder(resolve_model(BERT).folder, EncoderConfig(model="x"))
-    assert torch.equal(
-        encoder.state_dict()["backbone.embeddings.word_embeddings.weight"],
-        state["bert.embeddings.word_embeddings.weight"],
-    )
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
