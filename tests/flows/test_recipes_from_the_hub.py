@@ -73,7 +73,6 @@ def _files_of_ones_own(folder) -> None:
 def small(name: str) -> dict[str, object]:
     """A recipe's own settings, each size made small; its translators search as the package's, which they are."""
     config = recipe(name)
-    sources = [{**spec.model_dump(), "limit": 30} for spec in config.ingest.sources]
     views = [view.model_dump() for view in config.augment.translations]
     for hop in [hop for view in views for hop in view["hops"]]:
         mini = MINI[f"{hop['source_lang']}-{hop['target_lang']}"]
@@ -82,7 +81,6 @@ def small(name: str) -> dict[str, object]:
     sets = words if WHOLE else [part for word in words for part in SHORT.get(word, (word,)) if word != "senteval"]
     training = {"batch_size": 8, "max_steps": 2, "eval_every": 2, "collapse": None}
     changes: dict[str, object] = {
-        "ingest": {"sources": sources},
         "augment": {"translations": views},
         "evaluation": {"sets": list(sets), "bootstrap": {"resamples": 100}},
     }
