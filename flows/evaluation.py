@@ -44,7 +44,7 @@ def evaluation(
     embedded = candidates if found.embedded() else []
     systems = [encoder_system(place, candidate, found, settings.precision) for candidate in embedded]
     scores = [
-        *frozen_scores(place, systems, found, settings),
+        *(scores for system in systems for scores in frozen_scores(place, system, found, settings)),
         *tuned_scores(place, candidates, found, settings),
     ]
     compared = differences(place, systems[0], systems[1:], found, settings) if systems else ()

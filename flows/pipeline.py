@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from prefect import flow
 from prefect.runtime import flow_run
 
@@ -25,6 +28,11 @@ from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.train import train
 
+if TYPE_CHECKING:
+    from storage.refs import ScoresRef
+    from tasks.evaluation.kinds import FoundSets
+    from tasks.evaluation.systems import System
+
 
 def _run_name() -> str:
     return f"{flow_run.parameters['recipe_name']}-{str(flow_run.id)[:8]}"
@@ -40,10 +48,27 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
         site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
     """
     show_logs()
-    return run(override(recipe(recipe_name), overrides or {}), site_of(site))
+    return run(override(recipe(recipe_name), overrides or {}), site_of(site)).report
 
 
-def run(config: PipelineConfig, site: Site) -> ReportRef:
+@dataclass(frozen=True)
+class Run:
+    """What a run leaves.
+
+    Attributes:
+        report: its page.
+        system: the encoder of the last training, with its transform if there is one, or the encoder as it is.
+        scores: all figures of that system.
+        found: the sets that it was scored on.
+    """
+
+    report: ReportRef
+    system: System
+    scores: tuple[ScoresRef, ...]
+    found: FoundSets
+
+
+def run(config: PipelineConfig, site: Site) -> Run:
     """The way through the house; inside a flow run, each line is a task run."""
     start, encoder = resolve_encoder(site, config.encoder)
     found = available_frozen(site, config.evaluation.sets)
@@ -65,12 +90,12 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
     named = zip(config.systems, [start, *checkpoints], strict=True)
     candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in named]
     words, *systems = run_systems(site, corpus, candidates, found, config)
-    scores = frozen_scores(site, [words, *systems], found, config.evaluation)
+    figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
-    return report(
+    page = report(
         site,
         config.title,
-        tuple(scores),
+        tuple(scores for system in figures for scores in system),
         gains,
         Missing.of(found.missing),
         tuple(checkpoints),
@@ -82,3 +107,4 @@ def run(config: PipelineConfig, site: Site) -> ReportRef:
         config.settings,
         config.ingest.sources,
     )
+    return Run(page, systems[-1], tuple(figures[-1]), found)

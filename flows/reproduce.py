@@ -40,5 +40,5 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     # A seed makes no difference to what is not trained.
-    reports = tuple(run(config.seeded(seed), place) for seed in range(seeds if config.phases else 1))
+    reports = tuple(run(config.seeded(seed), place).report for seed in range(seeds if config.phases else 1))
     return reproduce(place, reports, published, config.systems[-1], deviations(config, published), RECORDS)

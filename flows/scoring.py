@@ -53,14 +53,9 @@ def tfidf_system(site: Site, corpus: CorpusRef, found: FoundSets) -> System:
     return System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))
 
 
-def frozen_scores(site: Site, systems: list[System], found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
-    """What vectors score as they are, system by system."""
-    return [
-        scores
-        for system in systems
-        for kind, sets in found.frozen()
-        for scores in kind.scores(site, system, sets, config)
-    ]
+def frozen_scores(site: Site, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
+    """What vectors score as they are."""
+    return [scores for kind, sets in found.frozen() for scores in kind.scores(site, system, sets, config)]
 
 
 def differences(

@@ -4,7 +4,9 @@ ModelError
 ├── EncoderError               weights, tokenizer or texts that cannot give embeddings
 │   └── NoEmbeddingError       one text has none
 ├── TrainingError              a training run that cannot start or go on
-│   ├── CollapseError          the representations lost what tells sentences apart
+│   ├── WorseningError         training made the encoder much worse
+│   │   ├── CollapseError      the representations lost rank or spread
+│   │   └── DeclineError       they are spread, but order the dev set worse than before
 │   ├── NonFiniteLossError     a loss or gradient is NaN or infinite
 │   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
 │   └── ResumeError            the saved state is of another run or an unknown format
@@ -16,7 +18,7 @@ Every message says what was found, what was expected and what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,19 +53,33 @@ class TrainingError(ModelError):
     """A training run cannot start or go on."""
 
 
-class CollapseError(TrainingError):
-    """The encoder's representations collapsed.
+class WorseningError(TrainingError):
+    """Training made the encoder much worse than it was.
 
     Attributes:
         step: Optimizer step of the evaluation that showed it.
         evidence: Quantity name → (value at the start, value now).
     """
 
+    what: ClassVar[str]
+
     def __init__(self, step: int, reason: str, evidence: Mapping[str, tuple[float, float]], remedy: str) -> None:
         self.step = step
         self.evidence = dict(evidence)
         listed = ", ".join(f"{name} {start:.4g} → {now:.4g}" for name, (start, now) in self.evidence.items())
-        super().__init__(f"representations collapsed by step {step}: {reason} ({listed}); {remedy}")
+        super().__init__(f"{self.what} by step {step}: {reason} ({listed}); {remedy}")
+
+
+class CollapseError(WorseningError):
+    """The encoder's representations lost their rank or spread."""
+
+    what = "representations collapsed"
+
+
+class DeclineError(WorseningError):
+    """The encoder orders the dev set worse than it did, though its representations are still spread."""
+
+    what = "the encoder unlearnt"
 
 
 class NonFiniteLossError(TrainingError):
@@ -75,15 +91,16 @@ class NonFiniteLossError(TrainingError):
         saved_in: Parquet file with these rows; None if they were not saved.
     """
 
-    def __init__(self, step: int, quantity: str, value: float, rows: Sequence[int], saved_in: str | None) -> None:
+    def __init__(
+        self, step: int, quantity: str, value: float, rows: Sequence[int], saved_in: str | None, remedy: str
+    ) -> None:
         self.step = step
         self.rows = tuple(rows)
         self.saved_in = saved_in
         where = f"saved in {saved_in}" if saved_in else "not saved, since no work folder was given"
         super().__init__(
             f"{quantity} is {value} at step {step}, expected a finite number; the batch was rows "
-            f"{_short(self.rows)} of the pairs, {where}; lower the learning rate, train with precision='fp32', or look "
-            "at these rows"
+            f"{_short(self.rows)} of the pairs, {where}; {remedy}"
         )
 
 

@@ -96,6 +96,12 @@ class ReportRef(ArtifactRef):
     kind: Literal["report"] = "report"
 
 
+class StudyRef(ArtifactRef):
+    """Several configurations with several seeds each, side by side."""
+
+    kind: Literal["study"] = "study"
+
+
 class ReproductionRef(ArtifactRef):
     """A published row beside what runs of its recipe measured."""
 

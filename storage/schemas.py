@@ -104,6 +104,25 @@ REPRODUCTION = pl.Schema(
         "signature": pl.String,
     }
 )
+STUDY = pl.Schema(
+    {
+        "label": pl.String,
+        "dataset": pl.String,
+        "metric": pl.String,
+        "protocol": pl.String,
+        "mean": pl.Float64,
+        # Over seeds, null of one seed; intervals are of scored pairs alone.
+        "sd": pl.Float64,
+        "ci_low": pl.Float64,
+        "ci_high": pl.Float64,
+        "seeds": pl.UInt32,
+        # From the first label, on the same draws of pairs; null in its own rows.
+        "difference": pl.Float64,
+        "difference_low": pl.Float64,
+        "difference_high": pl.Float64,
+        "p_value": pl.Float64,
+    }
+)
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
@@ -118,6 +137,7 @@ TABLES: dict[str, pl.Schema] = {
     "scores": SCORES,
     "comparison": COMPARISON,
     "reproduction": REPRODUCTION,
+    "study": STUDY,
 }
 
 

@@ -28,6 +28,7 @@ def card_content(
     checkpoint: CheckpointRef,
     pairs: tuple[int, ...],
     max_length: int,
+    verdict: str,
 ) -> CardContent:
     """The card's content.
 
@@ -38,6 +39,7 @@ def card_content(
         checkpoint: what the card is of.
         pairs: rows that each phase trained on.
         max_length: tokens that it reads of a sentence.
+        verdict: whether training did the encoder good.
     """
     trainings, dev = [phase.training for phase in settings.phases], settings.evaluation.dev
     training = trainings[-1]
@@ -56,6 +58,7 @@ def card_content(
         materials=tuple(_materials(settings)),
         citations=(*dict.fromkeys(phase.objective.citation for phase in trainings), *_data_citations(settings)),
         checkpoint=checkpoint.key,
+        verdict=verdict,
     )
 
 

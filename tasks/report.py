@@ -11,6 +11,7 @@ from models.evaluation.published import published_tables
 from models.report.card import model_card
 from models.report.page import INTERVALS, ReportContent, page, score_rows
 from models.report.tables import PaperTable
+from models.report.verdict import Verdict, verdict_of
 from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.card import CARD, card_content
@@ -45,16 +46,19 @@ def report(
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     trained = [ref for phase in zip(pairs, checkpoints, strict=True) for ref in phase]
     made: tuple[ArtifactRef, ...] = (corpus, *([views] if views else []), *trained)
+    comparison = pl.concat(compared) if compared else None
+    verdict = _verdict(work, comparison, settings, checkpoints)
     curves = {name: _curve(work, ref, title) for name, ref in zip(_curve_names(checkpoints), checkpoints, strict=True)}
     content = ReportContent(
         title=title,
         scores=table,
-        comparison=pl.concat(compared) if compared else None,
+        comparison=comparison,
         missing=missing.reasons,
         tables=tables,
         published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts() if views else [],
         statistics=dict(_statistics(work, made)),
+        verdict=verdict.sentence if verdict else None,
         config=settings.model_dump_json(indent=1),
         artifacts={str(ref): ref.key for ref in (*made, *scores, *comparisons)},
         curves=tuple(curves),
@@ -65,12 +69,24 @@ def report(
     if checkpoints:
         length = int(str(work.store.manifest(checkpoints[-1]).figures["max_length"]))
         rows = tuple(work.store.manifest(ref).rows for ref in pairs)
-        card = card_content(title, settings, table, checkpoints[-1], rows, length)
+        card = card_content(title, settings, table, checkpoints[-1], rows, length, verdict.sentence if verdict else "")
         (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
     work.draft.write(table, "scores")
-    if content.comparison is not None:
-        work.draft.write(content.comparison, "comparison")
+    if comparison is not None:
+        work.draft.write(comparison, "comparison")
+    if verdict:
+        work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     _show(work, content, curves)
+
+
+def _verdict(
+    work: Work, comparison: pl.DataFrame | None, settings: RunSettings, checkpoints: tuple[CheckpointRef, ...]
+) -> Verdict | None:
+    if not checkpoints:
+        return None
+    kept = all(work.store.manifest(ref).figures["best_step"] == 0 for ref in checkpoints)
+    training = settings.phases[-1].training
+    return verdict_of(comparison, settings.systems, settings.evaluation.dev, training, kept_start=kept)
 
 
 def _curve_names(checkpoints: tuple[CheckpointRef, ...]) -> list[str]:

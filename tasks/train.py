@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from models.training.loop import TrainingResult
 
 
-@stage(ref=CheckpointRef, version=6)
+@stage(ref=CheckpointRef, version=7)
 def train(
     work: Work,
     pairs: PairsRef,
@@ -75,6 +75,7 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
         "start_dev_spearman": result.start_dev,
         "best_dev_spearman": result.best_dev,
         "best_step": result.best_step,
+        "finding": result.finding,
         "max_length": result.encoder.config.length,
         "measured": speed,  # apart from the rest, which is the same for equal runs
     }

@@ -15,6 +15,7 @@ from flows.cli.mirror import add_mirror
 from flows.cli.pins import add_pins
 from flows.cli.reproduce import add_reproduce
 from flows.cli.run import add_recipes, add_run, add_ui
+from flows.cli.sweep import add_sweep
 from models.errors import ModelError
 from storage.errors import StorageError
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 USAGE_ERROR, FAILURE = 2, 1
 VERBS = (
-    add_run, add_evaluate, add_reproduce, add_recipes, add_artifacts, add_assets, add_mirror, add_pins, add_doctor,
-    add_ui,
+    add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
+    add_doctor, add_ui,
 )  # fmt: skip
 
 

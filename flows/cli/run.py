@@ -80,6 +80,9 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     folder = store.fetch(ref)
+    figures = store.manifest(ref).figures
+    if verdict := figures.get("verdict"):
+        print(f"{verdict}: {figures['reason']}. {figures['advice']}")
     print(f"report:  {folder / 'report.md'}")
     inputs = store.manifest(ref).provenance.inputs.values()
     if trained := [entry.key for entry in inputs if entry.kind == "checkpoint"]:

@@ -39,7 +39,7 @@ def changes_of(settings: list[str]) -> dict[str, Any]:
         path, equals, value = setting.partition("=")
         if not equals:
             raise ValueError(f"--set {setting}: expected FIELD=VALUE, such as training.lr=3e-4")
-        if not _put(changes, path.split("."), _value(value)):
+        if not _put(changes, path.split("."), value_of(value)):
             other = next(other for other in settings if other != setting and _nested(path, other.partition("=")[0]))
             raise ValueError(f"--set {setting} and --set {other} contradict each other; leave one of them out")
     return changes
@@ -65,7 +65,7 @@ def _nested(one: str, other: str) -> bool:
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-def _value(text: str) -> object:
+def value_of(text: str) -> object:
     """A JSON value (`3e-4`, `true`, `["a"]`), or the text itself."""
     try:
         return json.loads(text)

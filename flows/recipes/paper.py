@@ -217,14 +217,17 @@ def afs() -> PipelineConfig:
 
 
 def custom() -> PipelineConfig:
-    """Your sentences: as `nli`, with `ingest.sources` set to yours, a target that cannot collapse, filtered views."""
+    """Your sentences: as `nli`, with `ingest.sources` yours, a standardised target, filtered views; never a worse end.
+
+    The encoder as it was is kept where no step is better on the dev set.
+    """
     base = nli()
     return base.model_copy(
         update={
             "title": "custom: BSL on your sentences",
             "ingest": IngestConfig(sources=(SourceSpec(path="sentences.txt"),)),
             "augment": base.augment.model_copy(update={"filters": FilterConfig()}),
-            "training": TrainingConfig(objective=BSLConfig(target_norm="standardize")),
+            "training": TrainingConfig(objective=BSLConfig(target_norm="standardize"), select="best-or-start"),
         }
     )
 

@@ -57,6 +57,7 @@ class CardContent:
         materials: everything that went in.
         citations: works to cite, the objective's first.
         checkpoint: key of the checkpoint artifact.
+        verdict: whether training did the encoder good.
     """
 
     title: str
@@ -72,6 +73,7 @@ class CardContent:
     materials: Sequence[Material]
     citations: Sequence[str]
     checkpoint: str
+    verdict: str
 
 
 def model_card(content: CardContent) -> str:
@@ -82,6 +84,7 @@ def model_card(content: CardContent) -> str:
         f"# {content.title}",
         f"A sentence encoder: {content.base}, pooled by {content.pooling}, first {content.max_length} tokens, trained "
         f"{_trainings(content)} ({', '.join(content.views)}). Compare its vectors by cosine.",
+        content.verdict,
         _USAGE,
         f"## Figures\n\n{INTERVALS}. {_MEASURED}\n\n{markdown_table(content.scores)}\n\n{_labels(content)}",
         "## Training\n\n"

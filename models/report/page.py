@@ -33,6 +33,7 @@ class ReportContent:
         published: title → rows of figures × 100 as papers print them, each with its source.
         examples: rows with the original sentence and one column a view.
         statistics: section → figure → value, as the stages measured them.
+        verdict: whether training did the encoder good; None where nothing was trained.
         config: the complete configuration, as JSON text.
         artifacts: kind → key of everything the run used.
         curves: file names of the training curves beside the page, in order.
@@ -46,6 +47,7 @@ class ReportContent:
     published: Mapping[str, Sequence[Row]]
     examples: Sequence[Row]
     statistics: Mapping[str, Mapping[str, object]]
+    verdict: str | None
     config: str
     artifacts: Mapping[str, str]
     curves: Sequence[str]
@@ -55,6 +57,7 @@ def page(content: ReportContent) -> str:
     """The report as GitHub-flavoured Markdown."""
     sections = [
         f"# {content.title}",
+        *([content.verdict] if content.verdict else []),
         *printed(content.scores, content.tables),
         f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(score_rows(content.scores))}",
         *_published(content.published),

@@ -67,8 +67,10 @@ class TrainingConfig(BaseModel):
     eval_every: Annotated[int, Field(ge=1)] | Literal["epoch", "tenth"] | None = None
     """Steps between evaluations, `epoch` for one after each, or `tenth` for ⌊steps / 10⌋ as the released code rounds;
     None for ⌈steps / 10⌉. The start and the end always count."""
-    select: Literal["best", "last"] = "best"
-    """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step."""
+    select: Literal["best", "best-or-start", "last"] = "best"
+    """Keep the online encoder of the best dev Spearman (needs a dev set; else the last) or of the last step.
+    Deviation: with `best-or-start` the encoder as it was is a candidate too, and a run that makes it worse ends there
+    and keeps it; as published (`best`), the start is none and such a run stops with an error."""
     dev_similarity: Literal["cosine", "best-of-four"] = "cosine"
     """What orders the dev pairs: their cosine, by which all is scored, or, as the released code selects, whichever of
     cosine, Manhattan, Euclidean and dot product gives the highest Spearman at that evaluation."""

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.errors import InterruptedRunError, NonFiniteLossError
+from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
 from models.randomness import seeded
 from models.training.batches import BatchOrder, count_steps, steps_per_epoch
-from models.training.collapse import check_collapse
 from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
+from models.training.health import check_health, divergence_remedy
 from models.training.optimizer import make_optimizer
 from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
 from models.training.run import LOG_SCHEMA, LiveRun, log_row
@@ -64,7 +64,8 @@ class TrainingResult:
         steps: Optimizer steps of the run.
         start_dev: Dev Spearman before the first step; None without a dev set.
         best_dev: Dev Spearman of the selected encoder; None without a dev set.
-        best_step: The step it comes from.
+        best_step: The step it comes from; 0 is the start itself.
+        finding: Why training ended before its last step; empty if it did not.
         pairs_per_s: Pairs trained a second in this call, evaluations left out; 0 if nothing was left to do.
         tokens_per_s: Real tokens of both views a second.
         mfu: Share of the GPU's declared arithmetic that was used; None on a CPU or an unknown GPU.
@@ -77,6 +78,7 @@ class TrainingResult:
     start_dev: float | None
     best_dev: float | None
     best_step: int
+    finding: str
     pairs_per_s: float
     tokens_per_s: float
     mfu: float | None
@@ -122,8 +124,8 @@ def train(
 
     Raises:
         TrainingError: Too few or incomplete pairs, a batch that the processes cannot share equally, or one of its
-            kinds: CollapseError, NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds snapshots of
-            another run or an unknown format).
+            kinds: CollapseError, DeclineError, NonFiniteLossError, InterruptedRunError, ResumeError (`work` holds
+            snapshots of another run or an unknown format).
         OSError: A snapshot cannot be read or written.
     """
     with contextlib.ExitStack() as stack:
@@ -146,7 +148,7 @@ def train(
         try:
             loop.go(saving, should_stop)
         except FloatingPointError as error:
-            raise _non_finite(error, run.step + 1, loop.rows, pairs.lazy(), work) from error
+            raise _non_finite(error, run.step + 1, loop.rows, pairs.lazy(), work, divergence_remedy(config)) from error
         return loop.result()
 
 
@@ -179,12 +181,13 @@ class _Loop:
         if not run.log:
             run.log.append(log_row(0))
             self._evaluate()
-        while run.step < run.total:
+        while run.step < run.total and not run.finding:
             self._step()
             if run.step % self.eval_every == 0 or run.step == run.total:
                 self._evaluate()
-            stopping = any_says(should_stop is not None and should_stop()) and run.step < run.total
-            if saving is not None and (stopping or run.step == run.total or saving.is_due(run.step)):
+            over = run.step == run.total or bool(run.finding)
+            stopping = any_says(should_stop is not None and should_stop()) and not over
+            if saving is not None and (stopping or over or saving.is_due(run.step)):
                 saving.save(run.snapshot())
             if stopping:
                 raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
@@ -193,16 +196,17 @@ class _Loop:
         """The selected encoder and all figures."""
         run, history = self.run, self.run.history()
         encoder = copy.deepcopy(run.objective.online).cpu().eval()
-        best = self.config.select == "best" and bool(run.best)
+        best = self.config.select != "last" and bool(run.best)
         if best:
             encoder.load_state_dict(run.best)
         return TrainingResult(
             encoder=encoder,
             log=pl.DataFrame(run.log, schema=LOG_SCHEMA),
-            steps=run.total,
+            steps=run.step,
             start_dev=history[0].dev_spearman,
             best_dev=run.best_dev if best else history[-1].dev_spearman,
-            best_step=run.best_step if best else run.total,
+            best_step=run.best_step if best else run.step,
+            finding=run.finding,
             pairs_per_s=self.throughput.pairs_per_s,
             tokens_per_s=self.throughput.tokens_per_s,
             mfu=self.throughput.mfu,
@@ -222,12 +226,18 @@ class _Loop:
         run, bf16 = self.run, self.config.precision == "bf16"
         evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(evaluation))
-        if run.step > 0:
+        keeps_start = self.config.select == "best-or-start"
+        if run.step > 0 or keeps_start:
             run.keep_best(evaluation)
         if self.on_eval is not None:
             self.on_eval(evaluation)
-        if self.config.collapse is not None:
-            check_collapse(run.history(), self.config.collapse, final=run.step == run.total)
+        try:
+            check_health(run.history(), self.config, final=run.step == run.total)
+        except WorseningError as error:
+            if not (keeps_start and run.best):
+                raise
+            run.finding = str(error)
+            logger.warning("training ends here and keeps the best of what was: %s", error)
 
     def _report(self) -> None:
         now = time.monotonic()
@@ -263,7 +273,12 @@ def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:
 
 
 def _non_finite(
-    error: FloatingPointError, step: int, rows: NDArray[np.int64], pairs: pl.LazyFrame, work: Path | None
+    error: FloatingPointError,
+    step: int,
+    rows: NDArray[np.int64],
+    pairs: pl.LazyFrame,
+    work: Path | None,
+    remedy: str,
 ) -> NonFiniteLossError:
     """The error that names the batch, which is saved for whoever looks for the reason."""
     path = work / f"non-finite-step-{step:08d}.parquet" if work is not None else None
@@ -271,4 +286,4 @@ def _non_finite(
         batch = pairs.with_row_index("row").filter(pl.col("row").is_in(rows.tolist())).collect()
         batch.write_parquet(path)
     quantity, value = error.args
-    return NonFiniteLossError(step, quantity, value, rows.tolist(), None if path is None else str(path))
+    return NonFiniteLossError(step, quantity, value, rows.tolist(), None if path is None else str(path), remedy)

@@ -49,6 +49,7 @@ class LiveRun:
     best_dev: float | None = None
     best_step: int = 0
     best: dict[str, torch.Tensor] = field(default_factory=dict)
+    finding: str = ""
 
     def snapshot(self) -> Snapshot:
         """Copy everything out."""
@@ -56,7 +57,12 @@ class LiveRun:
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
         tensors["best"] = dict(self.best)
-        counters = {"total": self.total, "best_dev": self.best_dev, "best_step": self.best_step}
+        counters = {
+            "total": self.total,
+            "best_dev": self.best_dev,
+            "best_step": self.best_step,
+            "finding": self.finding,
+        }
         return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -68,6 +74,7 @@ class LiveRun:
         counters = snapshot.counters
         self.step, self.log = snapshot.step, [dict(row) for row in counters["log"]]
         self.best_dev, self.best_step = counters["best_dev"], counters["best_step"]
+        self.finding = counters["finding"]
         self.best = dict(snapshot.tensors["best"])
 
     def keep_best(self, evaluation: Evaluation) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.study import MEAN
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
@@ -23,12 +24,14 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from models.evaluation.config import ScoringConfig
+    from models.evaluation.hierarchical import Draws
+    from models.evaluation.paired import Difference
     from tasks.evaluation.systems import System
     from tasks.site import Site
 
@@ -116,7 +119,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
 
     figures = []
     for scored in sets:
-        cosines = _cosines(vectors, scored)
+        cosines = cosines_of(vectors, scored)
         rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
         figures += sts_scores(
             rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
@@ -125,7 +128,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
     return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
-@stage(ref=ComparisonRef, version=1)
+@stage(ref=ComparisonRef, version=2)
 def compare(
     work: Work,
     first: EmbeddingsRef,
@@ -134,18 +137,23 @@ def compare(
     sets: tuple[ScoredSet, ...],
     config: BootstrapConfig,
 ) -> None:
-    """Draw the difference of two systems on each set, both on the same draws of its pairs."""
+    """Draw the difference of two systems on each set, and on the mean of the test sets, on the same draws of pairs."""
     from models.evaluation.paired import paired_difference
 
     one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
     rows = []
     for scored in sets:
-        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (_cosines(one, scored), _cosines(two, scored))
+        gold, cosines = read_scored_set(scored)["score"].to_numpy(), (cosines_of(one, scored), cosines_of(two, scored))
         place = {"dataset": scored.dataset, "subset": "all", "split": scored.split, "protocol": "all", "n": len(gold)}
         for metric in ("spearman", "pearson"):
             with _named(f"{scored.name}, {names[1]} beside {names[0]} (first scores = gold, second = cosine)"):
                 found = paired_difference(*cosines, gold, metric=metric, resamples=config.resamples, seed=config.seed)
             rows.append({**place, "metric": metric, **asdict(found)})
+    tests = [scored for scored in sets if scored.split == "test"]
+    if len(tests) > 1:
+        place = {"dataset": MEAN, "subset": "all", "split": "test", "protocol": "all", "metric": "spearman"}
+        pairs = sum(read_scored_set(scored).height for scored in tests)
+        rows.append({**place, "n": pairs, **asdict(_mean_difference(one, two, tests, config))})
     table = pl.DataFrame(rows).with_columns(
         model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
     )
@@ -154,8 +162,30 @@ def compare(
     show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
 
 
-def _cosines(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
-    """Cosine of the two sentences of each pair, (n,)."""
+def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
+    """Of the mean over sets, each of which is drawn apart."""
+    from models.evaluation.hierarchical import difference_of, draws_of
+
+    def drawn(vectors: Vectors) -> list[Draws]:
+        return [
+            draws_of(
+                read_scored_set(scored)["score"].to_numpy(),
+                cosines_of(vectors, scored)[None],
+                resamples=config.resamples,
+                seed=config.seed + number,
+            )
+            for number, scored in enumerate(sets)
+        ]
+
+    return difference_of(drawn(first), drawn(second))
+
+
+def cosines_of(vectors: Vectors, scored: ScoredSet) -> NDArray[np.float64]:
+    """Cosine of the two sentences of each pair, (n,).
+
+    Raises:
+        EvaluationError: they cannot be had; the message names set and system.
+    """
     with _named(f"{scored.name}, {vectors.name}"):
         return vectors.cosines(read_scored_set(scored), scored.name)
 

@@ -1,11 +1,11 @@
-"""Which targets collapse, and does CollapseError say so: target_norm × momentum on the embedded encoder, real data.
+"""Which targets collapse, and does the loop's check say so: target_norm × momentum on the embedded encoder, real data.
 
     python tests/bench/bench_collapse.py                     3 × 5 cells, 3 seeds, 90 steps each; resumes
     python tests/bench/bench_collapse.py --quick             2 × 1 cells, 1 seed, 60 steps
     python tests/bench/bench_collapse.py --print             the table of the rows that are there
 
 Pairs are the entailments of the embedded NLI sample, batch 64, with the paper's predictor and the released code's
-optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `check_collapse` is asked as
+optimizer (AdamW without decay), in bf16. A run never stops early here: at each evaluation `check_health` is asked as
 the training loop asks it, and the first step at which it raises is noted.
 
 Whether a run did collapse is judged by other means than the detector's: STS-B *test* (the detector sees dev) with the
@@ -33,13 +33,13 @@ from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.encode import encode  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
-from models.errors import CollapseError  # noqa: E402
+from models.errors import WorseningError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
 from models.objectives.config import BSLConfig  # noqa: E402
-from models.training.collapse import check_collapse  # noqa: E402
-from models.training.config import CollapseConfig, TrainingConfig  # noqa: E402
+from models.training.config import TrainingConfig  # noqa: E402
 from models.training.evaluator import DevSet, Evaluation  # noqa: E402
+from models.training.health import check_health  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402
 
@@ -81,8 +81,8 @@ class Watch:
     def __call__(self, seen: Evaluation) -> None:
         self.history.append(seen)
         try:
-            check_collapse(self.history, CollapseConfig(), final=seen.step == self.steps)
-        except CollapseError as error:
+            check_health(self.history, TrainingConfig(), final=seen.step == self.steps)
+        except WorseningError as error:
             self.raised = self.raised or {"step": error.step, "message": str(error)}
 
 
@@ -141,7 +141,7 @@ def table(rows: list[dict[str, object]]) -> str:
     """One line a cell: means over seeds ± their standard deviation, and the detector's verdicts."""
     lines = [
         "| target_norm | momentum | seeds | dev best | dev end | test end | std | effective rank | mean cosine "
-        "| collapsed | CollapseError (at step) |",
+        "| collapsed | stopped (at step) |",
         "|" + "---|" * 11,
     ]
     cells = {(row["target_norm"], row["momentum"]) for row in rows}
@@ -162,7 +162,7 @@ def table(rows: list[dict[str, object]]) -> str:
         f"\nStart: dev {100 * start['dev'][0]:.1f}, test {100 * start['test'][0]:.1f}, std {start['std'][0]:.3f}, "
         f"effective rank {start['effective_rank'][0]:.1f}, mean cosine {start['mean_cosine'][0]:.3f}; "
         f"{start['steps']} steps of 64, lr {start['lr']:g}.\n"
-        f"CollapseError raised exactly where a run collapsed: {right} of {len(rows)} runs."
+        f"Stopped exactly where a run collapsed: {right} of {len(rows)} runs."
     )
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ import pytest
 from prefect.settings import get_current_settings
 from prefect.testing.utilities import prefect_test_harness
 
+from flows.recipes.shared import ALONE
 from storage.manifest import Manifest
 from storage.store import Store
 
@@ -15,6 +16,14 @@ SMALL = {
     "ingest": {"corpus": {"limit": 96}},
     "training": {"batch_size": 16, "epochs": 1, "max_steps": 6, "eval_every": 3, "collapse": None},
     "evaluation": {"bootstrap": {"resamples": 100}},
+}
+
+ALONE_SMALL = {
+    **SMALL,
+    "augment": {"translations": []},
+    "pairs": ALONE.model_dump(),
+    "training": {**SMALL["training"], "max_steps": 3},
+    "evaluation": {**SMALL["evaluation"], "sets": ["embedded:stsb/test"]},
 }
 
 
@@ -28,6 +37,12 @@ def prefect_server():
 def small() -> dict[str, object]:
     """Overrides that take recipe `tiny` the same way in seconds."""
     return SMALL
+
+
+@pytest.fixture(scope="session")
+def alone() -> dict[str, object]:
+    """The same in fewer steps on sentences beside themselves: nothing is translated."""
+    return ALONE_SMALL
 
 
 @pytest.fixture(scope="session")

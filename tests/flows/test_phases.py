@@ -13,25 +13,16 @@ from storage.store import Store
 from tasks.settings import Phase
 from tasks.site import Site
 
-QUICK = {"batch_size": 16, "max_steps": 3, "eval_every": 3, "collapse": None}
-SMALL = {
-    "ingest": {"corpus": {"limit": 96}},
-    "augment": {"translations": []},
-    "pairs": ALONE.model_dump(),
-    "training": QUICK,
-    "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
-}
-
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     return Store(str(tmp_path_factory.mktemp("phases") / "store"))
 
 
-def test_each_phase_starts_from_what_the_one_before_it_left(store):
-    settings = recipe("tiny").training.model_copy(update={**QUICK, "objective": ContrastiveConfig()})
+def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
+    settings = override(recipe("tiny"), alone).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
-    changes = {**SMALL, "earlier": [first.model_dump()]}
+    changes = {**alone, "earlier": [first.model_dump()]}
     ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
     checkpoints = [entry.key for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint"]
     assert len(checkpoints) == 2
@@ -48,12 +39,10 @@ def test_each_phase_starts_from_what_the_one_before_it_left(store):
     assert "pairs of views, then with objective `bsl` on" in card
 
 
-def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store):
+def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, alone):
     (report,) = store.refs("report")
     start = {"model": str(report.path), "revision": None}
-    config = override(recipe("tiny"), {**SMALL, "encoder": start, "training": None})
-    assert config.phases == ()
-    changes = {**SMALL, "encoder": start, "training": None}
+    changes = {**alone, "encoder": start, "training": None}
     ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
     manifest = store.manifest(ref)
     assert "checkpoint" not in {entry.kind for entry in manifest.provenance.inputs.values()}

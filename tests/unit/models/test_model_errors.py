@@ -9,7 +9,7 @@ from models import errors
 
 EXAMPLES = [
     errors.CollapseError(30, "dev fell", {"std": (0.5, 0.1)}, "set target_norm"),
-    errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet"),
+    errors.NonFiniteLossError(7, "loss", float("inf"), list(range(20)), "work/batch.parquet", "lower training.lr"),
     errors.InterruptedRunError(3, 10, "work"),
     errors.NoEmbeddingError(5, "gives no token; drop it"),
     *(

@@ -31,7 +31,9 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 def card(config):
     pairs = (5_913,) * len(config.phases)
-    return model_card(card_content(config.title, config.settings, SCORES, CHECKPOINT, pairs, 64))
+    return model_card(
+        card_content(config.title, config.settings, SCORES, CHECKPOINT, pairs, 64, "**BETTER** than the start.")
+    )
 
 
 def test_tiny_names_its_materials_with_their_licences():
@@ -40,6 +42,7 @@ def test_tiny_names_its_materials_with_their_licences():
     assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
+    assert "\n**BETTER** than the start.\n" in text
     assert "on 5,913 pairs of views (original, bt-de, bt-fr)" in text
     assert "| stsb test: spearman, all | 54.32 [50.0, 58.0] |" in text
     assert "| contrastive_weight | 0.1 |" in text

@@ -31,6 +31,7 @@ def page_of(sets: tuple[str, ...], published: tuple[str, ...]) -> str:
             published=published_tables(published, set(sets)),
             examples=[],
             statistics={},
+            verdict=None,
             config="{}",
             artifacts={},
             curves=("curve.png",),

@@ -137,6 +137,30 @@ def test_a_collapse_is_an_error_with_its_evidence(bert):
     assert {"effective_rank", "std", "dev_spearman"} <= caught.value.evidence.keys()
 
 
+def test_where_the_start_is_a_candidate_a_run_that_makes_it_worse_ends_and_keeps_it(bert, tmp_path):
+    config = CONFIG.model_copy(
+        update={
+            "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
+            "objective": CONFIG.objective.model_copy(
+                update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
+            ),
+            "lr": 0.3,
+            "epochs": 20,
+            "select": "best-or-start",
+        }
+    )
+    result = run(bert, config, work=tmp_path)
+    start, _ = tiny_encoder(bert)
+    assert result.best_step == 0
+    assert result.best_dev == result.start_dev
+    assert same(result.encoder, start)
+    assert "representations collapsed by step" in result.finding
+    assert 0 < result.steps < 20 * 8
+    again = run(bert, config, work=tmp_path)  # what ended is not begun again
+    assert (again.finding, again.steps, again.pairs_per_s) == (result.finding, result.steps, 0)
+    assert same(again.encoder, start)
+
+
 @pytest.mark.parametrize("step", [1, 4])
 def test_nan_stops_with_step_and_batch_saved(bert, tmp_path, step):
     encoder, tokenizer = tiny_encoder(bert)

@@ -1,0 +1,105 @@
+"""Whether training does an encoder good: three ways of going wrong, each with the remedy that the settings leave open.
+
+- collapse: vectors no longer tell sentences apart, whatever the loss says: their rank or spread is gone
+- decline: vectors are still spread, but order the dev set worse than those that training began with
+- divergence: a loss or gradient is no number; the step itself notices (`NonFiniteLossError`)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from models.errors import CollapseError, DeclineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.errors import WorseningError
+    from models.training.config import CollapseConfig, TrainingConfig
+    from models.training.evaluator import Evaluation
+
+HALF: Final = 0.5  # of the rank and spread at the start: with less, it is geometry that fails
+REGARDLESS: Final = "training.collapse=null trains on regardless"
+
+
+def check_health(history: Sequence[Evaluation], config: TrainingConfig, *, final: bool) -> None:
+    """Stop a run whose latest evaluations are much worse than the first one.
+
+    Args:
+        history: All evaluations so far, the one before the first step included.
+        config: Thresholds, and the settings that a remedy has to fit.
+        final: Whether no evaluation will follow, so that one suspicious evaluation is enough.
+
+    Raises:
+        CollapseError: Rank or spread is gone.
+        DeclineError: Only the dev set says so.
+    """
+    bounds = config.collapse
+    start, later = history[0], history[1:]
+    needed = 1 if final or bounds is None else bounds.patience
+    if bounds is None or len(later) < needed:
+        return
+    reasons = [_suspicion(start, evaluation, bounds) for evaluation in later[-needed:]]
+    if all(reasons):
+        raise _finding(history, str(reasons[-1]), config)
+
+
+def divergence_remedy(config: TrainingConfig) -> str:
+    """What to change where a loss or gradient is no number."""
+    precision = "train with training.precision=fp32, " if config.precision != "fp32" else ""
+    return f"{precision}lower training.lr (now {config.lr:g}) to {config.lr / 10:g}, or look at these rows"
+
+
+def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> str | None:
+    # An encoder may start below a bound; it has collapsed only if training took it there.
+    if now.effective_rank < min(bounds.min_effective_rank, start.effective_rank):
+        return f"effective rank is below {bounds.min_effective_rank}"
+    if now.std < min(bounds.min_std, start.std):
+        return f"the spread of the unit vectors is below {bounds.min_std}"
+    if start.dev_spearman is not None and now.dev_spearman is not None:
+        drop = start.dev_spearman - now.dev_spearman
+        if not drop <= bounds.max_dev_drop:  # written so that NaN counts as a drop
+            return f"dev Spearman fell by {drop:.3f}, more than {bounds.max_dev_drop}"
+    return None
+
+
+def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig) -> WorseningError:
+    start, now = history[0], history[-1]
+    shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
+    # All pairs of the dev set at one cosine is the end of a collapse too.
+    if shrunk or (now.dev_spearman is not None and now.dev_spearman != now.dev_spearman):
+        return CollapseError(now.step, reason, _evidence(start, now), _collapse_remedy(config))
+    best = max(history, key=lambda seen: -2.0 if seen.dev_spearman is None else seen.dev_spearman)
+    return DeclineError(now.step, reason, _evidence(start, now), _decline_remedy(config, best.step))
+
+
+def _collapse_remedy(config: TrainingConfig) -> str:
+    objective = config.objective
+    if getattr(objective, "target_norm", None) == "none":
+        step = "set training.objective.target_norm to 'standardize' or 'center': the target then holds no constant part"
+    elif getattr(objective, "contrastive_weight", None) == 0:
+        step = "set training.objective.contrastive_weight to 0.1: the batch's other sentences keep vectors apart"
+    else:
+        step = f"lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+    return f"{step}; {REGARDLESS}"
+
+
+def _decline_remedy(config: TrainingConfig, best_step: int) -> str:
+    if best_step:
+        step = (
+            f"dev was best at step {best_step}: set training.max_steps to it, or lower training.lr (now {config.lr:g})"
+        )
+    else:
+        step = f"no step was better than the start: lower training.lr (now {config.lr:g}) to {config.lr / 10:g}"
+    if getattr(config.objective, "contrastive_weight", None) == 0:
+        step += ", or give in-batch negatives with training.objective.contrastive_weight=0.1"
+    keep = (
+        "" if config.select == "best-or-start" else "; training.select=best-or-start keeps the start where it is best"
+    )
+    return f"{step}{keep}; {REGARDLESS}"
+
+
+def _evidence(start: Evaluation, now: Evaluation) -> dict[str, tuple[float, float]]:
+    names = ("dev_spearman", "effective_rank", "std", "uniformity", "alignment")
+    pairs = {name: (getattr(start, name), getattr(now, name)) for name in names}
+    return {name: values for name, values in pairs.items() if None not in values}

@@ -1,0 +1,97 @@
+"""Seeds and pairs are two sources of variance: intervals hold what they promise, restated plainly."""
+
+import math
+
+import numpy as np
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.correlation import spearman
+from models.evaluation.hierarchical import Draws, difference_of, draws_of, figure_of, holm
+from models.evaluation.intervals import spearman_resamples
+from models.evaluation.paired import paired_difference
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Gold scores, and three encoders' cosines of two methods; the second is better by far."""
+    generator = np.random.default_rng(5)
+    gold = generator.normal(size=300)
+    return gold, *(np.stack([gold + noise * generator.normal(size=300) for _ in range(3)]) for noise in (2.0, 1.0))
+
+
+def test_figures_are_those_of_each_seed_and_draws_are_shared(pairs):
+    gold, worse, _ = pairs
+    draws = draws_of(gold, worse, resamples=200, seed=3)
+    assert draws.figures == pytest.approx([spearman(row, gold) for row in worse])
+    assert np.array_equal(draws.draws[:, 1], spearman_resamples(gold, worse[1], resamples=200, seed=3))
+
+
+def test_one_seed_is_the_paired_bootstrap_of_its_pairs(pairs):
+    gold, worse, better = pairs
+    plain = paired_difference(worse[0], better[0], gold, resamples=300, seed=2)
+    first, second = (draws_of(gold, rows[:1], resamples=300, seed=2) for rows in (worse, better))
+    assert difference_of([first], [second]) == plain
+    assert math.isnan(figure_of([first]).sd)
+
+
+def test_mean_and_deviation_are_over_seeds_of_the_mean_of_sets():
+    sets = [Draws(np.array([0.5, 0.7]), np.full((100, 2), 0.6)), Draws(np.array([0.1, 0.5]), np.full((100, 2), 0.3))]
+    figure = figure_of(sets)
+    assert figure.mean == pytest.approx(0.45)
+    assert figure.sd == pytest.approx(np.std([0.3, 0.6], ddof=1))
+    assert (figure.ci_low, figure.ci_high) == pytest.approx((0.45, 0.45))
+
+
+def test_variance_of_a_draw_is_that_of_the_mean_of_seeds():
+    """Without variance of pairs it is s² / S, though seeds are drawn from three."""
+    by_seed = np.array([0.50, 0.53, 0.61])
+    draws = Draws(by_seed, np.tile(by_seed, (20_000, 1)))
+    low, high = (figure_of([draws]).ci_low, figure_of([draws]).ci_high)
+    middle, error = by_seed.mean(), by_seed.std(ddof=1) / math.sqrt(3)
+    assert low < middle - error < middle + error < high
+    stretched = difference_of([Draws(np.zeros(1), np.zeros((20_000, 1)))], [draws])
+    assert stretched.ci_high - stretched.ci_low > 2 * error
+
+
+def test_intervals_over_seeds_and_pairs_hold_the_truth_where_pairs_alone_do_not():
+    """Two equal methods whose seeds vary more than their pairs: pairs alone call the luckier seeds better."""
+    generator = np.random.default_rng(11)
+    wrong = {"both": 0, "pairs": 0}
+    for trial in range(60):
+        gold = generator.normal(size=400)
+        noise = generator.uniform(0.6, 1.8, size=(2, 4))
+        methods = [
+            np.stack([gold + scale * generator.normal(size=400) for scale in noise[method]]) for method in range(2)
+        ]
+        first, second = ([draws_of(gold, rows, resamples=200, seed=trial)] for rows in methods)
+        both = difference_of(first, second, seed=trial)
+        alone = paired_difference(methods[0][0], methods[1][0], gold, resamples=200, seed=trial)
+        wrong["both"] += not both.ci_low <= 0 <= both.ci_high
+        wrong["pairs"] += not alone.ci_low <= 0 <= alone.ci_high
+    assert wrong["pairs"] > 30
+    assert wrong["both"] <= 9  # four seeds: a percentile interval is still somewhat short of 95 %
+
+
+def test_a_true_difference_is_seen(pairs):
+    gold, worse, better = pairs
+    first, second = ([draws_of(gold, rows, resamples=300)] for rows in (worse, better))
+    found = difference_of(first, second)
+    assert found.ci_low > 0
+    assert found.p_value < 0.05
+    assert difference_of(second, first).value == pytest.approx(-found.value)
+
+
+def test_sets_must_hold_the_same_seeds(pairs):
+    gold, worse, better = pairs
+    three, two = draws_of(gold, worse, resamples=100), draws_of(gold, better[:2], resamples=100)
+    with pytest.raises(EvaluationError, match=r"sets with \[2, 3\] seeds, expected one number"):
+        figure_of([three, two])
+    with pytest.raises(EvaluationError, match="2 sets beside 1, expected the same"):
+        difference_of([three, three], [three])
+
+
+def test_holm_is_its_definition():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []

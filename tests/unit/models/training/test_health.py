@@ -1,0 +1,108 @@
+"""Which evaluations stop a run, as what, and with which advice."""
+
+import pytest
+
+from models.errors import CollapseError, DeclineError, WorseningError
+from models.objectives.config import BSLConfig, ContrastiveConfig
+from models.training.config import CollapseConfig, TrainingConfig
+from models.training.evaluator import Evaluation
+from models.training.health import check_health, divergence_remedy
+
+START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
+CONFIG = TrainingConfig(collapse=CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2))
+
+
+def later(step, **changes):
+    return Evaluation(**{**vars(START), "step": step, **changes})
+
+
+def stopped(history, final=False, config=CONFIG):
+    try:
+        check_health(history, config, final=final)
+    except WorseningError as error:
+        return type(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("sick", "kind"),
+    [
+        ({"dev_spearman": 0.28}, DeclineError),
+        ({"dev_spearman": 0.28, "effective_rank": 20.0}, CollapseError),
+        ({"dev_spearman": 0.28, "std": 0.1}, CollapseError),
+        ({"dev_spearman": float("nan")}, CollapseError),
+        ({"effective_rank": 1.4}, CollapseError),
+        ({"std": 0.004}, CollapseError),
+    ],
+    ids=str,
+)
+def test_two_sick_evaluations_in_a_row_or_one_at_the_end(sick, kind):
+    assert stopped([START, later(1), later(2, **sick), later(3, **sick)]) is kind
+    assert stopped([START, later(1), later(2, **sick)], final=True) is kind
+    assert not stopped([START, later(1), later(2, **sick)])
+    assert not stopped([START, later(1, **sick), later(2)])
+    assert not stopped([START, later(1, **sick), later(2), later(3, **sick)])
+
+
+def test_the_case_that_was_called_a_collapse_with_healthy_vectors_is_a_decline():
+    """all-MiniLM-L6-v2 under the former recipe `custom`: rank 277 → 199, dev 86.7 → 71.6, target standardised."""
+    start = later(0, effective_rank=277.0, dev_spearman=0.867)
+    now = later(13, effective_rank=199.0, dev_spearman=0.716)
+    config = CONFIG.model_copy(update={"objective": BSLConfig(target_norm="standardize"), "lr": 5e-4})
+    with pytest.raises(DeclineError, match="the encoder unlearnt by step 13") as caught:
+        check_health([start, now], config, final=True)
+    assert "target_norm" not in str(caught.value)
+    assert "lower training.lr (now 0.0005) to 5e-05" in str(caught.value)
+    assert "contrastive_weight=0.1" in str(caught.value)
+
+
+@pytest.mark.parametrize("well", [{"dev_spearman": 0.45}, {"effective_rank": 2.5}, {"std": 0.02}, {"uniformity": -0.1}])
+def test_a_weaker_figure_stops_nothing(well):
+    assert not stopped([START, later(1, **well), later(2, **well)], final=True)
+
+
+def test_an_encoder_that_starts_below_a_bound_has_not_collapsed():
+    poor = Evaluation(0, alignment=0.1, uniformity=-0.01, std=0.005, effective_rank=1.5, dev_spearman=0.1)
+    assert not stopped([poor, poor, poor], final=True)
+
+
+def test_without_a_dev_set_geometry_decides():
+    start = later(0, dev_spearman=None)
+    assert not stopped([start, start], final=True)
+    assert stopped([start, later(5, dev_spearman=None, effective_rank=1.2)], final=True) is CollapseError
+
+
+def test_without_thresholds_nothing_stops():
+    assert not stopped([START, later(1, std=0.0)], final=True, config=CONFIG.model_copy(update={"collapse": None}))
+
+
+@pytest.mark.parametrize(
+    ("objective", "advice"),
+    [
+        (BSLConfig(), "set training.objective.target_norm to 'standardize'"),
+        (BSLConfig(target_norm="center"), "set training.objective.contrastive_weight to 0.1"),
+        (BSLConfig(target_norm="center", contrastive_weight=0.1), "lower training.lr"),
+        (ContrastiveConfig(), "lower training.lr"),
+    ],
+    ids=str,
+)
+def test_a_collapse_is_answered_by_what_the_settings_leave_open(objective, advice):
+    with pytest.raises(CollapseError, match="representations collapsed by step 50") as caught:
+        check_health(
+            [START, later(50, effective_rank=1.5)], CONFIG.model_copy(update={"objective": objective}), final=True
+        )
+    assert advice in str(caught.value)
+    assert caught.value.evidence["effective_rank"] == (60.0, 1.5)
+
+
+def test_a_decline_names_the_step_that_was_best():
+    history = [START, later(20, dev_spearman=0.6), later(40, dev_spearman=0.3)]
+    with pytest.raises(DeclineError, match=r"dev was best at step 20: set training\.max_steps to it"):
+        check_health(history, CONFIG, final=True)
+
+
+def test_fp32_is_advised_to_whom_it_is_news():
+    assert divergence_remedy(CONFIG).startswith("lower training.lr")
+    assert divergence_remedy(CONFIG.model_copy(update={"precision": "bf16"})).startswith(
+        "train with training.precision"
+    )
