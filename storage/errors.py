@@ -2,6 +2,8 @@
 
     StorageError
     ├── SourceError            a raw source is missing, malformed or not what its declaration says
+    │   └── HubError           the Hub should have it and did not give it: refused, broken off or silent
+    │       └── HubSilentError it did not answer, or only with faults of its own
     ├── ArtifactMissingError   no artifact of that kind and key (no manifest, no artifact)
     ├── CorruptArtifactError   a file is absent, or its bytes are not those that were published
     ├── NewerFormatError       the manifest was written by a newer version of this program
@@ -21,7 +23,24 @@ class StorageError(Exception):
 
 
 class SourceError(StorageError):
-    """A raw source is missing, malformed or not what its declaration says."""
+    """A raw source is missing, malformed or not what its declaration says.
+
+    Attributes:
+        finding: What was found and expected, without `remedy`.
+        remedy: What to do, where many sources share it and a table says it once.
+    """
+
+    def __init__(self, finding: str, remedy: str = "") -> None:
+        super().__init__(f"{finding}; {remedy}" if remedy else finding)
+        self.finding, self.remedy = finding, remedy
+
+
+class HubError(SourceError):
+    """The Hub should have it and did not give it; a run that went on without it would have another result."""
+
+
+class HubSilentError(HubError):
+    """The Hub did not answer, or only with faults of its own; what is kept of it may do."""
 
 
 class ArtifactMissingError(StorageError):

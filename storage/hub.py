@@ -1,23 +1,36 @@
-"""The Hugging Face Hub, as far as sources and models need it: which commit, and its bytes."""
+"""The Hugging Face Hub as sources and models need it: which commit, which files of it, and these on the disk.
+
+What a table or a model is made of is decided by names alone, from a repository's listing; bytes come last, and only
+those that somebody reads.
+"""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from storage.errors import SourceError
+from storage.errors import HubError, SourceError
+from storage.hub_client import COMMIT, fetch, listing, meant, snapshot
+from storage.keys import NotInKey
+from storage.readers.table import FORMATS, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-SECONDS_TO_ANSWER: Final = 10.0  # a Hub that cannot be reached must not cost a run minutes
-COMMIT: Final = re.compile(r"[0-9a-f]{40}")
-_MODEL_FILES: Final = ("*.safetensors", "*.json", "*.txt", "*.model", "*.spm", "*.md")
-_OTHER_RUNTIMES: Final = ("onnx/*", "openvino/*", "coreml/*", "*.gguf")
+_SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
+_TENSORS: Final = ".safetensors"
+_PICKLES: Final = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
+_OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
+_LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
+_SPLITS: Final = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""Split → words in the names of its files, where a repository says nothing else."""
 
 
 class HubTable(BaseModel):
@@ -41,96 +54,185 @@ class HubTable(BaseModel):
         return f"{self.hub_id}@{self.revision}{config}/{self.split}"
 
 
+class HubModel(BaseModel):
+    """A model on the Hub at a commit, fetched when somebody asks for its folder."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    hub_id: str
+    """`organisation/name`."""
+    commit: str
+    """Full commit."""
+    cache: Annotated[Path | None, NotInKey] = None
+    """Where the Hub's files are kept; its own default if None."""
+
+    def fetched(self, *, settings_only: bool = False) -> Path:
+        """A local folder with settings, tokenizer and, unless only settings are wanted, the weights.
+
+        Raises:
+            SourceError: the cache does not hold it, and the Hub does not give it.
+        """
+        try:
+            listed = listing("model", self.hub_id, self.commit, self.cache)
+        except SourceError:
+            if (folder := self._left_by_others()) is None:
+                raise
+            return folder
+        names = model_files(listed.files)
+        if settings_only:
+            names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
+        return fetch("model", self.hub_id, listed, names, self.cache)
+
+    def check(self) -> bool:
+        """Whether its files are here; if not, the Hub has said that it has them.
+
+        Raises:
+            SourceError: as `fetched`.
+        """
+        try:
+            listed = listing("model", self.hub_id, self.commit, self.cache)
+        except SourceError:
+            if self._left_by_others() is None:
+                raise
+            return True
+        folder = snapshot("model", self.hub_id, self.commit, self.cache)
+        return all((folder / name).exists() for name in model_files(listed.files))
+
+    def _left_by_others(self) -> Path | None:
+        """The folder of a model that another program fetched, if it has settings and weights."""
+        folder = snapshot("model", self.hub_id, self.commit, self.cache)
+        settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
+        return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
+
+
 def pin_table(table: HubTable) -> HubTable:
     """The same table at the commit that its revision means now; a full commit needs no Hub to say so.
 
     Raises:
-        SourceError: the Hub cannot be reached or has no such data set.
+        SourceError: the Hub has no such data set, or does not answer and nothing is kept of it.
     """
     if table.revision and COMMIT.fullmatch(table.revision):
         return table
-    from huggingface_hub import HfApi  # the client is slow to import and most runs never need it
-
-    try:
-        info = HfApi().dataset_info(table.hub_id, revision=table.revision, timeout=SECONDS_TO_ANSWER)
-    except Exception as error:  # the client lets its transport's own errors through, which share no base with the rest
-        raise _unreachable(table.address, error) from error
-    return table.model_copy(update={"revision": info.sha or table.revision})
+    commit = listing("dataset", table.hub_id, table.revision).commit
+    return table.model_copy(update={"revision": commit})
 
 
-def stream_table(table: HubTable, batch_rows: int) -> tuple[tuple[str, ...], Iterator[pa.RecordBatch]]:
-    """The names of a table's columns, and its rows in batches; nothing is kept on the disk.
+def table_files(table: HubTable) -> tuple[str, ...]:
+    """Local files with a table's rows, in order; fetched if they are not here.
 
     Raises:
-        SourceError: the Hub cannot be reached, or has no such configuration or split.
+        SourceError: the Hub has no such commit, configuration or split, gives it in no format that is read here, or
+            does not give it.
     """
-    from datasets import load_dataset  # seconds to import
-
-    try:
-        rows = load_dataset(table.hub_id, table.config, split=table.split, revision=table.revision, streaming=True)
-        names = rows.column_names or rows.resolve_features().column_names
-    except Exception as error:  # as in pin_table
-        raise _unreachable(table.address, error) from error
-    return tuple(names or ()), _batches(table, rows.with_format("arrow").iter(batch_size=batch_rows))
+    listed = listing("dataset", table.hub_id, table.revision)
+    names = split_files(table, listed.files, listed.configs)
+    folder = fetch("dataset", table.hub_id, listed, names)
+    return tuple(str(folder / name) for name in names)
 
 
-def _batches(table: HubTable, tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-    try:
-        for rows in tables:
-            yield from rows.to_batches()
-    except (OSError, pa.ArrowException) as error:
-        raise SourceError(f"{table.address}: the Hub broke off ({error}); run again") from error
-
-
-def pin_model(hub_id: str, revision: str | None) -> str:
-    """The commit that a model's revision means now.
+def check_table(table: HubTable) -> bool:
+    """Whether a table's files are here; if not, the Hub has said that it has them.
 
     Raises:
-        SourceError: the Hub cannot be reached or has no such model.
+        SourceError: as `table_files`.
     """
-    from huggingface_hub import HfApi
-
-    try:
-        return str(HfApi().model_info(hub_id, revision=revision, timeout=SECONDS_TO_ANSWER).sha)
-    except Exception as error:  # as in pin_table
-        raise _unreachable(f"{hub_id}@{revision or 'main'}", error) from error
+    listed = listing("dataset", table.hub_id, table.revision)
+    folder = snapshot("dataset", table.hub_id, listed.commit)
+    return all((folder / name).exists() for name in split_files(table, listed.files, listed.configs))
 
 
-def download_model(hub_id: str, revision: str | None, cache: Path | None) -> tuple[Path, str]:
-    """A local folder with a model's weights, configuration and tokenizer, and the commit they are of.
-
-    Only safetensors are taken where there are any; pickled weights come only from repositories that have no others.
+def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
+    """The commit that a model's revision means now; a full commit is taken as it is.
 
     Raises:
-        SourceError: the Hub has no such model, or cannot be reached and the cache does not hold it.
+        SourceError: the Hub has no such model, or does not answer and nothing is kept of it.
     """
-    from huggingface_hub import snapshot_download
+    if revision and COMMIT.fullmatch(revision):
+        return revision
+    try:
+        return listing("model", hub_id, revision, cache).commit
+    except SourceError as error:
+        commit = meant("model", hub_id, revision, cache)  # by any other program that fetched it
+        if commit is None or type(error) is HubError or not snapshot("model", hub_id, commit, cache).is_dir():
+            raise
+        return commit
 
-    def fetch(*patterns: str) -> Path:
-        return Path(
-            snapshot_download(
-                hub_id,
-                revision=revision,
-                cache_dir=cache,
-                allow_patterns=list(patterns),
-                ignore_patterns=list(_OTHER_RUNTIMES),
-                etag_timeout=SECONDS_TO_ANSWER,
-            )
+
+def model_files(names: Iterable[str]) -> tuple[str, ...]:
+    """The files of a repository that make up its model: settings, tokenizer, and each folder's weights in one form."""
+    own = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
+    safe = {PurePosixPath(name).parent for name in own if name.endswith(_TENSORS)}
+    return tuple(
+        sorted(
+            name
+            for name in own
+            if name.endswith((*_SETTINGS, _TENSORS))
+            or (_PICKLES.fullmatch(PurePosixPath(name).name) and PurePosixPath(name).parent not in safe)
         )
-
-    try:
-        folder = fetch(*_MODEL_FILES)
-        if not any(folder.rglob("*.safetensors")):
-            folder = fetch(*_MODEL_FILES, "pytorch_model.bin")
-    except Exception as error:  # as in pin_table
-        raise _unreachable(f"{hub_id}@{revision or 'main'}", error) from error
-    return folder, folder.name if COMMIT.fullmatch(folder.name) else str(revision)
-
-
-def _unreachable(address: str, error: Exception) -> SourceError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return SourceError(
-        f"{address} cannot be had from the Hub ({reason}); expected a reachable Hub or a mirror folder that holds it; "
-        "set BSL_DATA_MIRROR to a folder filled on a connected machine, give a local path, or let `bsl doctor` say "
-        "what is within reach"
     )
+
+
+def split_files(table: HubTable, names: Iterable[str], configs: Sequence[dict[str, Any]] = ()) -> tuple[str, ...]:
+    """The files of a repository that hold a split, in order.
+
+    By the patterns of its README where it has any, else by the words in their names, as the Hub's own viewer does.
+
+    Raises:
+        HubError: there is no such configuration or split, or it is in no format that is read here.
+    """
+    data = [name for name in sorted(names) if not name.startswith(".") and PurePosixPath(name).name != "README.md"]
+    splits = _declared(table, [entry for entry in configs if entry.get("data_files")], data)
+    if splits is None:
+        splits = _by_names(data, table.config)
+    found = splits.get(table.split, ())
+    if not found:
+        held = ", ".join(name for name, files in splits.items() if files) or "none"
+        raise HubError(f"{table.address}: the Hub's repository has no such split, it has {held}", "correct `split`")
+    if unread := [name for name in found if not is_readable(name)]:
+        known = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
+        raise HubError(
+            f"{table.address}: {unread[0]} is in no format that is read here ({known})",
+            "convert it and give its `path`",
+        )
+    return tuple(found)
+
+
+def _declared(table: HubTable, configs: list[dict[str, Any]], names: list[str]) -> dict[str, list[str]] | None:
+    """Split → files of the configuration that is meant; None if the README names no files."""
+    if not configs:
+        return None
+    known = [str(entry.get("config_name", "default")) for entry in configs]
+    usual = [name for entry, name in zip(configs, known, strict=True) if entry.get("default") or name == "default"]
+    wanted = table.config or (usual[0] if usual else known[0] if len(known) == 1 else None)
+    if wanted not in known:
+        raise HubError(
+            f"{table.address}: the Hub's repository has the configurations {', '.join(known)}, expected one of them",
+            "set `hub_config`",
+        )
+    files = configs[known.index(wanted)]["data_files"]
+    entries = files if isinstance(files, list) and files and isinstance(files[0], dict) else [{"path": files}]
+    return {str(entry.get("split", "train")): list(_matching(entry["path"], names)) for entry in entries}
+
+
+def _matching(patterns: str | list[str], names: list[str]) -> Iterator[str]:
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removeprefix("./"))
+        wild = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
+        expression = re.compile("".join(wild.get(part, re.escape(part)) for part in parts))
+        yield from (name for name in names if expression.fullmatch(name))
+
+
+def _by_names(names: list[str], config: str | None) -> dict[str, list[str]]:
+    data = [name for name in names if is_readable(name) and (config is None or _has_word(name, config))]
+    found = {
+        split: [name for name in data if any(_has_word(name, w) for w in words)] for split, words in _SPLITS.items()
+    }
+    return found if any(found.values()) else {"train": data}
+
+
+def _has_word(name: str, word: str) -> bool:
+    return re.search(rf"(?<![a-z0-9]){re.escape(word.lower())}(?![a-z0-9])", name.lower()) is not None
+
+
+def _is_weights(name: str) -> bool:
+    return name.endswith(_TENSORS) or _PICKLES.fullmatch(PurePosixPath(name).name) is not None

@@ -19,17 +19,25 @@ from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.files import whole
-from storage.hub import HubTable, stream_table
+from storage.hub import model_files
 from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
-from storage.readers.parquet import BATCH_ROWS
+from storage.readers.columns import Columns
+from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
+from storage.readers.table import columns_of, format_of, read_table
+from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
 from storage.transfer import read_transfer_table
 from storage.weights import resolve_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from storage.sources import ResolvedSource
+    from storage.weights import ResolvedModel
 
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
 MODEL: Final = "model:"  # how a name says that it is a model's
@@ -88,7 +96,7 @@ class Mirror:
             return
         with whole(self.folder / name) as path:
             if source.hub is not None:
-                _write_hub(source.hub, path)
+                _write_hub(source, path)
             elif source.format == "parquet" or pairs is None:
                 shutil.copyfile(source.files[0], path)
             else:
@@ -116,7 +124,7 @@ class Mirror:
         found = resolve_model(hub_id, revision, self._source)
         origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
         with whole(self.folder / name) as path:
-            shutil.copytree(found.folder, path)
+            _copy_model(found, path)
         for file in sorted((self.folder / name).rglob("*")):
             if file.is_file():
                 self._note(file.relative_to(self.folder).as_posix(), origin)
@@ -140,12 +148,36 @@ class Mirror:
             path.write_text(text + "\n", encoding="utf-8")
 
 
-def _write_hub(table: HubTable, path: Path) -> None:
-    _, batches = stream_table(table, BATCH_ROWS)
-    first = next(batches, None)
-    if first is None:
-        raise SourceError(f"{table.address} holds no row; look at the set on the Hub")
-    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        writer.write_batch(first)
-        for batch in batches:
-            writer.write_batch(batch)
+def _write_hub(source: ResolvedSource, path: Path) -> None:
+    """All rows and columns of a Hub's table, as one Parquet file."""
+    files = local_files(source)
+    if len(files) == 1 and format_of(files[0]) == "parquet":
+        shutil.copyfile(files[0], path)
+        return
+    report, writer = ReadReport(source.digest), None
+    for rows in _whole_rows(source, files, report):
+        writer = writer or pq.ParquetWriter(path, rows.schema, compression="zstd")
+        writer.write_table(rows.cast(writer.schema))
+    report.check(max_bad_share=0.0)
+    assert writer is not None  # the report refuses a table without rows
+    writer.close()
+
+
+def _whole_rows(source: ResolvedSource, files: Sequence[str], report: ReadReport) -> Iterator[pa.Table]:
+    texts = check_columns(source)
+    for file in files:
+        kind = format_of(file)
+        others = tuple(name for name in columns_of(file, kind, report) if name not in texts)
+        for frame in read_table(file, kind, Columns(texts, others), report):
+            yield frame.to_arrow()
+
+
+def _copy_model(model: ResolvedModel, target: Path) -> None:
+    """A model's own files; the Hub's cache may hold other forms of it beside them."""
+    folder = model.folder
+    names = model_files(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    for name in names if model.hub is not None else ():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / name, target / name)
+    if model.hub is None:
+        shutil.copytree(folder, target)

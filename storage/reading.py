@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.hub import stream_table
+from storage.hub import table_files
 from storage.readers.columns import Columns, require
 from storage.readers.nli import labelled, read_nli
-from storage.readers.parquet import BATCH_ROWS, from_arrow
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, detect
 from storage.readers.sts import read_sts, scored_shape
@@ -77,28 +76,41 @@ def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) ->
     Raises:
         SourceError: a file or column is missing, or a record cannot be read.
     """
-    if source.hub is not None:
-        found, batches = stream_table(source.hub, BATCH_ROWS)
-        require(source.hub.address, found, wanted.names)
-        yield from from_arrow(batches, source.hub.address, wanted, report)
-    for path in source.files:
+    for path in local_files(source):
         yield from read_table(path, source.format or format_of(path), wanted, report)
     report.check(max_bad_share=0.0)
 
 
 def source_columns(source: ResolvedSource) -> tuple[str, ...]:
     """The columns of a source, of its first file if it has several."""
-    if source.hub is not None:
-        return stream_table(source.hub, BATCH_ROWS)[0]
-    return columns_of(source.files[0], source.format or format_of(source.files[0]), ReadReport(source.name))
+    first = local_files(source)[0]
+    return columns_of(first, source.format or format_of(first), ReadReport(source.name))
+
+
+def local_files(source: ResolvedSource) -> tuple[str, ...]:
+    """A source's files; those of a Hub table are fetched if they are not here.
+
+    Raises:
+        SourceError: as `table_files`.
+    """
+    return source.files if source.hub is None else table_files(source.hub)
+
+
+def check_columns(source: ResolvedSource) -> tuple[str, ...]:
+    """The columns of text that would be read of each file of a source.
+
+    Raises:
+        SourceError: a file or column is missing, or the columns have no known shape.
+    """
+    report, texts = ReadReport(source.name), dict[str, None]()
+    for path in local_files(source):
+        kind = source.format or format_of(path)
+        texts |= dict.fromkeys(_shape(source, path, columns_of(path, kind, report)).texts)
+    return tuple(texts)
 
 
 def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
-    if source.hub is not None:
-        found, batches = stream_table(source.hub, BATCH_ROWS)
-        shape = _shape(source, source.hub.address, found)
-        yield shape, from_arrow(batches, source.hub.address, shape.columns, report)
-    for path in source.files:
+    for path in local_files(source):
         kind = source.format or format_of(path)
         shape = _shape(source, path, columns_of(path, kind, report))
         yield shape, read_table(path, kind, shape.columns, report)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from storage.declarations import DATASETS, require_rows
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
+from storage.subsets import with_subsets
 
 if TYPE_CHECKING:
     import polars as pl
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
-    """The pairs in their order: `subset`, `sentence1`, `sentence2`, `score`.
+    """The pairs in their order: `subset`, even where a copy has none, `sentence1`, `sentence2`, `score`.
 
     Raises:
         SourceError: it cannot be read, a column or score is not as declared, or it is not as long as its papers say.
@@ -24,4 +25,6 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
     low, high = declared.score_range or (0.0, 5.0)
     pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
     require_rows(dataset, split, pairs.height)
+    if declared.divided and (pairs["subset"] == "").all():
+        return with_subsets(declared.folder or dataset, pairs)
     return pairs

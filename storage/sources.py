@@ -9,7 +9,8 @@ import difflib
 import glob
 import hashlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -21,13 +22,16 @@ from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError, StorageError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
+from storage.mirror_record import RECORD, read_record
 from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from storage.declared.dataset import Dataset
+
+_REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
 
 
 class SourceSpec(BaseModel):
@@ -81,13 +85,13 @@ class ResolvedSource(BaseModel):
     lang: str
     """ISO 639 code of the sentences."""
     digest: str
-    """sha256 of the local content, or the Hub's `id@commit/config/split`."""
+    """sha256 of the local content, or the Hub's `id@commit/config/split`, of a mirror's copy too."""
     columns: tuple[str, ...] = ()
     """Columns that hold sentences; by the known shapes if empty."""
     label: str | None = None
     """NLI label column, if `columns` is given."""
     format: Format | None = None
-    """Format of the files; None for a Hub table."""
+    """Format of the files; None for a Hub table and a mirror's copy of one, whose files say it themselves."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
     """Where the content is."""
     hub: Annotated[HubTable | None, NotInKey] = None
@@ -113,11 +117,12 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     if originals and declared:
         found, spec = originals, spec.model_copy(update={"format": declared.original_format})
     table = None if found else pin_table(_hub_table(spec, declared, mirror))
-    kind = (spec.format or _one_format(found)) if found else None
+    origin = _mirrored_from(found[0], mirror) if found and mirror and not spec.path and not originals else None
+    kind = (spec.format or _one_format(found)) if found and not origin else None
     return ResolvedSource(
         name=spec.name or (spec.dataset or _stem(found[0])).removeprefix(EMBEDDED),
         lang=spec.lang or (declared.lang if declared else "en"),
-        digest=table.address if table else _digest(tuple(part for path in found for part in parts_of(path, kind))),
+        digest=origin or (table.address if table else _digest(part for path in found for part in parts_of(path, kind))),
         columns=spec.columns or (declared.texts if declared and not originals else ()),
         label=spec.label,
         format=kind,
@@ -238,10 +243,7 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
     known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
     remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
-    raise SourceError(
-        f"data set {name!r} was not found: {tried}, and {known}; {remedy}set BSL_DATA_MIRROR, give a `path` or a Hub "
-        "id, or let `bsl doctor` say what is within reach"
-    )
+    raise SourceError(f"data set {name!r} was not found: {tried}, and {known}", f"{remedy}{_REMEDY}")
 
 
 def _split(spec: SourceSpec, declared: Dataset | None) -> str:
@@ -271,7 +273,27 @@ def source_bytes(source: ResolvedSource) -> int:
     return sum(int(fs.size(root) or 0) for fs, root in sizes)
 
 
-def _digest(paths: tuple[str, ...]) -> str:
+def _mirrored_from(path: str, mirror: str) -> str | None:
+    """The Hub's table that a mirror's file is a copy of, by the mirror's record; None if it is of another origin.
+
+    Raises:
+        SourceError: the file is not as it was written.
+    """
+    if "://" in mirror or not Path(path).is_relative_to(mirror):
+        return None  # a record of an object store is not read: its files count by their content
+    name = Path(path).relative_to(mirror).as_posix()
+    entry = read_record(Path(mirror)).get(name)
+    if entry is None or "@" not in entry.origin:
+        return None
+    if (found := _file_digest(path)) != entry.sha256:
+        raise SourceError(
+            f"{path}: sha256 {found[:12]}…, {RECORD} says {entry.sha256[:12]}… for {entry.origin}; delete the file and "
+            f"run `bsl mirror {mirror} {name.removesuffix('.parquet')}`, or give it as a `path`"
+        )
+    return entry.origin
+
+
+def _digest(paths: Iterable[str]) -> str:
     """sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
     return hashlib.sha256("".join(map(_file_digest, paths)).encode()).hexdigest()
 

@@ -5,35 +5,66 @@ from __future__ import annotations
 import hashlib
 import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
+import fsspec
 from pydantic import BaseModel, ConfigDict
 
-from storage.digest import file_sha256
+from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_digest, embedded_path
-from storage.errors import SourceError
-from storage.hub import COMMIT, download_model, pin_model
+from storage.errors import HubError, HubSilentError, SourceError
+from storage.hub import HubModel, pin_model
+from storage.hub_client import COMMIT
 from storage.keys import NotInKey
-from storage.mirror_record import RECORD, model_origin
+from storage.mirror_record import RECORD, model_origin, read_record
 
 logger = logging.getLogger(__name__)
 
+_SAYS: Final = ("config.json", "modules.json")  # a model's folder has one of them
+
 
 class ResolvedModel(BaseModel):
-    """A model that was found."""
+    """A model that was found, whether its bytes are here or not."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    folder: Annotated[Path, NotInKey]
-    """Local folder with weights, configuration and tokenizer, as `from_pretrained` takes it."""
     identity: str
-    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; belongs into artifact keys."""
+    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`, of a mirror's too whose record says
+    so; belongs into artifact keys."""
+    place: Annotated[Path | None, NotInKey] = None
+    """Local folder, unless it is the Hub's."""
+    hub: Annotated[HubModel | None, NotInKey] = None
+    """The Hub's model, if it is one."""
+
+    @property
+    def folder(self) -> Path:
+        """Local folder with weights, configuration and tokenizer, as `from_pretrained` takes it; fetched if need be.
+
+        Raises:
+            SourceError: the Hub does not give it.
+        """
+        return self._folder(settings_only=False)
+
+    @property
+    def described(self) -> Path:
+        """As `folder`, perhaps without the weights: what says how the model works.
+
+        Raises:
+            SourceError: as `folder`.
+        """
+        return self._folder(settings_only=True)
+
+    def _folder(self, *, settings_only: bool) -> Path:
+        if self.hub is not None:
+            return self.hub.fetched(settings_only=settings_only)
+        assert self.place is not None
+        return self.place
 
 
 def resolve_model(
     spec: str, revision: str | None = None, mirror: str | None = None, cache: Path | None = None
 ) -> ResolvedModel:
-    """Find a model.
+    """Find a model; nothing of it is fetched before its folder is asked for.
 
     Args:
         spec: a local folder, `embedded:<name>` or a Hub id.
@@ -42,30 +73,27 @@ def resolve_model(
         cache: where the Hub's files are kept; its own default if None.
 
     Raises:
-        SourceError: nobody has it, or the mirror has another revision.
+        SourceError: nobody has it, the mirror has another revision, or a file of the mirror is not as it was written.
         AssetError: no such embedded asset.
     """
     if (found := _here(spec, revision, mirror)) is not None:
         return found
-    folder, commit = download_model(spec, revision, cache)
-    return ResolvedModel(folder=folder, identity=f"{spec}@{commit}")
-
-
-def find_model(spec: str, revision: str | None = None, mirror: str | None = None) -> str:
-    """The identity of a model, asking the Hub only whether it has it.
-
-    Raises:
-        SourceError, AssetError: as `resolve_model`.
-    """
-    found = _here(spec, revision, mirror)
-    return found.identity if found is not None else f"{spec}@{pin_model(spec, revision)}"
+    model = HubModel(hub_id=spec, commit=pin_model(spec, revision, cache), cache=cache)
+    try:
+        model.check()
+    except SourceError as error:
+        if isinstance(error, HubError) and not isinstance(error, HubSilentError):
+            raise
+        # Perhaps no stage needs it; one that does will say so again.
+        logger.warning("%s may be had or not: %s", spec, error.finding)
+    return ResolvedModel(identity=f"{spec}@{model.commit}", hub=model)
 
 
 def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel | None:
     """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
-        return ResolvedModel(folder=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
+        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
     try:
         if Path(spec).is_dir():
             return _local(Path(spec))
@@ -73,10 +101,35 @@ def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel 
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (folder := Path(mirror) / "models" / spec).is_dir():
         _check_revision(Path(mirror), spec, revision)
-        return _local(folder)
+        return _mirrored(Path(mirror), spec) or _local(folder)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
-        raise SourceError(f"{spec}: no such folder; expected a model with a config.json; correct the path")
+        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(_SAYS)}; correct the path")
     return None
+
+
+def _mirrored(mirror: Path, spec: str) -> ResolvedModel | None:
+    """A mirror's model by the Hub's name and commit, if the mirror's record has them and its files are as recorded."""
+    inside = f"models/{spec}/"
+    entries = {name: entry for name, entry in read_record(mirror).items() if name.startswith(inside)}
+    origins = {entry.origin for entry in entries.values()}
+    origin = next(iter(origins), "")
+    if len(origins) != 1 or COMMIT.fullmatch(origin.removeprefix(f"{spec}@")) is None:
+        return None
+    for name, entry in entries.items():
+        if (fault := _fault(mirror / name, entry.sha256)) is not None:
+            raise SourceError(
+                f"{mirror / name} {fault} for {origin}; delete {mirror / inside} and run "
+                f"`bsl mirror {mirror} model:{origin}`, or give the folder by its path"
+            )
+    return ResolvedModel(place=(mirror / inside).resolve(), identity=origin)
+
+
+def _fault(path: Path, sha256: str) -> str | None:
+    """What is wrong with a file that a record describes."""
+    if not path.is_file():
+        return "is missing, which mirror.json lists"
+    found = version_sha256(*fsspec.url_to_fs(str(path)))
+    return None if found == sha256 else f"has sha256 {found[:12]}…, {RECORD} says {sha256[:12]}…"
 
 
 def _check_revision(mirror: Path, spec: str, revision: str | None) -> None:
@@ -94,12 +147,12 @@ def _check_revision(mirror: Path, spec: str, revision: str | None) -> None:
 
 
 def _local(folder: Path) -> ResolvedModel:
-    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+    if not any((folder / name).is_file() for name in _SAYS):
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise SourceError(
-            f"{folder} is no model: it holds {held}, expected config.json; give the folder of a saved model"
+            f"{folder} is no model: it holds {held}, expected {' or '.join(_SAYS)}; give the folder of a saved model"
         )
-    return ResolvedModel(folder=folder.resolve(), identity=f"sha256:{_folder_digest(folder)}")
+    return ResolvedModel(place=folder.resolve(), identity=f"sha256:{_folder_digest(folder)}")
 
 
 def _folder_digest(folder: Path) -> str:
@@ -108,5 +161,6 @@ def _folder_digest(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            digest.update(f"{name}\0{file_sha256(path)}\0".encode(errors="surrogateescape"))
+            content = version_sha256(*fsspec.url_to_fs(str(path)))
+            digest.update(f"{name}\0{content}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from models.augmentation.wordnet import FILES
-from storage.errors import SourceError
+from storage.errors import HubError, SourceError
 from storage.refusals import writing
-from storage.sources import SourceSpec, resolve_source
 from storage.wordnet import find_wordnet
-from tasks.evaluation.kinds import UnknownSuiteError, available_frozen, names_of
-from tasks.evaluation.sets import resolve_scored_set
-from tasks.pretrained import look_up_model
+from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
+from tasks.evaluation.sets import read_scored_set, resolve_scored_set
+from tasks.inspection import look_at_encoder, look_at_model, look_at_source
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tasks.settings import RunSettings
     from tasks.site import Site
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
@@ -28,55 +29,67 @@ _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: what was looked at, whether it will do (`note`: the run goes on without it), what was found."""
+    """One finding: what was looked at, whether it will do (`note`: the run goes on without it), what was found.
+
+    Attributes:
+        subject: What was looked at.
+        verdict: Whether it will do.
+        found: What was found.
+        remedy: What to do, if other findings may share it.
+    """
 
     subject: str
     verdict: Literal["ok", "note", "NO"]
     found: str
+    remedy: str = ""
 
 
-def examine(
-    site: Site,
-    server: str,
-    models: Iterable[tuple[str, str | None]],
-    sources: Iterable[SourceSpec],
-    sets: Iterable[str],
-    dev: str | None,
-    *,
-    scored: Iterable[str] = (),
-    needs_wordnet: bool = False,
-) -> list[Check]:
+def examine(site: Site, server: str, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
     """All checks of a run: machine, store, server, every model and data set.
 
     Args:
         site: where the run would happen.
         server: which Prefect server the run would talk to, for people.
-        models: (folder, `embedded:` name or Hub id; revision) of each model.
-        sources: the corpus.
-        sets: suites and sets; a run names those that cannot be had, as long as there is one.
-        dev: the scored set that training is steered by, which a run cannot do without.
-        scored: scored sets that training takes its pairs from.
-        needs_wordnet: whether views are made through WordNet.
+        run: its settings; sets that nobody has are named by a run, as long as there is one, but the corpus, the
+            encoders and the set that training is steered by it cannot do without.
+        models: (folder, `embedded:` name or Hub id; revision) of each model, encoders too.
     """
+    encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
+    others = dict.fromkeys(models)
+    for config in encoders:
+        others.pop((config.model, config.revision), None)
+    dev = run.evaluation.dev if run.phases else None
     looks: list[tuple[str, Callable[[], str]]] = [
         ("device", lambda: _device(site)),
         ("disk", lambda: _disk(site)),
         ("store", lambda: _store(site)),
         ("server", lambda: _server(server)),
-        *((f"model {name}", _look_at_model(site, name, revision)) for name, revision in dict.fromkeys(models)),
-        *((("WordNet", lambda: str(find_wordnet(FILES).folder)),) if needs_wordnet else ()),
-        *((f"source {spec.dataset or spec.path}", _look_at_source(site, spec)) for spec in sources),
-        *((f"dev set {name}", _look_at_scored(site, name)) for name in (dev,) if name),
-        *((f"training set {name}", _look_at_scored(site, name)) for name in scored),
+        *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
+        *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
+        *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
+        *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
+        *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),
+        *((f"training set {name}", partial(_pairs_of, site, name)) for name in run.scored),
     ]
-    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, tuple(sets))]
+    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, run.evaluation.sets)]
 
 
 def _check(subject: str, look: Callable[[], str]) -> Check:
     try:
         return Check(subject, "ok", look())
+    except SourceError as error:
+        return Check(subject, "NO", error.finding, error.remedy)
     except Exception as error:  # whatever a client library raises, a check is there to report it
         return Check(subject, "NO", f"{error}" or type(error).__name__)
+
+
+def _wordnet() -> str:
+    return str(find_wordnet(FILES).folder)
+
+
+def _pairs_of(site: Site, name: str) -> str:
+    scored = resolve_scored_set(site, name)
+    return f"{scored.source.digest[:80]}, {read_scored_set(scored).height:,} pairs"
 
 
 def _device(site: Site) -> str:
@@ -127,26 +140,23 @@ def _server(server: str) -> str:
         return f"prefect {prefect.__version__}, {server}, version {client.api_version()}"
 
 
-def _look_at_model(site: Site, name: str, revision: str | None) -> Callable[[], str]:
-    return lambda: look_up_model(site, name, revision)[:80]
-
-
-def _look_at_scored(site: Site, name: str) -> Callable[[], str]:
-    return lambda: resolve_scored_set(site, name).source.digest[:80]
-
-
-def _look_at_source(site: Site, spec: SourceSpec) -> Callable[[], str]:
-    return lambda: resolve_source(spec, site.mirror).digest[:80]
-
-
 def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:
     """By the rule of a run, in the order of the names."""
     try:
-        found = available_frozen(site, suite)
-    except (SourceError, UnknownSuiteError) as error:
+        names = frozen_names(suite)
+    except UnknownSuiteError as error:
         return [Check("sets", "NO", str(error))]
-    sizes = {name: f"{len(wanted.sentences()):,} sentences" for name, wanted in found.sets.items()}
-    return [
-        Check(f"set {name}", "ok", sizes[name]) if name in sizes else Check(f"set {name}", "note", found.missing[name])
-        for name in names_of(suite)
-    ]
+    checks = [_look_at_set(site, name) for name in names]
+    if checks and all(check.verdict == "note" for check in checks):
+        checks.append(Check("sets", "NO", "none of the sets can be had, expected one at least", checks[0].remedy))
+    return checks
+
+
+def _look_at_set(site: Site, name: str) -> Check:
+    try:
+        sentences = len(find_set(site, name).sentences())
+    except HubError as error:
+        return Check(f"set {name}", "NO", error.finding, error.remedy)
+    except SourceError as error:
+        return Check(f"set {name}", "note", error.finding, error.remedy)
+    return Check(f"set {name}", "ok", f"{sentences:,} sentences")

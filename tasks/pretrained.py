@@ -11,7 +11,7 @@ from storage.checkpoint import ENCODER
 from storage.errors import ArtifactMissingError
 from storage.lookup import find
 from storage.refs import CheckpointRef
-from storage.weights import ResolvedModel, find_model, resolve_model
+from storage.weights import ResolvedModel, resolve_model
 from storage.word_vectors import find_vectors_file, is_vectors_file
 from tasks.word_vectors import import_vectors
 
@@ -66,6 +66,11 @@ def encoder_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path
     return store.fetch(encoder) / ENCODER if isinstance(encoder, CheckpointRef) else encoder.folder
 
 
+def described_folder(store: Store, encoder: CheckpointRef | ResolvedModel) -> Path:
+    """As `encoder_folder`, perhaps without the weights: what says how the encoder works."""
+    return encoder.described if isinstance(encoder, ResolvedModel) else encoder_folder(store, encoder)
+
+
 def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
     """What names an encoder by its content or commit."""
     return encoder.path if isinstance(encoder, CheckpointRef) else encoder.identity
@@ -74,15 +79,6 @@ def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
 def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
     """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
     return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
-
-
-def look_up_model(site: Site, model: str, revision: str | None) -> str:
-    """The identity of a model, without fetching what only the Hub has."""
-    if _MADE_HERE.fullmatch(model):
-        return _checkpoint(site.open_store(), model).path
-    if is_vectors_file(model):
-        return f"sha256:{find_vectors_file(model).digest}"
-    return find_model(model, revision, site.mirror)
 
 
 def _checkpoint(store: Store, name: str) -> CheckpointRef:

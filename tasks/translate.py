@@ -32,6 +32,7 @@ from models.translation.errors import TranslationStoppedError
 from storage.keys import NotInKey
 from storage.memory import TranslationMemory, translator_fingerprint
 from storage.refs import ArtifactRef
+from storage.weights import ResolvedModel
 from tasks.assets.pins import embedded_pins
 from tasks.pretrained import resolve_named_model
 from tasks.stage.cached import Stage, Work, stage
@@ -62,8 +63,8 @@ class Hop(BaseModel):
     config: Annotated[TranslatorConfig, NotInKey]
     """The settings with backend and precision as they are on this machine; in the identity, the model's content stands
     for its name."""
-    folder: Annotated[Path, NotInKey]
-    """Where the model lies on this machine."""
+    model: Annotated[ResolvedModel, NotInKey]
+    """Its weights, which are fetched when a shard first needs them."""
     converted: Annotated[Path, NotInKey]
     """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
 
@@ -117,7 +118,7 @@ def find_hop(site: Site, config: TranslatorConfig) -> Hop:
     return Hop(
         identity=identity,
         config=settled.model_copy(update={"pinned": pinned}),
-        folder=model.folder,
+        model=model,
         converted=_conversions(site) / engine / hashlib.sha256(model.identity.encode()).hexdigest()[:16],
     )
 
@@ -185,7 +186,9 @@ def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shar
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    translator = _loaded(hop.folder, hop.config, device_of(work.site), hop.converted, work.site.threads or cores())
+    translator = _loaded(
+        hop.model.folder, hop.config, device_of(work.site), hop.converted, work.site.threads or cores()
+    )
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))

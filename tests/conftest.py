@@ -18,3 +18,14 @@ def _no_settings_of_this_machine(monkeypatch):
     """A test says itself which store, mirror and device it uses; real-data tests read the mirror at import."""
     for name in [name for name in os.environ if name.startswith("BSL_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A Hub on loopback, empty, whose clients keep what they fetch in this test's folder and wait for nobody."""
+    from tests.hub.client import use  # the Hub's client is slow to import, and most tests have no use for it
+    from tests.hub.server import StandInHub, served
+
+    stand_in = StandInHub()
+    use(stand_in, tmp_path / "hub-cache", monkeypatch)
+    yield from served(stand_in)

@@ -32,20 +32,14 @@ def _doctor(arguments: argparse.Namespace) -> int:
     config = configured(arguments.recipe, arguments.set)
     from tasks.doctor import examine
 
-    checks = examine(
-        site,
-        server,
-        config.models(),
-        config.ingest.sources,
-        config.evaluation.sets,
-        config.evaluation.dev,
-        scored=config.scored,
-        needs_wordnet=any(view.lexicon for view in config.augment.rewritings),
-    )
+    checks = examine(site, server, config, config.models())
     table = Table(title=f"recipe {arguments.recipe}")
     for name in ("", "subject", "found"):
         table.add_column(name, overflow="fold")
     for check in checks:
         table.add_row(check.verdict, check.subject, check.found)
-    Console(width=max(110, Console().width)).print(table)
+    console = Console(width=max(110, Console().width))
+    console.print(table)
+    for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
+        console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)
     return 1 if any(check.verdict == "NO" for check in checks) else 0

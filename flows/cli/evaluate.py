@@ -41,6 +41,9 @@ def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--pooling", choices=get_args(Pooling), help="of a bare transformer (mean)")
     parser.add_argument("--max-length", type=int, help="tokens kept of a sentence, of a bare transformer (64)")
+    parser.add_argument(
+        "--prompt", help="put before every text: a name that the folder has for it, or the text ('' for none)"
+    )
     for name in ("split", "case"):
         field = WordsConfig.model_fields[name]
         parser.add_argument(
@@ -96,6 +99,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         revision=arguments.revision,
         words=WordsConfig(**cut, marks=not arguments.no_marks),
         cnn=_convolutions(arguments.cnn),
+        prompt=arguments.prompt,
     )
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
     if embedded is not None:

@@ -12,6 +12,7 @@ from flows.cli.assets import add_assets
 from flows.cli.doctor import add_doctor
 from flows.cli.evaluate import add_evaluate
 from flows.cli.mirror import add_mirror
+from flows.cli.pins import add_pins
 from flows.cli.reproduce import add_reproduce
 from flows.cli.run import add_recipes, add_run, add_ui
 from flows.cli.sweep import add_sweep
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
 VERBS = (
-    add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_doctor,
-    add_ui,
+    add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
+    add_doctor, add_ui,
 )  # fmt: skip
 
 

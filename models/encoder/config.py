@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-Pooling = Literal["mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls", "mean-after-first"]
+Pooling = Literal[
+    "mean", "cls", "cls-pooler", "first-last", "second-to-last", "second-to-last-cls", "mean-after-first",
+    "max", "last", "weighted", "mean-sqrt",
+]  # fmt: skip
+_PLAIN: Final = "(mean|cls|max|last|weighted|mean-sqrt)"
+Joined = Annotated[str, Field(pattern=rf"^{_PLAIN}(\+{_PLAIN})+$")]
 LONGEST: Final = 8192  # tokens; also what stands for "no limit"
 USUAL: Final = 64  # tokens of a bare transformer's input, as the released scripts have it
 
@@ -60,13 +65,15 @@ class EncoderConfig(BaseModel):
     vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
-    pooling: Pooling = "mean"
+    pooling: Pooling | Joined = "mean"
     """`mean`: masked average of the last layer, special tokens included (paper §3.2); `cls`: its first token
     (SimCSE's `cls_before_pooler`); `cls-pooler`: that behind the checkpoint's own dense layer and tanh (its `cls`);
     `first-last`: masked average of the first and the last layer's outputs (SimCSE's `avg_first_last`);
     `second-to-last` and `second-to-last-cls`: as `mean` and `cls`, of the layer before the last (bert-as-service, from
     which SBERT's rows "BERT avg." and "[CLS]" come, which the paper quotes); `mean-after-first`: as `mean` without the
-    first token, [CLS] (SCL)."""
+    first token, [CLS] (SCL); `max`: the largest of each dimension; `last`: the last token; `weighted`: an average in
+    which token t counts t times; `mean-sqrt`: the sum by the root of the length. Several, such as `cls+mean`, stand
+    side by side."""
     normalize: bool = False
     """Scale each sentence vector to length 1; of a sentence-transformers folder, whether it does so in the end."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
@@ -79,6 +86,9 @@ class EncoderConfig(BaseModel):
     cnn: CNNConfig | None = None
     """Convolutions that training puts above a transformer without any, their first weights drawn by
     `training.seed`; untrained, the encoder is scored as it lies there. Those that a folder has are kept."""
+    prompt: str | None = None
+    """Put before every text: one of the folder's prompts by its name, or the text itself; None is the folder's own
+    default prompt, "" none."""
 
     @property
     def short_name(self) -> str:

@@ -12,9 +12,13 @@ import torch
 
 from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
 from models.encoder.modules import name_of, write_head
-from models.encoder.pooling import AFTER_FIRST, CLS, FIRST, LAYERS, layer_weights
+from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
+from models.encoder.saved_pooling import NAMES, SWITCHES
 from models.encoder.static import StaticTable, save_static_tokenizer
+from models.encoder.tokens import prompt_of
 from models.errors import EncoderError
+
+_LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,8 +55,13 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
     write_json(folder / "modules.json", listed)
     write_json(
         folder / "config_sentence_transformers.json",
-        {"similarity_fn_name": "cosine", "prompts": {}, "default_prompt_name": None},
+        {"similarity_fn_name": "cosine", **_prompts(tokenizer)},
     )
+
+
+def _prompts(tokenizer: PreTrainedTokenizerBase) -> dict[str, object]:
+    prompt = prompt_of(tokenizer)
+    return {"prompts": {"default": prompt} if prompt else {}, "default_prompt_name": "default" if prompt else None}
 
 
 def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
@@ -73,7 +82,7 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
 
 def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """The transformer, what is done to its token vectors, and pooling."""
-    layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling in AFTER_FIRST
+    layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
     def write(folder: Path) -> None:
         encoder.backbone.save_pretrained(folder)
@@ -100,13 +109,14 @@ def _head(head: Head) -> Module:
 
 
 def _pooling(encoder: Encoder) -> dict[str, object]:
-    return {
-        "word_embedding_dimension": encoder.token_width,
-        "pooling_mode_cls_token": encoder.config.pooling in CLS,
-        "pooling_mode_mean_tokens": encoder.config.pooling not in CLS,
-        "pooling_mode_max_tokens": False,
-        "pooling_mode_mean_sqrt_len_tokens": False,
-    }
+    # The weights before it have left out the first token already.
+    names = ["mean" if part == AFTER_FIRST else way_of(part) for part in encoder.config.pooling.split(AND)]
+    keys = {key: name in names for key, name in SWITCHES.items() if name in names or name not in _LATER}
+    by_switches = names == [name for name in SWITCHES.values() if name in names]
+    # Only a list of names, which releases before 6 do not read, has an order of its own.
+    settings = keys if by_switches else {"pooling_mode": [NAMES[name] for name in names]}
+    unpooled = {"include_prompt": False} if encoder.skipped else {}
+    return {"word_embedding_dimension": encoder.token_width, **settings, **unpooled}
 
 
 def _write_layers(encoder: Encoder, folder: Path) -> None:

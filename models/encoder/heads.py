@@ -172,6 +172,35 @@ class Normalize(Head):
         return width
 
 
+class LayerNorm(Head):
+    """Mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
+
+    level = "sentence"
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dimension)
+
+    def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
+        """(B, D), normed."""
+        normed_BD: torch.Tensor = self.norm(x_BD)
+        return normed_BD
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> LayerNorm:
+        """See `Head.build`."""
+        return cls(settings["dimension"])
+
+    def settings(self) -> dict[str, object]:
+        """See `Head.settings`."""
+        return {"dimension": self.norm.normalized_shape[0]}
+
+    def width_from(self, width: int) -> int:
+        """The same."""
+        self._expect(width, self.norm.normalized_shape[0])
+        return width
+
+
 def _refuse_tokens(head: type[Head], settings: Mapping[str, Any]) -> None:
     names = {settings.get(name) or SENTENCES for name in ("module_input_name", "module_output_name")}
     if names != {SENTENCES}:

@@ -13,6 +13,7 @@ from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
 from models.encoder.saved import check_settings, read_saved, settled
 from models.encoder.static import load_static
+from models.encoder.tokens import prompt_tokens, set_prompt
 from models.encoder.transformer import load_transformer, take_pooler
 from models.errors import EncoderError
 
@@ -35,7 +36,7 @@ BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreT
 def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
     """Load an encoder and its tokenizer from a local folder, in fp32 and evaluation mode.
 
-    Where the configuration leaves the length open, the encoder's own configuration says what the folder has settled.
+    Where the configuration leaves length or prompt open, the encoder's own says what the folder has settled.
 
     Raises:
         EncoderError: The folder is not a model, is damaged, lacks weights (a pooler too, where that is read), has some
@@ -60,6 +61,7 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
     if saved.pooling is not None:
         config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is among the heads
     backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
+    set_prompt(tokenizer, config.prompt or "")
     token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
     sentence_heads = [read_head(head) for head in saved.sentence_heads]
     if config.pooling == POOLER:
@@ -67,4 +69,6 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
         config = config.model_copy(update={"pooling": "cls"})
     encoder = Encoder(backbone, config, token_heads, sentence_heads).eval()
     check_convolutions(encoder)
+    if config.prompt and not saved.pools_prompt:
+        encoder.skipped = prompt_tokens(tokenizer)
     return encoder, tokenizer

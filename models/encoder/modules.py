@@ -12,14 +12,20 @@ import torch
 
 from models.encoder.cnn import CNN, TOKENS, TokenReLU
 from models.encoder.files import read_json, read_weights, write_json, write_weights
-from models.encoder.heads import Dense, Head, Normalize
+from models.encoder.heads import Dense, Head, LayerNorm, Normalize
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-HEADS: dict[str, type[Head]] = {"Dense": Dense, "CNN": CNN, "Normalize": Normalize, "TokenReLU": TokenReLU}
+HEADS: dict[str, type[Head]] = {
+    "Dense": Dense,
+    "CNN": CNN,
+    "Normalize": Normalize,
+    "TokenReLU": TokenReLU,
+    "LayerNorm": LayerNorm,
+}
 
 
 @dataclass(frozen=True)

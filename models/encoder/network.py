@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from models.encoder.heads import Head, Normalize, TokenHead
 from models.encoder.packed import first_position, lay_out, run_packed
-from models.encoder.pooling import LAYERS, pool, precise, token_vectors
+from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
-    from models.encoder.config import EncoderConfig, Pooling
+    from models.encoder.config import EncoderConfig
 
 
 class Encoder(nn.Module):
@@ -38,7 +38,10 @@ class Encoder(nn.Module):
         config: How token vectors are pooled, and the longest input.
         token_heads: Applied to token vectors, in order, before pooling.
         sentence_heads: Applied to pooled vectors, in order; `Normalize` comes last if the configuration asks for it.
+        skipped: Tokens at the beginning that are not pooled, those of a prompt that is to steer alone.
     """
+
+    skipped = 0
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class Encoder(nn.Module):
     @property
     def width(self) -> int:
         """D of a sentence vector."""
-        width = self.token_width
+        width = self.token_width * (1 + self.config.pooling.count(AND))
         for head in self.sentence_heads:
             width = head.width_from(width)
         return width
@@ -166,7 +169,7 @@ class Encoder(nn.Module):
         tokens: Tokens,
         rows: NDArray[np.int64],
         batch_tokens: int,
-        pooling: Pooling,
+        pooling: str,
         heads: Sequence[TokenHead],
     ) -> Iterator[tuple[NDArray[np.int64], torch.Tensor, torch.Tensor]]:
         """As `_passes`, of the layers of another pooling and after other heads."""
@@ -183,7 +186,7 @@ class Encoder(nn.Module):
             ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
             yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
 
-    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: Pooling) -> torch.Tensor:
+    def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> torch.Tensor:
         output = self.backbone(
             input_ids=ids_BT,
             attention_mask=mask_BT,
@@ -195,7 +198,7 @@ class Encoder(nn.Module):
 
     def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of what `token_vectors` gives, in fp32 at least."""
-        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling)
+        vectors_BD = pool(x_BTD, mask_BT, self.config.pooling, self.skipped)
         for head in self.sentence_heads:
             vectors_BD = precise(head(vectors_BD))
         return vectors_BD

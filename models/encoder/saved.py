@@ -2,12 +2,13 @@
 
 modules.json                    the modules in order: transformer or static table, heads and pooling (see ORDER)
 <transformer>/config.json       at the root, or in a folder of its own in old models
-<pooling>/config.json           pooling mode, in the spelling of sentence-transformers 2 to 5 or of 6
+<pooling>/config.json           pooling modes, in the spelling of sentence-transformers 2 to 5 or of 6
 <head>/…                        see modules.py
-sentence_bert_config.json       longest input and casing, beside the transformer
+sentence_bert_config.json       longest input and casing, beside the transformer; old ones name other architectures
+config_sentence_transformers.json  prompts and which of them is put before every text
 
 Scores of an encoder are those of its vectors, so nothing is guessed: a part that is not computed here (another pooling,
-another module, a prompt) is refused, not left out.
+another module) is refused, not left out.
 """
 
 from __future__ import annotations
@@ -15,33 +16,33 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 from transformers import AutoConfig, AutoTokenizer
 
 from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
-from models.encoder.files import WORD_WEIGHTS, read_json, read_weights
+from models.encoder.files import read_json
 from models.encoder.modules import HEADS, SavedModule, listed_module
-from models.encoder.pooling import CLS, FIRST, LAYERS, POOLER, layer_weights
+from models.encoder.pooling import POOLER
+from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
 from models.encoder.static import static_settings
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from models.encoder.config import Pooling, WordsConfig
+    from collections.abc import Mapping
+
+    from models.encoder.config import WordsConfig
 
 logger = logging.getLogger(__name__)
 
-MODES: dict[str, Pooling] = {
-    "mean": "mean",
-    "cls": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-}
-OTHERWISE = "evaluate it through Python with an object that has encode(list[str])"
+LENGTHS = tuple(
+    f"sentence_{kind}_config.json"
+    for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+"""Where a transformer's longest input and casing stand; old releases name the file after the architecture."""
 # A letter for each module: t for heads of tokens, s for heads of sentences.
 LETTERS = {
     "Transformer": "T",
@@ -66,16 +67,22 @@ class SavedEncoder:
         token_heads: What follows before pooling.
         sentence_heads: What follows after pooling.
         words: How sentences are cut, of a table of word vectors.
+        prompts: Texts to put before a text, by name.
+        default_prompt: The name of that which is put there unless another is asked for.
+        pools_prompt: Whether a prompt's tokens are pooled.
     """
 
     backbone: SavedModule
-    pooling: Pooling | None = None
+    pooling: str | None = None
     normalize: bool | None = None
     lower_case: bool | None = None
     max_length: int | None = None
     token_heads: tuple[SavedModule, ...] = ()
     sentence_heads: tuple[SavedModule, ...] = ()
     words: WordsConfig | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    pools_prompt: bool = True
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -93,7 +100,9 @@ def _read(folder: Path) -> SavedEncoder:
     if not (folder / "modules.json").is_file():
         return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
     modules = _modules(folder)
-    _refuse_prompt(folder / "config_sentence_transformers.json")
+    texts = read_json(folder / "config_sentence_transformers.json", {})
+    prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
+    default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
     backbone, *others = modules
     token_heads, sentence_heads = (
         tuple(module for module in others if LETTERS[module.kind] == level) for level in "ts"
@@ -101,17 +110,42 @@ def _read(folder: Path) -> SavedEncoder:
     normalize = modules[-1].kind == "Normalize"
     if backbone.kind == "StaticEmbedding":
         length, words = static_settings(backbone.folder)
-        return SavedEncoder(backbone, "mean", normalize, False, length, sentence_heads=sentence_heads, words=words)
+        return SavedEncoder(
+            backbone,
+            "mean",
+            normalize,
+            False,
+            length,
+            (),
+            sentence_heads,
+            words,
+            prompts=prompts,
+            default_prompt=default,
+        )
     _with_config(backbone.folder)
-    pooling = _pooling(next(module.folder for module in others if module.kind == "Pooling"))
+    pools = next(module.folder for module in others if module.kind == "Pooling")
+    pooling = read_pooling(pools)
+    pools_prompt = read_json(pools / "config.json").get("include_prompt", True)
     if others[0].kind == "WeightedLayerPooling":
-        pooling = _layers(others[0].folder, pooling)
+        pooling = over_layers(others[0].folder, pooling)
     weights = [module.folder for module in others if module.kind == "WordWeights"]
     if weights:
-        pooling = _after_first(weights[0], backbone.folder, pooling)
-    settings = read_json(backbone.folder / "sentence_bert_config.json", {})
-    lower_case, length = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
-    return SavedEncoder(backbone, pooling, normalize, lower_case, length, token_heads, sentence_heads)
+        pooling = after_first(weights[0], backbone.folder, pooling)
+    named = next((backbone.folder / name for name in LENGTHS if (backbone.folder / name).is_file()), None)
+    settings = read_json(named) if named is not None else {}
+    lower_case, longest = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
+    return SavedEncoder(
+        backbone,
+        pooling,
+        normalize,
+        lower_case,
+        longest,
+        token_heads,
+        sentence_heads,
+        prompts=prompts,
+        default_prompt=default,
+        pools_prompt=pools_prompt,
+    )
 
 
 def saved_config(folder: Path, model: str) -> EncoderConfig | None:
@@ -138,7 +172,10 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
 
 
 def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
-    """The configuration with the length that holds: as configured, else the folder's own, else a bare transformer's."""
+    """The configuration with the length and the prompt that hold: as configured, else the folder's own.
+
+    A bare transformer's length is the usual one; a prompt that is no name of the folder's is a text.
+    """
     own = None if saved.pooling is None else _own_length(saved)
     if own is not None and config.max_length not in (None, own):
         logger.warning(
@@ -147,7 +184,11 @@ def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
             own,
             config.max_length,
         )
-    return config.model_copy(update={"max_length": config.max_length or own or USUAL})
+    prompt = saved.prompts.get(saved.default_prompt or "", "") if config.prompt is None else config.prompt
+    prompt = saved.prompts.get(prompt, prompt)
+    if prompt:
+        logger.info("%s: %r is put before every text", saved.backbone.folder, prompt)
+    return config.model_copy(update={"max_length": config.max_length or own or USUAL, "prompt": prompt})
 
 
 def check_settings(saved: SavedEncoder, config: EncoderConfig) -> None:
@@ -174,6 +215,12 @@ def _modules(folder: Path) -> list[SavedModule]:
     listed = read_json(folder / "modules.json")
     if any(Path(module["path"]).is_absolute() or ".." in Path(module["path"]).parts for module in listed):
         raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
+    foreign = [str(module["type"]) for module in listed if not str(module["type"]).startswith("sentence_transformers.")]
+    if foreign:
+        raise EncoderError(
+            f"{folder}: {', '.join(foreign)} is code of its own, which is not run, expected modules of "
+            f"sentence-transformers; {OTHERWISE}"
+        )
     modules = [listed_module(entry, folder) for entry in listed]
     if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
         levels = {
@@ -187,58 +234,6 @@ def _modules(folder: Path) -> list[SavedModule]:
             f"encoder.pooling, or {OTHERWISE}"
         )
     return modules
-
-
-def _pooling(folder: Path) -> Pooling:
-    settings = read_json(folder / "config.json")
-    modes = settings.get("pooling_mode") or [name for name, on in settings.items() if on is True and "_mode_" in name]
-    chosen = [modes] if isinstance(modes, str) else list(modes)
-    if len(chosen) != 1 or chosen[0] not in MODES:
-        raise EncoderError(
-            f"{folder}: pools by {' + '.join(chosen) or 'nothing'}, expected mean or cls alone; {OTHERWISE}"
-        )
-    return MODES[chosen[0]]
-
-
-def _layers(folder: Path, pooling: Pooling) -> Pooling:
-    settings, weights = read_json(folder / "config.json"), read_weights(folder)["layer_weights"]
-    alike = [name for name in LAYERS if (name in CLS) == (pooling in CLS) and _same_layers(weights, name)]
-    if settings["layer_start"] != FIRST or not alike:
-        raise EncoderError(
-            f"{folder}: weighs layers from {settings['layer_start']} by {weights.tolist()} for {pooling}, expected "
-            f"the layers of {' or '.join(LAYERS)}, from {FIRST}; choose another checkpoint"
-        )
-    return alike[0]
-
-
-def _after_first(folder: Path, transformer: Path, pooling: Pooling) -> Pooling:
-    """The average without the first token, written as weight 0 of that token and 1 of all others."""
-    weights = read_weights(folder)[WORD_WEIGHTS][:, 0]
-    tokenizer = AutoTokenizer.from_pretrained(str(transformer), local_files_only=True)
-    expected = torch.ones(len(weights))
-    expected[tokenizer.cls_token_id or 0] = 0.0
-    if pooling != "mean" or not torch.equal(weights.float(), expected):
-        raise EncoderError(
-            f"{folder}: weighs {int((weights != 1).sum())} of {len(weights)} tokens otherwise than by 1 for pooling "
-            f"{pooling}, expected the first token of a text alone, by 0, for mean; {OTHERWISE}"
-        )
-    return "mean-after-first"
-
-
-def _same_layers(weights: torch.Tensor, pooling: Pooling) -> bool:
-    """Whether weights are those of a pooling, up to a factor."""
-    expected = layer_weights(pooling, len(weights))
-    return bool(weights.max() > 0 and torch.equal(weights / weights.max(), expected))
-
-
-def _refuse_prompt(path: Path) -> None:
-    settings = read_json(path, {})
-    name = settings.get("default_prompt_name")
-    if name and settings.get("prompts", {}).get(name):
-        raise EncoderError(
-            f"{path}: puts the prompt {settings['prompts'][name]!r} before every text, which is not done here; "
-            f"{OTHERWISE}"
-        )
 
 
 def _own_length(saved: SavedEncoder) -> int:

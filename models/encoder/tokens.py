@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
+_PROMPT = "_bsl_prompt"  # a tokenizer's attribute: what belongs to an encoder's texts goes where its tokenizer goes
 CHUNK = 10_000  # texts per tokenizer call: enough to keep its threads busy, few enough to bound memory
 
 
@@ -66,8 +67,25 @@ class Tokens:
         return torch.from_numpy(ids_BT.astype(np.int64)), torch.from_numpy(real_BT.astype(np.int64))
 
 
+def set_prompt(tokenizer: PreTrainedTokenizerBase, prompt: str) -> None:
+    """Let `tokenise` put a text before all that this tokenizer tokenises."""
+    setattr(tokenizer, _PROMPT, prompt)
+
+
+def prompt_of(tokenizer: PreTrainedTokenizerBase) -> str:
+    """What `tokenise` puts before every text; nothing unless it was set."""
+    return str(getattr(tokenizer, _PROMPT, ""))
+
+
+def prompt_tokens(tokenizer: PreTrainedTokenizerBase) -> int:
+    """How many tokens at the beginning of a text are its prompt's, a special token before it included."""
+    call: Any = tokenizer(prompt_of(tokenizer), return_attention_mask=False)
+    ids = list(call["input_ids"])
+    return len(ids) - (ids[-1] in tokenizer.all_special_ids)
+
+
 def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int) -> Tokens:
-    """Tokenise texts with special tokens, cut at `max_length` tokens.
+    """Tokenise texts with their prompt and special tokens, cut at `max_length` tokens.
 
     Raises:
         EncoderError: The tokenizer has no padding token.
@@ -82,11 +100,13 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
+    prompt = prompt_of(tokenizer)
     with _left_as_found(tokenizer):
         for chunk in _chunks(texts, CHUNK):
+            whole = [prompt + text for text in chunk] if prompt else chunk
             # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
             call: Any = tokenizer(
-                chunk, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
+                whole, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
             )
             rows = [row or instead for row in call["input_ids"]]
             ids.extend(np.asarray(row, dtype=np.int32) for row in rows)

@@ -7,14 +7,25 @@ that some architectures add is removed: only `cls-pooler` uses it, as a head of 
 from __future__ import annotations
 
 import logging
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import normalizers
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    MT5EncoderModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    T5EncoderModel,
+)
 from transformers.utils import logging as hf_logging
 
+from models.encoder.files import read_json
 from models.encoder.heads import Dense
 from models.encoder.pooling import POOLER
 from models.errors import EncoderError
@@ -34,7 +45,10 @@ DROPOUTS = (
     "embedding_dropout",
     "mlp_dropout",
     "dropout",
+    "dropout_rate",
 )
+ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}
+"""Architectures with a decoder beside the encoder, of which an encoder of sentences has the first half alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -47,6 +61,11 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
     try:
         backbone, info = _read_backbone(folder, config)
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except UnpicklingError as error:
+        # torch's message goes on to say how to run what is in the file; that is not for us.
+        raise EncoderError(
+            f"{folder}: its pickled weights hold more than tensors and were not run; ask its authors for safetensors"
+        ) from error
     except (OSError, ValueError, KeyError) as error:
         raise EncoderError(
             f"{folder}: transformers cannot load it ({error}); check that the copy is complete"
@@ -59,6 +78,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
             "newly initialised layers are refused: use a folder whose weights belong to its config.json"
         )
     _check_length(backbone, config, folder)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token  # any token pads, for padding is masked; decoders often have no other
     if config.lower_case:
         _lower_case(tokenizer)
     if config.pooling != POOLER:
@@ -92,6 +113,12 @@ def _drop_pooler(backbone: PreTrainedModel) -> None:
 
 
 def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, dict[str, Any]]:
+    described = read_json(folder / "config.json")
+    if "auto_map" in described and described.get("model_type") not in CONFIG_MAPPING:
+        raise EncoderError(
+            f"{folder}: a {described.get('model_type')} is code of its own ({', '.join(described['auto_map'])}), which "
+            "is not run, expected an architecture of transformers; choose a model that needs no remote code"
+        )
     verbosity = hf_logging.get_verbosity()
     hf_logging.set_verbosity(
         logging.ERROR
@@ -101,7 +128,8 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
     if config.dropout is not None:
         _set_dropout(settings, config.dropout, folder)
     try:
-        backbone, info = AutoModel.from_pretrained(
+        kind: Any = ENCODER_HALVES.get(settings.model_type, AutoModel)
+        backbone, info = kind.from_pretrained(
             str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
     finally:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from models.encoder.tokens import Tokens
+from models.encoder.tokens import Tokens, prompt_of
 from models.errors import TrainingError
 from models.files import written_whole
 from models.objectives.batch import COLUMN_OF, Batch
@@ -181,7 +181,8 @@ def _digest(
         if teacher is not None:
             teacher.check(_values(chunk, "sentence_id"), row)
         row += len(chunk)
-    parts = [*(digest.hexdigest() for digest in views), _rules(tokenizer), tokenizer.pad_token_id, max_length]
+    rules = [_rules(tokenizer), prompt_of(tokenizer)]
+    parts = [*(digest.hexdigest() for digest in views), *rules, tokenizer.pad_token_id, max_length]
     known = {name: digest.hexdigest() for name, digest in zip(columns, values, strict=True)}
     extra = [known, None if teacher is None else teacher.digest] if needs else []
     return hashlib.sha256(json.dumps([*parts, *extra]).encode()).hexdigest()

@@ -8,7 +8,7 @@ from models.encoder.config import USUAL, EncoderConfig
 from storage.refs import CheckpointRef
 from storage.word_vectors import is_vectors_file
 from tasks.evaluation.systems import Candidate
-from tasks.pretrained import encoder_folder, find_encoder, identity_of
+from tasks.pretrained import described_folder, find_encoder, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +45,8 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     encoder = find_encoder(site, name, reading.revision, reading.words)
     identity = identity_of(encoder)
     named = EncoderConfig(model=name, max_length=USUAL)
-    described = saved_config(encoder_folder(site.open_store(), encoder), identity) or named
-    chosen = {"pooling": reading.pooling, "max_length": reading.max_length}
+    described = saved_config(described_folder(site.open_store(), encoder), identity) or named
+    chosen = {"pooling": reading.pooling, "max_length": reading.max_length, "prompt": reading.prompt}
     given = {field: value for field, value in chosen.items() if value is not None}
     return Candidate(
         label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,

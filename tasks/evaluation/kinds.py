@@ -7,11 +7,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from storage.errors import SourceError
+from storage.errors import HubError, SourceError
 from tasks.evaluation.afs import AfsKind
 from tasks.evaluation.afs_supervised import CrossEncoderAfsKind, SupervisedAfsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
-from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.sets import EvaluationSet, in_full, rows_of
 from tasks.evaluation.sts import StsKind
 from tasks.evaluation.supervised import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.transfer import TransferKind
@@ -92,8 +92,8 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     """The sets behind suites and single names, each once.
 
     Args:
-        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev` or `trec`, or names of
-            `tuned_names()`.
+        suite: keys of `suites()`, `all` for every one of them, sets such as `stsb/dev`, `sts12` (its test split) or
+            `trec`, or names of `tuned_names()`.
 
     Raises:
         UnknownSuiteError: a word is neither.
@@ -103,6 +103,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     for word in suite:
         for part in known if word == ALL else (word,):
             if part not in known:
+                part = in_full(part)
                 kind_of(part)
             names |= dict.fromkeys(known.get(part, (part,)))
     return tuple(names)
@@ -117,31 +118,51 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
 
     Raises:
         UnknownSuiteError: a name is of no kind of set.
+        HubError: the Hub should have one of them and does not give it.
         SourceError: none of the sets can be had.
     """
     sets: dict[str, EvaluationSet] = {}
     missing: dict[str, str] = {}
     for name in names:
-        kind = kind_of(name)
         try:
-            found = kind.find(site, name)
-            rows_of(found)  # a set that cannot be read must not end a run that scores the others
+            sets[name] = find_set(site, name)
+        except HubError:  # it is there for others: to score without it would be another result
+            raise
         except SourceError as error:
             logger.warning("%s is missing: %s", name, error)
             missing[name] = str(error)
-        else:
-            sets[name] = found
     if not sets:
         raise SourceError("none of the sets can be had: " + "; ".join(missing.values()))
     return FoundSets(sets, missing)
+
+
+def find_set(site: Site, name: str) -> EvaluationSet:
+    """The set of that name, which was read: one that cannot be must not end a run that scores the others.
+
+    Raises:
+        UnknownSuiteError: a name is of no kind of set.
+        SourceError: nobody has it, or it cannot be read.
+    """
+    found: EvaluationSet = kind_of(name).find(site, name)
+    rows_of(found)
+    return found
 
 
 def available_frozen(site: Site, suite: Iterable[str]) -> FoundSets:
     """As `available`, for what a training run is reported on: its encoder as it is, not tuned further.
 
     Raises:
+        UnknownSuiteError: as `frozen_names`.
+        HubError, SourceError: as `available`.
+    """
+    return available(site, frozen_names(suite))
+
+
+def frozen_names(suite: Iterable[str]) -> tuple[str, ...]:
+    """As `names_of`, without what fine-tunes.
+
+    Raises:
         UnknownSuiteError: a word is no suite and no set, or names a protocol that fine-tunes.
-        SourceError: none of the sets can be had.
     """
     names = names_of(suite)
     if tuned := [name for name in names if kind_of(name).fine_tunes]:
@@ -149,7 +170,7 @@ def available_frozen(site: Site, suite: Iterable[str]) -> FoundSets:
             f"evaluation.sets holds {', '.join(tuned)}, which fine-tune the encoder for hours; a run scores it as it "
             f"is. Ask for them afterwards: bsl evaluate report/<key> --suite {' '.join(tuned)}"
         )
-    return available(site, names)
+    return names
 
 
 def kind_of(name: str) -> AnyKind:

@@ -115,6 +115,13 @@ def resolve_scored_set(site: Site, name: str) -> ScoredSet:
     return ScoredSet(dataset=declared, split=split, source=source)
 
 
+def in_full(name: str) -> str:
+    """`<name>/test` for the bare name of a scored set, as `bsl mirror` takes it; any other name as it is."""
+    whole = f"{name}/test"
+    declared = DATASETS.get(name.removeprefix(EMBEDDED))
+    return whole if is_scored_set(whole) and declared is not None and "test" in declared.splits else name
+
+
 def is_scored_set(name: str) -> bool:
     """Whether `<name>/<split>` is that of a scored set."""
     declared = DATASETS.get(name.rpartition("/")[0].removeprefix(EMBEDDED))

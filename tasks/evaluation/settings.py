@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder.config import CNNConfig, Pooling, WordsConfig
+from models.encoder.config import CNNConfig, Joined, Pooling, WordsConfig
 from models.evaluation.config import ScoringConfig
 from models.training.config import TrainingConfig, afs_config, afs_cross_config, stsb_config, stsb_cross_config
 
@@ -14,7 +14,7 @@ class Reading(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    pooling: Pooling | None = None
+    pooling: Pooling | Joined | None = None
     """`mean` unless given or said by the folder."""
     max_length: int | None = None
     """Tokens kept of a sentence; 64 unless given or said by the folder."""
@@ -25,6 +25,8 @@ class Reading(BaseModel):
     cnn: CNNConfig | None = None
     """Convolutions that fine-tuning puts above a transformer without any, such as IS-BERT's; vectors that are taken as
     they are do without."""
+    prompt: str | None = None
+    """Put before every text, by the name that the folder has for it or as text; the folder's default unless given."""
 
 
 class EvaluationSettings(ScoringConfig):

@@ -35,18 +35,19 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
     from models.encoder.saved import read_saved, settled  # imports transformers
 
     saved = read_saved(folder)
+    config = settled(saved, config)
     words: dict[str, JsonValue] = {"words": saved.words.spelled} if saved.words else {}
     lower = config.lower_case or (saved.words is not None and saved.words.case == "lower")
     return {
         "vectors": "encoder",
         "pool": config.pooling,
-        "len": settled(saved, config).length,
+        "len": config.length,
         "special": saved.backbone.kind != "StaticEmbedding",
         "norm": config.normalize,
         **words,
         "case": "lower" if lower else "kept",
         "dtype": dtype,
-        "prompt": None,  # a folder that wants one is refused
+        "prompt": config.prompt or None,
         **versions_of("torch", "transformers"),
     }
 

@@ -105,7 +105,7 @@ class StsKind(FrozenKind[ScoredSet]):
         )
 
 
-@stage(ref=ScoresRef, version=3)
+@stage(ref=ScoresRef, version=4)
 def score(
     work: Work,
     embeddings: EmbeddingsRef,

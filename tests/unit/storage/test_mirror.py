@@ -112,10 +112,10 @@ def test_a_model_that_is_there_is_checked(pinned):
     with pytest.raises(SourceError, match="expected revision 5555"):
         list(Mirror(pinned).add(f"model:someone/encoder@{'5' * 40}"))
     (model / "config.json").write_text('{"changed": true}')
-    with pytest.raises(SourceError, match=r"mirror.json says .*delete the file and run again"):
+    with pytest.raises(SourceError, match=r"mirror.json says .*; delete .* and run `bsl mirror"):
         list(Mirror(pinned).add("model:someone/encoder"))
     (model / "config.json").rename(model / "modules.json")
-    with pytest.raises(SourceError, match=r"config\.json is missing; delete"):
+    with pytest.raises(SourceError, match=r"config\.json is missing, which mirror\.json lists .*; delete"):
         list(Mirror(pinned).add("model:someone/encoder"))
 
 
@@ -123,7 +123,8 @@ def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path,
     bert = "google-bert/bert-base-uncased"
     (stand_in / "models" / bert).mkdir(parents=True)
     (stand_in / "models" / bert / "config.json").write_text("{}")
-    entry = {"origin": f"{bert}@{COMMIT}", "sha256": "0" * 64}
+    digest = file_sha256(stand_in / "models" / bert / "config.json")
+    entry = {"origin": f"{bert}@{COMMIT}", "sha256": digest}
     (stand_in / "mirror.json").write_text(json.dumps({f"models/{bert}/config.json": entry}))
     assert main(["mirror", str(tmp_path / "made"), f"model:{bert}", "--mirror", str(stand_in)]) == 1
     assert f"expected revision {recipe('nli').encoder.revision}" in capsys.readouterr().err

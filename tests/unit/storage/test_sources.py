@@ -8,16 +8,14 @@ import pytest
 from pydantic import ValidationError
 
 from storage.declarations import DATASETS
+from storage.digest import file_sha256
 from storage.errors import SourceError
-from storage.hub import HubTable, stream_table
 from storage.keys import artifact_key
-from storage.readers.columns import Columns
-from storage.readers.parquet import from_arrow
 from storage.readers.report import ReadReport
 from storage.readers.shapes import detect
 from storage.reading import read_nli_pairs, read_scored_pairs, read_source
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import find_model, resolve_model
+from storage.weights import resolve_model
 
 PAIRS = [
     ("A man sleeps.", "A person rests.", 0),
@@ -151,20 +149,9 @@ def test_declarations_are_complete():
         assert (dataset.hub_id is None) == (dataset.revision is None), f"{name} is on the Hub but not pinned"
 
 
-def test_hub_tables_stream_from_a_data_set_repository(tmp_path):
-    frame = pl.DataFrame(PAIRS, schema=["premise", "hypothesis", "label"], orient="row")
-    frame.write_parquet(tmp_path / "train-00000-of-00001.parquet")
-    names, batches = stream_table(HubTable(hub_id=str(tmp_path)), batch_rows=2)
-    assert names == ("premise", "hypothesis", "label")
-    wanted, report = Columns(("premise", "hypothesis"), ("label",)), ReadReport("hub")
-    assert pl.concat(from_arrow(batches, "hub", wanted, report)).rows() == PAIRS
-    with pytest.raises(SourceError, match=r"cannot be had from the Hub .*Bad split"):
-        stream_table(HubTable(hub_id=str(tmp_path), split="dev"), batch_rows=2)
-
-
 def test_hub_out_of_reach_is_said_at_once(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(SourceError, match=r"someone/sentences@None.*BSL_DATA_MIRROR.*bsl doctor"):
+    with pytest.raises(SourceError, match=r"someone/sentences@main: the Hub does not answer .*BSL_DATA_MIRROR"):
         resolve_source(SourceSpec(dataset="someone/sentences"))
 
 
@@ -237,8 +224,9 @@ PINNED, OTHER = "a" * 40, "b" * 40
 
 
 def record(mirror, origin: str) -> None:
+    digest = file_sha256(mirror / "models" / "org" / "name" / "config.json")
     (mirror / "mirror.json").write_text(
-        json.dumps({"models/org/name/config.json": {"origin": origin, "sha256": "0" * 64}})
+        json.dumps({"models/org/name/config.json": {"origin": origin, "sha256": digest}})
     )
 
 
@@ -247,10 +235,13 @@ def test_a_mirror_does_not_override_a_pinned_revision(model, tmp_path, caplog):
     shutil.copytree(model, mirror / "models" / "org" / "name")
     record(mirror, f"org/name@{PINNED}")
     assert resolve_model("org/name", PINNED, str(mirror)) == resolve_model("org/name", mirror=str(mirror))
-    for look in (resolve_model, find_model):
-        with pytest.raises(SourceError, match=rf"is org/name@{PINNED}, expected revision {OTHER}; delete the folder"):
-            look("org/name", OTHER, str(mirror))
+    with pytest.raises(SourceError, match=rf"is org/name@{PINNED}, expected revision {OTHER}; delete the folder"):
+        resolve_model("org/name", OTHER, str(mirror))
+    assert resolve_model("org/name", mirror=str(mirror)).identity == f"org/name@{PINNED}"
     assert caplog.text == ""
+    (mirror / "models" / "org" / "name" / "config.json").write_text('{"changed": true}')
+    with pytest.raises(SourceError, match=rf"mirror\.json says .* for org/name@{PINNED}; delete .* by its path"):
+        resolve_model("org/name", PINNED, str(mirror))
 
 
 @pytest.mark.parametrize("origin", [None, f"sha256:{'0' * 64}"])
@@ -274,10 +265,10 @@ def test_models_that_are_none(tmp_path, monkeypatch):
     with pytest.raises(SourceError, match="no such folder"):
         resolve_model(str(tmp_path / "absent"))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SourceError, match=r"is no model: it holds nothing, expected config\.json"):
+    with pytest.raises(SourceError, match=r"is no model: it holds nothing, expected config\.json or modules\.json"):
         resolve_model(str(tmp_path / "empty"))
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(SourceError, match="cannot be had from the Hub"):
+    with pytest.raises(SourceError, match="the Hub does not answer"):
         resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")
 
 

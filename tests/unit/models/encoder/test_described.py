@@ -63,18 +63,9 @@ def test_a_bare_transformer_describes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("1_Pooling/config.json", {"pooling_mode": "max"}, "pools by max, expected mean or cls alone"),
-        (
-            "1_Pooling/config.json",
-            {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True},
-            r"pools by pooling_mode_mean_tokens \+ pooling_mode_max_tokens",
-        ),
+        ("1_Pooling/config.json", {"pooling_mode": "median"}, "pools by median, expected cls, max, mean, "),
+        ("1_Pooling/config.json", {"pooling_mode_median_tokens": True}, "pools by pooling_mode_median_tokens"),
         ("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}], "Dense"),
-        (
-            "config_sentence_transformers.json",
-            {"default_prompt_name": "query", "prompts": {"query": "query: "}},
-            "puts the prompt 'query: ' before every text",
-        ),
     ],
 )
 def test_what_is_not_computed_here_is_refused(tmp_path, file, content, message):

@@ -88,13 +88,6 @@ def test_modules_without_equivalent_are_named(exported):
         load_encoder(folder, config())
 
 
-def test_several_pooling_modes_at_once_are_refused(exported):
-    folder, _ = exported()
-    rewrite(folder / "1_Pooling" / "config.json", lambda s: s | {"pooling_mode_max_tokens": True})
-    with pytest.raises(EncoderError, match=r"pools by pooling_mode_\w+ \+ pooling_mode_\w+, expected"):
-        load_encoder(folder, config())
-
-
 def test_layer_weights_other_than_first_and_last_are_refused(exported):
     folder, _ = exported(pooling="first-last")
     save_file({"layer_weights": torch.tensor([1.0, 2.0])}, folder / "1_WeightedLayerPooling" / "model.safetensors")

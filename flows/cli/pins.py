@@ -1,0 +1,48 @@
+"""`bsl pins [--check | --update]`: the commits of the Hub that are read here, beside what the Hub has now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flows.cli.options import print_table
+
+if TYPE_CHECKING:
+    import argparse
+    from argparse import _SubParsersAction
+
+    from flows.pins import Finding
+
+
+def add_pins(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb."""
+    parser = verbs.add_parser("pins", help="list the Hub's commits that recipes read; compare them with the Hub")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
+    how.add_argument("--update", action="store_true", help="write the newest commits into the source")
+    parser.set_defaults(call=_pins)
+
+
+def _pins(arguments: argparse.Namespace) -> int:
+    """Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why."""
+    from flows.pins import look, pins, unexplained, update
+
+    known = pins()
+    if not arguments.check and not arguments.update:
+        rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
+        print_table("Commits of the Hub", rows)
+        return 1 if unexplained(known) else 0
+    findings = [look(pin) for pin in known]
+    print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
+    if arguments.update:
+        for path, names in update(findings).items():
+            print(f"written  {path}: {', '.join(names)}")
+    return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
+
+
+def _compared(finding: Finding) -> dict[str, str]:
+    commits = [(commit or "none")[:12] for commit in (finding.pin.revision, finding.newest)]
+    return _row(finding.verdict, finding.pin.name, " → ".join(commits), finding.detail)
+
+
+def _row(*cells: str) -> dict[str, str]:
+    return dict(zip(("", "repository", "commit", "remark"), cells, strict=True))

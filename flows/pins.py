@@ -1,0 +1,127 @@
+"""Which commits of the Hub recipes and declarations name, and what has become of them there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from flows.recipes import RECIPES
+from flows.recipes.encoders import ENCODERS
+from storage.declarations import DATASETS
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
+from storage.hub import model_files
+from storage.hub_client import listing
+from storage.readers.table import is_readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from storage.hub_client import Kind, Listing
+
+ROOT: Final = Path(__file__).parents[1]
+_PLACES: Final = ("flows/recipes", "models", "storage/declared")  # where commits are written down
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository of the Hub that something here reads.
+
+    Attributes:
+        kind: model or dataset.
+        name: its id.
+        revision: the commit that is read; None for the newest.
+        reason: why there is none; empty if nothing says so.
+    """
+
+    kind: Kind
+    name: str
+    revision: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the Hub has of a pin.
+
+    Attributes:
+        pin: what was asked for.
+        verdict: `same`, `moved` (a newer commit exists), `unpinned`, or `lacking` (the Hub does not give it).
+        newest: the newest commit, as far as the Hub says it.
+        detail: files that are read and differ, or what is wrong.
+    """
+
+    pin: Pin
+    verdict: Literal["same", "moved", "unpinned", "lacking"]
+    newest: str | None
+    detail: str
+
+
+def pins() -> tuple[Pin, ...]:
+    """Every repository of the Hub that a recipe or a declared data set reads, each once."""
+    reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
+    models = {model: None for make in RECIPES.values() for model in make().models() if _of_the_hub(model[0])}
+    sets = {(str(declared.hub_id), declared.revision): None for declared in DATASETS.values() if declared.hub_id}
+    return (
+        *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
+        *(Pin("dataset", name, revision) for name, revision in sets),
+    )
+
+
+def _of_the_hub(name: str) -> bool:
+    return not name.startswith(EMBEDDED) and name.count("/") == 1
+
+
+def look(pin: Pin) -> Finding:
+    """Compare a pin with the newest commit of its repository."""
+    try:
+        newest = listing(pin.kind, pin.name, None)
+        if pin.revision is None:
+            return Finding(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
+        if pin.revision == newest.commit:
+            return Finding(pin, "same", newest.commit, "")
+        changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
+    except SourceError as error:
+        return Finding(pin, "lacking", None, error.finding)
+    return Finding(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")
+
+
+def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
+    """Files that are read and are not the same bytes at both commits."""
+    read = [
+        model_files(side.files) if kind == "model" else tuple(filter(is_readable, side.files)) for side in (old, new)
+    ]
+    return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
+
+
+def update(findings: Iterable[Finding], root: Path = ROOT) -> dict[Path, list[str]]:
+    """Write newest commits into the source, in the place of older ones or of None.
+
+    Returns:
+        File → ids that were given another commit in it.
+    """
+    files = [path for place in _PLACES for path in sorted((root / place).rglob("*.py"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in files}
+    written: dict[Path, list[str]] = {}
+    for finding in [finding for finding in findings if finding.verdict in {"moved", "unpinned"}]:
+        for path, text in texts.items():
+            texts[path] = _replaced(text, finding)
+            if texts[path] != text:
+                written.setdefault(path, []).append(finding.pin.name)
+    for path in written:
+        path.write_text(texts[path], encoding="utf-8")
+    return written
+
+
+def _replaced(text: str, finding: Finding) -> str:
+    old, new = finding.pin.revision, str(finding.newest)
+    if old is not None:
+        return text.replace(old, new)
+    return re.sub(rf'("{re.escape(finding.pin.name)}",\s*)None\b', rf'\g<1>"{new}"', text)
+
+
+def unexplained(known: Sequence[Pin]) -> list[Pin]:
+    """Pins without a commit and without a reason."""
+    return [pin for pin in known if pin.revision is None and not pin.reason]

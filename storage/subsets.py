@@ -1,0 +1,71 @@
+"""Which subset of its task a pair of STS 2012 to 2016 is of, where a copy of the set does not say.
+
+The Hub's copies have the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print them, need
+to know; `subsets.parquet` has for every pair of the tasks' own files a digest of its letters and its subset. No text is
+in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+logger = logging.getLogger(__name__)
+
+TABLE: Final = Path(__file__).with_name("subsets.parquet")
+_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are one
+
+
+def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with their subsets; as they are, which is said, if one of them is none of the task's.
+
+    Args:
+        dataset: such as `sts12`.
+        pairs: `subset`, `sentence1`, `sentence2`.
+    """
+    known = _known(dataset)
+    found = [known.get(digest) for digest in digests(pairs)]
+    if None in found:
+        logger.warning(
+            "%s: %d of %d pairs are none of the task's, so there are no subsets and no means over them",
+            dataset,
+            found.count(None),
+            len(found),
+        )
+        return pairs
+    return pairs.with_columns(subset=pl.Series(found, dtype=pl.String))
+
+
+def digests(pairs: pl.DataFrame) -> list[int]:
+    """64 bits a pair, of the letters and digits of both its sentences."""
+    sides = [pl.col(side).str.to_lowercase().str.replace_all(_NO_LETTER, "") for side in ("sentence1", "sentence2")]
+    texts = pairs.select(pl.concat_str(sides, separator="\t")).to_series()
+    return [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts]
+
+
+@cache
+def _known(dataset: str) -> dict[int, str]:
+    rows = pl.read_parquet(TABLE).filter(dataset=dataset)
+    return dict(zip(rows["digest"].to_list(), rows["subset"].cast(pl.String).to_list(), strict=True))
+
+
+def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
+    """The table, from copies of the sets that have subsets: dataset, subset, digest.
+
+    Raises:
+        ValueError: two pairs of one digest are of different subsets.
+    """
+    parts = []
+    for dataset in datasets:
+        pairs = pl.read_parquet(mirror / dataset / "test.parquet", columns=["subset", "sentence1", "sentence2"])
+        digest = pl.Series("digest", digests(pairs), dtype=pl.UInt64)
+        part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digest).unique().sort("digest")
+        if part["digest"].n_unique() != part.height:
+            raise ValueError(f"{dataset}: a pair is of two subsets; its digest does not tell them apart")
+        parts.append(part)
+    return pl.concat(parts).cast({"dataset": pl.Categorical, "subset": pl.Categorical})

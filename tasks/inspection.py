@@ -1,0 +1,86 @@
+"""Whether a model or a source will do, looked at as closely as its bytes' place allows, in seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from storage.errors import SourceError
+from storage.hub import check_table
+from storage.reading import check_columns
+from storage.sources import SourceSpec, resolve_source
+from storage.weights import ResolvedModel
+from storage.word_vectors import find_vectors_file, is_vectors_file
+from tasks.pretrained import described_folder, encoder_folder, find_encoder, resolve_named_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from models.encoder.config import EncoderConfig
+    from tasks.site import Site
+
+_SHOWN: Final = 80  # characters of a digest or address
+_SENTENCE: Final = "A man is playing a guitar."
+_TRANSLATOR: Final = ("vocab.json", "source.spm", "target.spm")
+
+
+def look_at_encoder(site: Site, config: EncoderConfig) -> str:
+    """Load an encoder and embed a sentence, if its weights are here; else read what says how it works.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has it.
+        EncoderError: it cannot be computed here, or not as configured.
+    """
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.encoder.saved import check_settings, read_saved
+
+    if is_vectors_file(config.model):
+        return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the whole is read in the run
+    encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
+    if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
+        check_settings(read_saved(described_folder(store, encoder)), config)
+        return f"{encoder.identity[:_SHOWN]}, on the Hub; its settings will do"
+    network, tokenizer = load_encoder(encoder_folder(store, encoder), config)
+    width = encode(network, tokenizer, [_SENTENCE]).shape[1]
+    name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
+    return f"{name[:_SHOWN]}, gives vectors of width {width}"
+
+
+def look_at_model(site: Site, name: str, revision: str | None) -> str:
+    """Whether a translator or another model is whole.
+
+    Raises:
+        SourceError, AssetError: nobody has it, or a file is missing.
+    """
+    model = resolve_named_model(site, name, revision)
+    if not _is_here(model):
+        return f"{model.identity[:_SHOWN]}, on the Hub"
+    lacking = [part for part in _parts(model.folder) if not any(model.folder.glob(part))]
+    if lacking:
+        raise SourceError(f"{model.folder} has no {' and no '.join(lacking)}; check that the copy is complete")
+    return model.identity[:_SHOWN]
+
+
+def look_at_source(site: Site, spec: SourceSpec) -> str:
+    """Whether a source is there and has the columns that are read of it.
+
+    Raises:
+        SourceError: it is not, has not, or the Hub does not say.
+    """
+    source = resolve_source(spec, site.mirror)
+    if source.hub is not None and not check_table(source.hub):
+        return f"{source.digest[:_SHOWN]}, on the Hub; columns are seen when it is fetched"
+    return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"
+
+
+def _is_here(model: ResolvedModel) -> bool:
+    return model.hub is None or model.hub.check()
+
+
+def _parts(folder: Path) -> tuple[str, ...]:
+    """Patterns of the files that a model of its kind is made of."""
+    from models.encoder.files import read_json
+
+    kind = read_json(folder / "config.json", {}).get("model_type")
+    weights = "model*.safetensors" if any(folder.glob("*.safetensors")) else "pytorch_model*.bin"
+    return ("config.json", weights, *(_TRANSLATOR if kind == "marian" else ()))

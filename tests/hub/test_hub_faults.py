@@ -1,0 +1,226 @@
+"""The Hub's client against the stand-in: every answer that a Hub can give, and the line that a user reads of it."""
+
+import io
+import re
+import time
+
+import polars as pl
+import pytest
+
+from storage import hub_client
+from storage.errors import HubError, HubSilentError, SourceError
+from storage.hub import HubTable
+from storage.readers.report import ReadReport
+from storage.reading import read_scored_pairs, source_columns
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.weights import resolve_model
+from tests.hub.client import offline
+
+PAIRS = pl.DataFrame({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": [1.0, 2.5]})
+SET, MODEL = "someone/pairs", "someone/encoder"
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+def pairs(hub, **changes) -> str:
+    return hub.add(
+        "datasets",
+        SET,
+        {"README.md": b"", "data/train-0.parquet": parquet(PAIRS), "data/test-0.parquet": b"x"},
+        **changes,
+    )
+
+
+def encoder(hub, **changes) -> str:
+    files = {"config.json": b"{}", "model.safetensors": b"tensors" * 1000, "README.md": b"", "flax_model.msgpack": b"1"}
+    return hub.add("models", MODEL, files, **changes)
+
+
+def read(source: ResolvedSource) -> pl.DataFrame:
+    return read_scored_pairs(source, ReadReport("pairs"))
+
+
+def load() -> list[str]:
+    return sorted(path.name for path in resolve_model(MODEL).folder.iterdir() if path.is_file())
+
+
+def test_a_table_is_fetched_once_and_then_needs_no_hub(hub, monkeypatch):
+    commit = pairs(hub)
+    source = resolve_source(SourceSpec(dataset=SET))
+    assert source.digest == f"{SET}@{commit}/train"
+    assert read(source).drop("subset").equals(PAIRS)
+    assert source_columns(source) == ("sentence1", "sentence2", "score")
+    assert hub.requests("resolve|cdn") == [
+        f"HEAD /datasets/{SET}/resolve/{commit}/data/train-0.parquet",
+        f"GET /cdn/{hub.repositories['datasets', SET].commits[commit]['data/train-0.parquet'].sha256}",
+    ]
+    hub.stop()
+    assert read(resolve_source(SourceSpec(dataset=SET))).height == 2
+    offline(monkeypatch)
+    assert read(resolve_source(SourceSpec(dataset=SET))).height == 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "jsonl.gz", "csv.gz"])
+def test_tables_in_other_formats_are_read(hub, suffix):
+    import gzip
+
+    tab = "\t" if suffix.startswith("tsv") else ","
+    content = (PAIRS.write_ndjson() if "jsonl" in suffix else PAIRS.write_csv(separator=tab)).encode()
+    hub.add("datasets", SET, {f"train.{suffix}": gzip.compress(content) if suffix.endswith("gz") else content})
+    assert read(resolve_source(SourceSpec(dataset=SET))).drop("subset").equals(PAIRS)
+
+
+def test_plain_text_is_read(hub):
+    from storage.reading import read_source
+
+    hub.add("datasets", SET, {"sentences.txt": b"A dog.\nA cat.\n"})
+    frames = read_source(resolve_source(SourceSpec(dataset=SET)), ReadReport("text"), 0.0)
+    assert pl.concat(frames).to_series().to_list() == ["A dog.", "A cat."]
+
+
+def test_a_model_is_fetched_when_its_folder_is_asked_for(hub):
+    commit = encoder(hub)
+    found = resolve_model(MODEL)
+    assert found.identity == f"{MODEL}@{commit}"
+    assert hub.requests("resolve|cdn") == []
+    assert sorted(path.name for path in found.described.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    assert load() == ["README.md", "config.json", "model.safetensors"]
+    before = len(hub.log)
+    load()
+    resolve_model(MODEL, commit)
+    assert hub.requests()[before:] == [f"GET /api/models/{MODEL}/revision/main?blobs=true"]
+
+
+ANSWERS = [
+    (
+        {"status": 503},
+        HubSilentError,
+        r"the Hub fails \(503\); run again when it does, set BSL_DATA_MIRROR .*OFFLINE=1",
+    ),
+    ({"status": 500}, HubSilentError, r"the Hub fails \(500\)"),
+    ({"status": 429, "headers": {"Retry-After": "90"}}, HubSilentError, r"no more requests \(429\); wait 90 s and run"),
+    ({"status": 418}, HubError, r"the Hub refuses it \(418"),
+    ({"cut": 20}, HubSilentError, r"the Hub broke off"),
+    ({"seconds": 3.0}, HubSilentError, r"the Hub broke off|does not answer"),
+]
+
+
+@pytest.mark.parametrize("name", [SET, MODEL])
+@pytest.mark.parametrize(("fault", "kind", "line"), ANSWERS)
+def test_each_fault_has_its_line(hub, monkeypatch, name, fault, kind, line):
+    monkeypatch.setattr(hub_client, "SECONDS_TO_ANSWER", 0.3)
+    pairs(hub), encoder(hub)
+    hub.fail("/api/", **fault)
+    with pytest.raises(SourceError, match=line) as caught:
+        resolve_source(SourceSpec(dataset=name)) if name == SET else resolve_model(name)
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith(f"{name}@main: ")
+
+
+@pytest.mark.parametrize("fault", [{"status": 503}, {"cut": 9}, {"corrupt": True}, {"status": 429}, {"seconds": 3.0}])
+@pytest.mark.parametrize("where", ["api/", "cdn/", "HEAD .*resolve"])
+def test_a_fault_of_a_moment_costs_a_retry(hub, monkeypatch, fault, where):
+    if fault == {"corrupt": True} and where != "cdn/":
+        pytest.skip("only content has a digest")
+    monkeypatch.setattr(hub_client, "SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 0.5)
+    pairs(hub), encoder(hub)
+    broken = hub.fail(where, **fault, times=1)
+    assert read(resolve_source(SourceSpec(dataset=SET))).height == 2
+    assert broken.times == 0
+    hub.fail(where, **fault, times=1)
+    assert "model.safetensors" in load()
+
+
+def test_content_that_stays_corrupt_is_refused_and_not_kept(hub):
+    encoder(hub)
+    fault = hub.fail("cdn/", corrupt=True)
+    with pytest.raises(
+        HubError, match=r"model\.safetensors came with other bytes than the Hub lists; look for a proxy"
+    ):
+        load()
+    hub.faults.remove(fault)
+    assert "model.safetensors" in load()
+
+
+def test_missing_gated_and_bad_commits_are_told_apart(hub):
+    with pytest.raises(
+        HubError, match=r"no such repository, or a private one \(401\); correct the name, or set HF_TOKEN"
+    ):
+        resolve_model("nobody/nothing")
+    encoder(hub)
+    with pytest.raises(HubError, match=r"has no such commit, tag or branch \(404\)"):
+        resolve_model(MODEL, "f" * 40)
+    with pytest.raises(HubError, match=r"has no such commit, tag or branch \(404\)"):
+        resolve_model(MODEL, "v9")
+    pairs(hub, gated=True)
+    with pytest.raises(
+        HubError, match=rf"is gated \(401\); accept its terms at {hub.url}/datasets/{SET} and set HF_TOKEN"
+    ):
+        read(resolve_source(SourceSpec(dataset=SET)))
+
+
+def test_a_dead_hub_is_asked_once(hub):
+    hub.stop()
+    started = time.monotonic()
+    for name in ("one/set", "two/sets", "three/sets"):
+        with pytest.raises(HubSilentError, match=rf"{name}@main: the Hub does not answer \(.*refused.*\); run again"):
+            resolve_source(SourceSpec(dataset=name))
+    assert time.monotonic() - started < 1.0
+
+
+def test_a_branch_that_moved_is_followed_and_what_it_meant_is_kept(hub, caplog):
+    first = encoder(hub)
+    load()
+    hub.stop()
+    assert resolve_model(MODEL).identity == f"{MODEL}@{first}"
+    assert f"{MODEL}@main is taken as {first}, which it meant last" in caplog.text
+
+
+def test_splits_and_configurations_that_are_not_there_are_named(hub):
+    card = {
+        "configs": [
+            {"config_name": name, "data_files": [{"split": "test", "path": f"{name}/test-*"}]} for name in ("a", "b")
+        ]
+    }
+    hub.add("datasets", SET, {"a/test-0.parquet": parquet(PAIRS), "b/test-0.parquet": parquet(PAIRS)}, card=card)
+    with pytest.raises(HubError, match=r"has the configurations a, b, expected one of them; set `hub_config`"):
+        read(resolve_source(SourceSpec(dataset=SET, split="test")))
+    assert read(resolve_source(SourceSpec(dataset=SET, split="test", hub_config="b"))).height == 2
+    with pytest.raises(HubError, match=r"b/dev: the Hub's repository has no such split, it has test"):
+        read(resolve_source(SourceSpec(dataset=SET, split="dev", hub_config="b")))
+
+
+def test_weights_come_in_one_form_a_folder_sharded_or_pickled(hub):
+    files = dict.fromkeys(
+        ("config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin", "tf_model.h5",
+         "pytorch_model.bin.index.json", "1_Dense/pytorch_model.bin", "2_Dense/model.safetensors",
+         "2_Dense/pytorch_model.bin", "onnx/model.onnx", "onnx/config.json", "vocab.txt", "training_args.bin"), b"{}",
+    )  # fmt: skip
+    hub.add("models", MODEL, files)
+    folder = resolve_model(MODEL).folder
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
+        "config.json", "pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin", "vocab.txt",
+        "pytorch_model.bin.index.json", "1_Dense/pytorch_model.bin", "2_Dense/model.safetensors",
+    }  # fmt: skip
+
+
+def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
+    from huggingface_hub import snapshot_download
+
+    commit = encoder(hub)
+    snapshot_download(MODEL)
+    hub.stop()
+    offline(monkeypatch)
+    assert resolve_model(MODEL).identity == f"{MODEL}@{commit}"
+    assert (resolve_model(MODEL, commit).folder / "model.safetensors").is_file()
+    with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids asking the Hub; unset HF_HUB_OFFLINE"):
+        resolve_model("someone/else")
+
+
+def test_a_table_s_address_is_that_of_its_key():
+    assert re.fullmatch(r"a/b@c/d/train", HubTable(hub_id="a/b", config="d", revision="c").address)

@@ -1,0 +1,201 @@
+"""What a run, an evaluation, a mirror and doctor make of the Hub: nothing changes silently, nothing is asked twice."""
+
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from flows.cli.main import main
+from flows.cli.settings import configured
+from models.encoder.config import EncoderConfig
+from models.encoder.loading import load_encoder
+from models.errors import EncoderError
+from storage.digest import file_sha256
+from storage.errors import HubError, SourceError
+from storage.keys import artifact_key
+from storage.mirror import Mirror
+from storage.reading import check_columns, local_files
+from storage.sources import SourceSpec, resolve_source
+from storage.weights import resolve_model
+from tasks.doctor import examine
+from tasks.evaluation.kinds import available, names_of
+from tasks.evaluation.sets import rows_of
+from tasks.site import Site
+from tests.hub.client import offline, use
+from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
+
+BERT = "google-bert/bert-base-uncased"
+SETS = ("sts16/test", "sts17-en-de/test")
+
+
+@pytest.fixture
+def site(tmp_path):
+    rows_of.cache_clear()  # an earlier test read sets of the same commits
+    return Site(store=str(tmp_path / "store"), device="cpu")
+
+
+def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site):
+    publish_sts(hub, ["sts16", "sts17-en-de"])
+    fault = hub.fail("sts16-sts", status=500)
+    with pytest.raises(HubError, match=r"mteb/sts16-sts@4d8694f\w*: the Hub fails \(500\); run again when it does"):
+        available(site, SETS)
+    hub.faults.remove(fault)
+    found = available(site, [*SETS, "sickr/test"])
+    assert tuple(found.sets) == SETS
+    assert "data set 'sickr' was not found: no mirror is set, and only mirrors hold it" in found.missing["sickr/test"]
+
+
+def test_sets_that_were_read_once_need_no_hub(hub, site, monkeypatch):
+    publish_sts(hub, ["sts16", "sts17-en-de"])
+    first = {name: found.read() for name, found in available(site, SETS).sets.items()}
+    hub.stop()
+    rows_of.cache_clear()
+    again = available(site, SETS).sets
+    assert all(again[name].read()["test"].equals(first[name]["test"]) for name in SETS)
+    offline(monkeypatch)
+    rows_of.cache_clear()
+    assert tuple(available(site, SETS).sets) == SETS
+    assert len(hub.requests("sts16-sts/resolve")) == 1
+
+
+def test_without_the_hub_by_choice_what_is_not_kept_is_left_out_and_named(hub, site, monkeypatch):
+    publish_sts(hub, ["sts16", "sts17-en-de"])
+    available(site, SETS[:1])
+    offline(monkeypatch)
+    found = available(site, SETS)
+    assert tuple(found.sets) == SETS[:1]
+    assert "is not kept here and HF_HUB_OFFLINE forbids asking the Hub" in found.missing[SETS[1]]
+
+
+def test_a_bare_name_is_the_test_split():
+    assert names_of(["sts12", "stsb", "stsb/dev"]) == ("sts12/test", "stsb/test", "stsb/dev")
+    assert configured("nli", ['evaluation.sets=["sts12"]']).evaluation.sets == ("sts12",)
+
+
+def test_hub_cache_and_mirror_give_one_key(hub, site, tmp_path, monkeypatch):
+    publish_nli(hub)
+    publish_sts(hub, ["sts16", "sts17-en-de"])
+    publish(hub, [(BERT, None)])
+    specs = [SourceSpec(dataset="snli"), SourceSpec(dataset="multi_nli")]
+
+    def key(mirror: str | None = None) -> str:
+        place = site.model_copy(update={"mirror": mirror})
+        sources = [resolve_source(spec, mirror) for spec in specs]
+        model = resolve_model(BERT, mirror=mirror)
+        return artifact_key("x", "x", 1, {"s": sources, "m": model, "e": list(available(place, SETS).sets.values())})
+
+    from_the_hub = key()
+    mirror = Mirror(tmp_path / "mirror")
+    for name in ("snli/train", "multi_nli/train", "sts16", "sts17-en-de", f"model:{BERT}"):
+        assert [how for _, how in mirror.add(name)] == ["written"]
+    use(hub, tmp_path / "empty", monkeypatch)
+    offline(monkeypatch)
+    rows_of.cache_clear()
+    assert key(str(mirror.folder)) == from_the_hub
+    (mirror.folder / "sts16" / "test.parquet").write_bytes(parquet(sample()))
+    with pytest.raises(SourceError, match=r"sts16/test.parquet: sha256 .*, mirror.json says .* for mteb/sts16-sts@"):
+        resolve_source(SourceSpec(dataset="sts16"), str(mirror.folder))
+
+
+def test_a_mirror_of_a_hub_table_holds_its_rows(hub, tmp_path):
+    publish_nli(hub)
+    mirror = Mirror(tmp_path / "mirror")
+    list(mirror.add("snli/train"))
+    (kept,) = local_files(resolve_source(SourceSpec(dataset="snli")))
+    assert file_sha256(tmp_path / "mirror" / "snli" / "train.parquet") == file_sha256(Path(kept))
+
+
+def test_weights_that_no_stage_needs_are_not_fetched(hub):
+    publish(hub, [(BERT, None), ("Helsinki-NLP/opus-mt-en-de", None)])
+    for name in (BERT, "Helsinki-NLP/opus-mt-en-de"):
+        assert resolve_model(name).identity.startswith(f"{name}@")
+    assert hub.requests("resolve|cdn") == []
+
+
+def look(config, site):
+    return {check.subject: check for check in examine(site, "", config, config.models())}
+
+
+def test_doctor_tells_a_dead_hub_at_once_and_one_remedy_once(hub, site, capsys):
+    hub.stop()
+    config = configured("nli", [])
+    started = time.monotonic()
+    checks = look(config, site)
+    assert time.monotonic() - started < 30
+    for subject in ("source snli", f"encoder {BERT}", "set sts12/test", "dev set stsb/dev"):
+        assert (checks[subject].verdict, "does not answer" in checks[subject].found) == ("NO", True)
+    assert checks["set sickr/test"].verdict == "note"
+    assert main(["doctor", "nli", "--store", site.store, "--device", "cpu"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.count("run again when it does") == 1
+
+
+def test_doctor_says_ok_of_what_is_kept_without_the_hub(hub, site, monkeypatch):
+    publish(hub, [("sentence-transformers/bert-base-nli-mean-tokens", None)])
+    publish_nli(hub)
+    publish_sts(hub, ["sts16", "stsb"])
+    config = configured("sbert", ['evaluation.sets=["sts16"]'])
+    checks = look(config, site)
+    assert "its settings will do" in checks[f"encoder {config.encoder.model}"].found
+    assert "on the Hub" in checks["source snli"].found
+    assert [check for check in checks.values() if check.verdict == "NO"] == []
+    assert resolve_model(config.encoder.model).folder.is_dir()
+    for spec in config.ingest.sources:
+        check_columns(resolve_source(spec))
+    offline(monkeypatch)
+    checks = look(config, site)
+    assert "gives vectors of width 32" in checks[f"encoder {config.encoder.model}"].found
+    assert "columns premise, hypothesis" in checks["source snli"].found
+    assert [check for check in checks.values() if check.verdict == "NO"] == []
+
+
+def test_doctor_finds_columns_and_folders_that_would_fail_later(hub, site, tmp_path):
+    (tmp_path / "pairs.csv").write_text("first,second\na,b\n")
+    files = model_files(BERT)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / "model").mkdir(exist_ok=True)
+        (tmp_path / "model" / name).write_bytes(files[name])
+    sources = f'ingest.sources=[{{"path":"{tmp_path}/pairs.csv","columns":["frist"]}}]'
+    config = configured("tiny", [sources, f"encoder.model={tmp_path}/model"])
+    checks = look(config, site)
+    assert "column 'frist' is missing" in checks[f"source {tmp_path}/pairs.csv"].found
+    assert "transformers cannot load it" in checks[f"encoder {tmp_path}/model"].found
+    assert {checks[f"source {tmp_path}/pairs.csv"].verdict, checks[f"encoder {tmp_path}/model"].verdict} == {"NO"}
+
+
+class Malice:
+    def __reduce__(self):
+        return print, ("run",)
+
+
+def test_a_refused_pickle_does_not_say_how_to_run_it(tmp_path, capsys):
+    files = model_files(BERT)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes(files[name])
+    pickle = io.BytesIO()
+    torch.save({"weights": Malice()}, pickle)
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.getvalue())
+    with pytest.raises(EncoderError, match="hold more than tensors and were not run; ask its authors") as caught:
+        load_encoder(tmp_path, EncoderConfig(model="x"))
+    assert "weights_only" not in str(caught.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
+    files = dict(model_files(BERT))
+    state = torch.load(io.BytesIO(files.pop("pytorch_model.bin")), weights_only=True)
+    del files["model.safetensors"]
+    halves, index = (list(state)[::2], list(state)[1::2]), {}
+    for number, names in enumerate(halves, start=1):
+        shard, buffer = f"pytorch_model-0000{number}-of-00002.bin", io.BytesIO()
+        torch.save({name: state[name] for name in names}, buffer)
+        files[shard] = buffer.getvalue()
+        index |= dict.fromkeys(names, shard)
+    files["pytorch_model.bin.index.json"] = json.dumps({"metadata": {}, "weight_map": index}).encode()
+    hub.add("models", BERT, files)
+    encoder, _ = load_encoder(resolve_model(BERT).folder, EncoderConfig(model="x"))
+    name = "embeddings.word_embeddings.weight"
+    assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])

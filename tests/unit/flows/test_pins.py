@@ -1,0 +1,54 @@
+"""Pins of the Hub: all are there or explained; what changed since is told and can be written down."""
+
+import shutil
+
+import pytest
+
+from flows.cli.main import main
+from flows.pins import ROOT, Pin, look, pins, unexplained, update
+
+OLD = "a" * 40
+MODEL = "sentence-transformers/nli-roberta-base-v2"
+
+
+def test_every_repository_has_a_commit_or_a_reason():
+    known = pins()
+    assert unexplained(known) == []
+    assert len({(pin.kind, pin.name) for pin in known}) == len(known), "one repository is read at two commits"
+    assert {"google-bert/bert-base-uncased", "stanfordnlp/snli", "mteb/sts16-sts"} <= {pin.name for pin in known}
+
+
+def test_what_became_of_a_pin_is_told_apart(hub):
+    weights = {"config.json": b"{}", "model.safetensors": b"old", "README.md": b"old"}
+    hub.add("models", MODEL, weights, OLD)
+    assert look(Pin("model", MODEL, OLD)).verdict == "same"
+    newest = hub.add("models", MODEL, {**weights, "model.safetensors": b"new", "onnx/model.onnx": b"new"})
+    moved = look(Pin("model", MODEL, OLD))
+    assert (moved.verdict, moved.newest, moved.detail) == ("moved", newest, "model.safetensors")
+    unpinned = look(Pin("model", MODEL, None, "no source names one"))
+    assert (unpinned.verdict, unpinned.newest, unpinned.detail) == ("unpinned", newest, "no source names one")
+    gone = look(Pin("model", "someone/gone", OLD))
+    assert gone.verdict == "lacking"
+    assert "no such repository, or a private one (401)" in gone.detail
+
+
+def test_newest_commits_are_written_into_the_source(hub, tmp_path):
+    for place in ("flows/recipes", "models/translation", "storage/declared"):
+        shutil.copytree(ROOT / place, tmp_path / place)
+    encoders = tmp_path / "flows" / "recipes" / "encoders.py"
+    (pinned,) = [pin for pin in pins() if pin.name == "google-bert/bert-base-uncased"]
+    newest = [hub.add("models", name, {"config.json": name.encode()}) for name in (MODEL, pinned.name)]
+    hub.add("models", pinned.name, {"config.json": b"old"}, pinned.revision, main=False)
+    written = update([look(pinned), look(Pin("model", MODEL, None, "no source names one"))], tmp_path)
+    assert written == {encoders: [pinned.name, MODEL]}
+    assert all(commit in encoders.read_text() for commit in newest)
+    assert pinned.revision not in encoders.read_text()
+
+
+@pytest.mark.parametrize("how", [[], ["--check"]])
+def test_the_command_lists_pins_and_fails_without_the_hub(hub, capsys, how):
+    hub.stop()
+    assert main(["pins", *how]) == (1 if how else 0)
+    out = capsys.readouterr().out
+    assert "google-bert/bert-base-uncased" in out
+    assert ("does not answer" in " ".join(out.split())) == bool(how)

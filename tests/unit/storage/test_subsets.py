@@ -1,0 +1,53 @@
+"""Subsets of STS 2012 to 2016 come back where a copy of the set lost them."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from storage.declared.sts import STS
+from storage.subsets import TABLE, make_table, with_subsets
+
+MIRROR = os.environ.get("BSL_DATA_MIRROR", "/work/shared/data")
+YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
+COUNTS = {  # Agirre et al., 2012 to 2016, as SentEval counts them
+    "sts12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "sts13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
+    "sts16": {
+        "answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209
+    },
+}  # fmt: skip
+real = pytest.mark.skipif(not (Path(MIRROR) / "sts12").is_dir(), reason="no real data here")
+
+
+def test_the_table_names_every_subset_of_the_declared_sets():
+    table = pl.read_parquet(TABLE)
+    assert tuple(table["dataset"].cast(pl.String).unique().sort()) == YEARS
+    for dataset in (dataset for dataset in STS if dataset.divided and dataset.folder is None):
+        patterns = dataset.originals["test"]
+        declared = {pattern.rpartition("STS.input.")[2].removesuffix(".txt") for pattern in patterns}
+        assert set(table.filter(dataset=dataset.name)["subset"].cast(pl.String)) == declared
+
+
+@real
+@pytest.mark.parametrize("side", ["", "_tok"])
+@pytest.mark.parametrize("dataset", YEARS)
+def test_the_subsets_of_real_pairs_raw_or_tokenised_are_restored(dataset, side):
+    real = pl.read_parquet(Path(MIRROR) / dataset / "test.parquet")
+    bare = real.select(pl.lit("").alias("subset"), *(pl.col(f"{n}{side}").alias(n) for n in ("sentence1", "sentence2")))
+    restored = with_subsets(dataset, bare)
+    assert restored["subset"].equals(real["subset"], null_equal=False, check_names=False)
+    counts = dict(restored["subset"].value_counts().iter_rows())
+    assert counts == COUNTS.get(dataset, counts)
+
+
+@real
+def test_the_table_is_what_the_tasks_files_give():
+    assert make_table(Path(MIRROR), YEARS).equals(pl.read_parquet(TABLE))
+
+
+def test_a_pair_of_another_task_is_said_and_nothing_is_restored(caplog):
+    pairs = pl.DataFrame({"subset": [""], "sentence1": ["Not of any task."], "sentence2": ["Nor this one."]})
+    assert with_subsets("sts12", pairs).equals(pairs)
+    assert "sts12: 1 of 1 pairs are none of the task's, so there are no subsets and no means over them" in caplog.text
