@@ -125,7 +125,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "modules leave the folder": modules({**TRANSFORMER, "path": "../../elsewhere"}, POOLING),
     "modules stand elsewhere": modules({**TRANSFORMER, "path": "/etc"}, POOLING),
     "modules lack a folder": modules(TRANSFORMER, {**POOLING, "path": "2_Pooling"}),
-    "pooling is unknown": modules(TRANSFORMER, POOLING, pooling_mode="weightedmean"),
+    "pooling is unknown": modules(TRANSFORMER, POOLING, pooling_mode="median"),
     "pooling is a number": modules(TRANSFORMER, POOLING, pooling_mode=3),
     "length is a word": together(
         modules(TRANSFORMER, POOLING), text("sentence_bert_config.json", '{"max_seq_length": "long"}')
