@@ -30,7 +30,10 @@ PAIRS = pl.DataFrame(
         "text_2": BACK_DE + BACK_FR + BACK_FR,
         "score": [0.9] * 8 + [0.4] * 4,
         "sentence_id": list(range(4)) * 3,
-    }
+        "label": [0, 1, 2, 0] * 3,
+        "group": [1, 1, 1, 2] * 3,
+    },
+    schema_overrides={"group": pl.UInt64},
 )
 TEACHER = Teacher(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import USUAL, EncoderConfig
 from storage.refs import CheckpointRef
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from models.evaluation.config import Precision
     from tasks.evaluation.settings import Reading
     from tasks.site import Site
+
+_NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is read into the store
 
 
 def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
@@ -46,8 +48,7 @@ def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
     identity = identity_of(encoder)
     named = EncoderConfig(model=name, max_length=USUAL)
     described = saved_config(described_folder(site.open_store(), encoder), identity) or named
-    chosen = {"pooling": reading.pooling, "max_length": reading.max_length, "prompt": reading.prompt}
-    given = {field: value for field, value in chosen.items() if value is not None}
+    given = {field: value for field, value in reading if value is not None and field not in _NOT_THE_ENCODER_S}
     return Candidate(
         label=str(encoder) if isinstance(encoder, CheckpointRef) and not is_vectors_file(name) else named.short_name,
         encoder=encoder,

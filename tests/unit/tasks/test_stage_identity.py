@@ -2,12 +2,14 @@
 
 import json
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.keys import artifact_key
 from storage.refs import ViewsRef
+from storage.schemas import VIEWS
 from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
 
@@ -35,6 +37,7 @@ def second() -> Stage:
 @stage(ref=ViewsRef, version=1)
 def plain_views(work: Work, corpus: str) -> None:
     """Views."""
+    work.draft.write(pl.DataFrame(schema=VIEWS))
 
 
 @stage(ref=ViewsRef, version=1)

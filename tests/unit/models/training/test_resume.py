@@ -125,7 +125,7 @@ def test_a_damaged_snapshot_is_passed_over(folder, undisturbed, tmp_path, damage
     assert "removing a damaged snapshot" in caplog.text
 
 
-@pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 2, "files": {}}'])
+@pytest.mark.parametrize("head", ["", "null", "{}", '{"format": 3, "files": {}}'])
 def test_a_head_that_is_not_whole_is_damage(tmp_path, head):
     (tmp_path / "state.json").write_text(head)
     with pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
@@ -176,8 +176,8 @@ def test_two_runs_of_one_training_may_save_in_one_folder(folder, tmp_path):
 def test_a_newer_format_is_refused(folder, tmp_path):
     saved = save_snapshot(tmp_path, run(folder).state, keep=1)
     head = saved / "state.json"
-    head.write_text(head.read_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(ResumeError, match="snapshot format 3, expected 2"):
+    head.write_text(head.read_text().replace('"format": 3', '"format": 4'))
+    with pytest.raises(ResumeError, match="snapshot format 4, expected 3"):
         read_snapshot(saved)
     with pytest.raises(ResumeError, match="go on with the version that wrote it"):
         run(folder, work=tmp_path)

@@ -47,6 +47,7 @@ def test_presets_follow_the_schedule_of_the_released_code(config):
 SHARED = {
     "eps": 1e-6,  # Table 8; the released code has it too
     "bias_correction": True,
+    "order": "random",
     "batch_size": 64,
     "drop_last": True,
     "epochs": 1,
