@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual, multilingual_sup
-from flows.recipes.shared import ACROSS, ALONE
+from flows.recipes.shared import ACROSS
+from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import tiny_multilingual
-from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.objectives.distil_config import DistilConfig
 from models.pairs import PairConfig
 from models.training.config import distil_config, multilingual_distil_config
-from models.translation.filters import UNFILTERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,19 +61,14 @@ def xlmr_sbert_bsl() -> PipelineConfig:
     )
 
 
-def xlmr_sbert_published() -> PipelineConfig:
-    """XLM-R ← SBERT-nli-stsb (Table 3), the published checkpoint as it is."""
-    return _as_it_is("stsb-xlm-r-multilingual", "xlmr-sbert-published: the published student", "XLM-R ← SBERT-nli-stsb")
+def mbert_nli_stsb() -> PipelineConfig:
+    """MBERT-nli-stsb (Table 3): the English training of `sbert-nli-stsb`, from mBERT."""
+    return _in_english("bert-base-multilingual-cased", "mbert-nli-stsb: mBERT", ("mBERT-nli-stsb", "mBERT"))
 
 
-def labse() -> PipelineConfig:
-    """LaBSE (Table 3), the published checkpoint as it is.
-
-    mUSE has no folder that opens here: score an object with `encode(list[str])` through Python.
-    """
-    base = _as_it_is("LaBSE", "labse: LaBSE", "LaBSE")
-    pooled = base.encoder.model_copy(update={"pooling": "cls", "normalize": True})
-    return base.model_copy(update={"encoder": pooled})
+def xlmr_nli_stsb() -> PipelineConfig:
+    """XLM-R-nli-stsb (Table 3): as `mbert-nli-stsb`, from XLM-R."""
+    return _in_english("xlm-roberta-base", "xlmr-nli-stsb: XLM-R", ("XLM-R-nli-stsb", "XLM-R"))
 
 
 def tiny_multilingual_distil() -> PipelineConfig:
@@ -108,20 +102,19 @@ def tiny_multilingual_sup() -> PipelineConfig:
     )
 
 
-def _as_it_is(encoder: str, title: str, row: str) -> PipelineConfig:
-    return multilingual().model_copy(
+def _in_english(encoder: str, title: str, published: tuple[str, ...]) -> PipelineConfig:
+    """A row that learns from English labels alone, scored on all tracks."""
+    return sbert_nli_stsb().model_copy(
         update={
-            "title": title,
-            "augment": AugmentConfig(filters=UNFILTERED),
-            "pairs": ALONE,
-            "encoder": ENCODERS[encoder].config,
-            "training": None,
-            "published": (row, "mUSE"),
+            "title": f"{title} on labels of NLI, then on scores of STS-B",
+            "encoder": ENCODERS[encoder].config.model_copy(update=_LENGTH),
+            "evaluation": multilingual().evaluation,
+            "published": published,
         }
     )
 
 
 MULTILINGUAL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    mbert_sbert, xlmr_sbert, xlmr_sbert_bsl, xlmr_sbert_published, labse,
+    mbert_sbert, xlmr_sbert, xlmr_sbert_bsl, mbert_nli_stsb, xlmr_nli_stsb,
     tiny_multilingual_distil, tiny_multilingual_sup,
 )  # fmt: skip
