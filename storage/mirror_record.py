@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+import fsspec
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from storage.digest import version_sha256
 from storage.errors import SourceError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORD: Final = "mirror.json"
 
@@ -45,3 +45,35 @@ def model_origin(mirror: Path, hub_id: str) -> str | None:
     """Where a mirror's model came from, as `<hub id>@<commit>` if from the Hub; None if the record does not say."""
     inside = f"models/{hub_id}/"
     return next((entry.origin for name, entry in read_record(mirror).items() if name.startswith(inside)), None)
+
+
+def mirrored_from(path: str, mirror: str) -> str | None:
+    """The Hub's table that a mirror's file is a copy of, by the mirror's record; None if it is of another origin.
+
+    Raises:
+        SourceError: the file is not as it was written.
+    """
+    if "://" in mirror or not Path(path).is_relative_to(mirror):
+        return None  # a record of an object store is not read: its files count by their content
+    name = Path(path).relative_to(mirror).as_posix()
+    entry = read_record(Path(mirror)).get(name)
+    if entry is None or "@" not in entry.origin:
+        return None
+    if (found := source_sha256(path)) != entry.sha256:
+        raise SourceError(
+            f"{path}: sha256 {found[:12]}…, {RECORD} says {entry.sha256[:12]}… for {entry.origin}; delete the file and "
+            f"run `bsl mirror {mirror} {name.removesuffix('.parquet')}`, or give it as a `path`"
+        )
+    return entry.origin
+
+
+def source_sha256(path: str) -> str:
+    """sha256 of a file's content, wherever it lies.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        return version_sha256(*fsspec.url_to_fs(path))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error

@@ -9,7 +9,6 @@ import difflib
 import glob
 import hashlib
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
@@ -17,12 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from storage.address import Address
 from storage.declarations import DATASETS
-from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError, StorageError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
-from storage.mirror_record import RECORD, read_record
+from storage.mirror_record import mirrored_from, source_sha256
 from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
@@ -117,7 +115,7 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     if originals and declared:
         found, spec = originals, spec.model_copy(update={"format": declared.original_format})
     table = None if found else pin_table(_hub_table(spec, declared, mirror))
-    origin = _mirrored_from(found[0], mirror) if found and mirror and not spec.path and not originals else None
+    origin = mirrored_from(found[0], mirror) if found and mirror and not spec.path and not originals else None
     kind = (spec.format or _one_format(found)) if found and not origin else None
     return ResolvedSource(
         name=spec.name or (spec.dataset or _stem(found[0])).removeprefix(EMBEDDED),
@@ -273,33 +271,6 @@ def source_bytes(source: ResolvedSource) -> int:
     return sum(int(fs.size(root) or 0) for fs, root in sizes)
 
 
-def _mirrored_from(path: str, mirror: str) -> str | None:
-    """The Hub's table that a mirror's file is a copy of, by the mirror's record; None if it is of another origin.
-
-    Raises:
-        SourceError: the file is not as it was written.
-    """
-    if "://" in mirror or not Path(path).is_relative_to(mirror):
-        return None  # a record of an object store is not read: its files count by their content
-    name = Path(path).relative_to(mirror).as_posix()
-    entry = read_record(Path(mirror)).get(name)
-    if entry is None or "@" not in entry.origin:
-        return None
-    if (found := _file_digest(path)) != entry.sha256:
-        raise SourceError(
-            f"{path}: sha256 {found[:12]}…, {RECORD} says {entry.sha256[:12]}… for {entry.origin}; delete the file and "
-            f"run `bsl mirror {mirror} {name.removesuffix('.parquet')}`, or give it as a `path`"
-        )
-    return entry.origin
-
-
 def _digest(paths: Iterable[str]) -> str:
     """sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
-    return hashlib.sha256("".join(map(_file_digest, paths)).encode()).hexdigest()
-
-
-def _file_digest(path: str) -> str:
-    try:
-        return version_sha256(*fsspec.url_to_fs(path))
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+    return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()
