@@ -1,4 +1,4 @@
-"""prefect.yaml for real: a server on a free port, `prefect deploy --all`, a process worker, a run to its report."""
+"""prefect.yaml for real: a server on a free port, `prefect deploy`, a process worker, a run to its report."""
 
 import json
 import os
@@ -85,7 +85,11 @@ def run_to_its_end(name: str, parameters: dict[str, object], environment: dict[s
 
 def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small, tmp_path):
     deployed = subprocess.run(
-        [PREFECT, "--no-prompt", "deploy", "--all"], env=cluster, cwd=ROOT, capture_output=True, text=True
+        [PREFECT, "--no-prompt", "deploy", "--name", "bsl-pipeline/tiny", "--name", "bsl-evaluate/any"],
+        env=cluster,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert deployed.returncode == 0, deployed.stdout + deployed.stderr
     worker_log, store = tmp_path / "worker.log", Store(cluster["BSL_STORE"])
@@ -103,7 +107,8 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
-    subprocess.run([PREFECT, "--no-prompt", "deploy", "--all"], env=cluster, cwd=ROOT, check=True, capture_output=True)
+    deploy = [PREFECT, "--no-prompt", "deploy", "--name", "bsl-pipeline/tiny"]
+    subprocess.run(deploy, env=cluster, cwd=ROOT, check=True, capture_output=True)
     command = [PREFECT, "deployment", "run", "bsl-pipeline/tiny", "--param", 'overrides={"training": {"momentun": 1}}']
     run = subprocess.run(command, env=cluster, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1

@@ -1,5 +1,7 @@
 """What every recipe promises: views that its pairings find, rows that were published, a deployment."""
 
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,14 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     names = {each["name"]: each["parameters"] for each in deployments}
     assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+
+
+def test_every_deployment_names_a_flow_and_parameters_that_it_takes() -> None:
+    declared = yaml.safe_load((ROOT / "prefect.yaml").read_text())
+    for deployment in declared["deployments"]:
+        module, _, name = deployment["entrypoint"].rpartition(".")
+        taken = signature(getattr(import_module(module), name).fn).parameters
+        assert set(deployment["parameters"]) <= set(taken), deployment["name"]
 
 
 def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:
