@@ -85,7 +85,7 @@ def run_to_its_end(name: str, parameters: dict[str, object], environment: dict[s
 
 def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small, tmp_path):
     deployed = subprocess.run(
-        [PREFECT, "--no-prompt", "deploy", "--name", "bsl-pipeline/tiny", "--name", "bsl-evaluate/any"],
+        [PREFECT, "--no-prompt", "deploy", "--name", "tiny", "--name", "any"],
         env=cluster,
         cwd=ROOT,
         capture_output=True,
@@ -107,7 +107,7 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
-    deploy = [PREFECT, "--no-prompt", "deploy", "--name", "bsl-pipeline/tiny"]
+    deploy = [PREFECT, "--no-prompt", "deploy", "--name", "tiny"]
     subprocess.run(deploy, env=cluster, cwd=ROOT, check=True, capture_output=True)
     command = [PREFECT, "deployment", "run", "bsl-pipeline/tiny", "--param", 'overrides={"training": {"momentun": 1}}']
     run = subprocess.run(command, env=cluster, cwd=ROOT, capture_output=True, text=True)
