@@ -45,7 +45,8 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         changes: other changes to every point.
 
     Raises:
-        ValueError: there is no such study, recipe or field; an axis has no value, or the same one twice.
+        ValueError: there is no such study, recipe or field; an axis has no value, or the same one twice; a point fits
+            a transform on each set.
     """
     declared = _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
@@ -72,6 +73,11 @@ def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str
     for field, value in values.items():
         if field != RECIPE:
             config = override(config, _nested(field, value))
+    if config.transform is not None and config.transform_on == "targets":
+        raise ValueError(
+            f"{config.title}: a transform of its own for each set has no one system to compare over seeds; expected "
+            "transform_on=corpus; leave this point out, or run the recipe by itself"
+        )
     return config
 
 

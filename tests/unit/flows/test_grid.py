@@ -56,6 +56,7 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
         ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
+        ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
     ],
 )
 def test_what_cannot_be_varied_is_refused(name, over, message):
