@@ -53,8 +53,15 @@ class Cluster:
     def ask(self, path: str, body: object = None) -> dict[str, object]:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+        for _ in range(120):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code != 503:  # SQLite is busy, which Prefect's own clients wait out too
+                    raise
+                time.sleep(0.5)
+        raise TimeoutError(f"{self.url}{path}: 503 for a minute")
 
     def run_until_it_runs(self, seconds: float = 240) -> None:
         deployment = self.ask("/deployments/name/bsl-pipeline/tiny")["id"]
