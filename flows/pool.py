@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
 
 from flows.pipeline import Run, run
 from flows.recipes import recipe
@@ -58,13 +59,19 @@ def run_on_pool(job: Job, given: Site | None, place: Site) -> Run:
         place: where this process finds the store that the workers publish to.
 
     Raises:
-        PoolError: the run did not finish, or the store of this process does not have its report.
+        PoolError: there is no such deployment, its run did not finish, or the store of this process does not have its
+            report.
     """
     parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
     if given is not None:
         parameters["site"] = given.model_dump(mode="json", exclude_unset=True)
     name = f"bsl-pipeline/{job.recipe}"
-    flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
+    try:
+        flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
+    except ObjectNotFound as error:
+        raise PoolError(
+            f"{name}: the server has no such deployment; run `prefect deploy --all` as prefect.yaml says"
+        ) from error
     state = flow_run.state
     if state is None or not state.is_completed():
         raise PoolError(
@@ -72,7 +79,7 @@ def run_on_pool(job: Job, given: Site | None, place: Site) -> Run:
             f"{state.message if state else ''}; see its log on the server, and start the sweep again to go on"
         )
     store = place.open_store()
-    if _report_of(store, job.config) is None:
+    if report_of(store, job.config) is None:
         raise PoolError(
             f"{name}: run {flow_run.name} finished, but {shown(store.url)} has no report of it; give the workers and "
             "this flow one store (BSL_STORE) and one version of this package"
@@ -80,7 +87,8 @@ def run_on_pool(job: Job, given: Site | None, place: Site) -> Run:
     return run(job.config, place)  # of which every stage is there
 
 
-def _report_of(store: Store, config: PipelineConfig) -> ReportRef | None:
+def report_of(store: Store, config: PipelineConfig) -> ReportRef | None:
+    """The whole report of a configuration, whatever it is called; None if the store has none."""
     settings = canonical(config.settings)
     whole = (ref for ref in store.refs("report") if store.defect(ref) is None)
     return next((ref for ref in whole if store.manifest(ref).provenance.config.get("settings") == settings), None)

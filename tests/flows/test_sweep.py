@@ -2,6 +2,8 @@
 
 import pytest
 
+from flows.pool import PoolError, report_of
+from flows.recipes.grid import grid
 from flows.sweep import ablation
 from storage.store import Store
 from tasks.site import Site
@@ -32,7 +34,7 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "study.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
-    assert "| momentum 1.0 | stsb test | spearman, all |" in page
+    assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page
 
 
 def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, alone):
@@ -46,8 +48,21 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert table["difference"].is_null().to_list() == [True, False, False, False, True, False]
     page = (store.fetch(study) / "study.md").read_text()
     assert page.startswith("# Recipes side by side; 2 seeds\n")
-    assert "## stsb test, beside tiny-avg" in page
-    assert "## stsb test, beside tiny\n" in page
+    assert "## stsb test (spearman, all), beside tiny-avg" in page
+    assert "## stsb test (spearman, all), beside tiny\n" in page
+
+
+def test_a_pool_without_the_recipe_s_deployment_says_what_to_do(store, alone):
+    with pytest.raises(PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect deploy"):
+        ablation("tiny", {MOMENTUM: [0.5]}, 1, alone, runner="pool", site=Site(store=store.url))
+
+
+def test_a_report_is_found_by_what_decided_it(store, swept, alone):
+    (asked,) = grid("tiny", {MOMENTUM: [0.5]}, alone).configs
+    reports = {report_of(store, asked.seeded(seed)) for seed in range(2)}
+    assert len(reports) == 2
+    assert reports <= set(store.refs("report"))
+    assert report_of(store, asked.seeded(2)) is None
 
 
 def test_points_share_what_comes_before_training(store, swept):
