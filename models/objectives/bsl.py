@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from models.encoder.network import Encoder
-    from models.objectives.config import BSLConfig
+    from models.objectives.two_branch_config import BSLConfig
 
 
 class BSL(TwoBranch):
