@@ -10,7 +10,7 @@ from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, rou
 from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import BSLConfig
+from models.objectives.two_branch_config import BSLConfig
 from models.pairs import PairConfig
 from models.training.config import (
     TrainingConfig,
