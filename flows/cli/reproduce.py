@@ -10,15 +10,13 @@ from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import ReproductionRef
     from storage.store import Store
 
 
-def add_reproduce(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_reproduce(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("reproduce", help="run the recipe behind a published row, and hold it against the row")
     parser.add_argument("row", help="a published row, such as BSL-BERT, or a recipe that is held against one")
     parser.add_argument("--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1)")
     parser.add_argument(
@@ -31,13 +29,13 @@ def add_reproduce(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.seeds < 1:
         raise ValueError(f"--seeds {arguments.seeds}: expected 1 or more runs")
-    changes = changes_of(arguments.set)
-    start = begin(arguments)
     from flows.recipes.rows import row_of
-    from flows.reproduce import reproduction
 
     _, name = row_of(arguments.row)
-    configs = [configured(name, arguments.set)]
+    configs, changes = [configured(name, arguments.set)], changes_of(arguments.set)
+    start = begin(arguments)
+    from flows.reproduce import reproduction
+
     ref = start.run(reproduction, configs, row=arguments.row, seeds=arguments.seeds, overrides=changes or None)
     if ref is None:
         return 1

@@ -2,8 +2,7 @@
 
 import pytest
 
-from flows.pool import PoolError, report_of
-from flows.recipes.grid import grid
+from flows.pool import PoolError
 from flows.sweep import ablation
 from storage.store import Store
 from tasks.site import Site
@@ -55,14 +54,6 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
 def test_a_pool_without_the_recipe_s_deployment_says_what_to_do(store, alone):
     with pytest.raises(PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect deploy"):
         ablation("tiny", {MOMENTUM: [0.5]}, 1, alone, runner="pool", site=Site(store=store.url))
-
-
-def test_a_report_is_found_by_what_decided_it(store, swept, alone):
-    (asked,) = grid("tiny", {MOMENTUM: [0.5]}, alone).configs
-    reports = {report_of(store, asked.seeded(seed)) for seed in range(2)}
-    assert len(reports) == 2
-    assert reports <= set(store.refs("report"))
-    assert report_of(store, asked.seeded(2)) is None
 
 
 def test_points_share_what_comes_before_training(store, swept):

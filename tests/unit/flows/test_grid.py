@@ -11,7 +11,7 @@ from flows.pool import Job
 from flows.recipes import recipe
 from flows.recipes.grid import grid
 from flows.recipes.studies import STUDIES
-from models.objectives.config import ContrastiveConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 
 
 def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():
@@ -162,7 +162,7 @@ def test_an_axis_of_another_form_is_refused(options):
 
 
 def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
-    assert main(["sweep", "tiny", "--over", "training.lr"]) == 2
+    assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
     assert "--seeds 0: expected 1 or more" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--lanes", "0"]) == 2
