@@ -23,7 +23,7 @@ _CHUNK: Final = 65_536  # vectors that are held in float64 at a time
 
 
 class Whitening(Transform):
-    """x' = (x − μ) U Λ^(−1/2) over its length, where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
+    """(x − μ) U Λ^(−1/2) over its length, where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
 
     With `dimensions` K, the columns of the K largest eigenvalues alone are kept. Length 1 is the released code's.
     """
