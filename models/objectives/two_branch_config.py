@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from models.objectives.settings import ObjectiveSettings
 
@@ -24,7 +24,7 @@ class TwoBranchConfig(ObjectiveSettings):
     momentum: float = Field(default=0.999, ge=0, le=1)
     """δ of equation 4: the share of the target kept at each step; 0 copies the online encoder, 1 freezes the target."""
     momentum_schedule: Literal["constant", "cosine"] = "constant"
-    """`constant` as published. Deviation: `cosine` raises δ to 1 over the run, as BYOL does."""
+    """`constant` as published. Deviation: `cosine` raises δ to 1 over the run (BYOL, section 3.2)."""
     target_dropout: bool = False
     """Whether the target runs in training mode. The paper does not say; the released code leaves it on. Off by default:
     on `bert-mini` it was better with both seeds (FIDELITY.md)."""
@@ -53,12 +53,43 @@ class BSLConfig(TwoBranchConfig):
     """Weight of an in-batch contrastive term beside the loss.
     Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""
     temperature: float = Field(default=0.05, gt=0, le=1)
-    """Temperature of the contrastive term; used where its weight is above 0 (SimCSE: 0.05)."""
+    """Temperature of both contrastive terms; used where a weight is above 0 (SimCSE: 0.05; MoCo: 0.07)."""
+    target_contrastive_weight: float = Field(default=0.0, ge=0, le=10)
+    """Weight of a contrastive term between prediction and target beside the loss, as in MoCo v3 (Chen et al., 2021).
+    Deviation: 0 is published; above 0 a prediction must find its target vector among the batch's and the queue's."""
+    queue: int = Field(default=0, ge=0, le=1 << 20)
+    """Target vectors of earlier batches that are further negatives of that term, the last ones seen (MoCo, He et al.,
+    2020: 65,536); 0 leaves the batch's alone."""
+    ranking: Literal["listnet", "listmle", "js"] = "listnet"
+    """How the online encoder's lists of similarities are held against the target's (RankCSE, Liu et al., 2023, section
+    3): `listnet` is the cross-entropy of who comes first, `listmle` the likelihood of the target's whole order, `js`
+    the Jensen-Shannon divergence that RankCSE takes between two views."""
+    ranking_weight: float = Field(default=0.0, ge=0, le=10)
+    """Weight of the ranking term beside the loss.
+    Deviation: 0 is published; above 0 the online encoder learns in which order the target has a batch's sentences."""
+    ranking_temperature: float = Field(default=0.05, gt=0, le=1)
+    """Divides the online encoder's cosines in the ranking term (RankCSE: τ2 = 0.05)."""
+    ranking_target_temperature: float = Field(default=0.025, gt=0, le=1)
+    """Divides the target's cosines in the ranking term (RankCSE: half of τ2); `listmle` reads their order alone."""
+
+    @model_validator(mode="after")
+    def _the_queue_is_used(self) -> Self:
+        if self.queue > 0 and self.target_contrastive_weight == 0:
+            raise ValueError(
+                f"a queue of {self.queue:,} target vectors serves the contrastive term between prediction and target, "
+                "whose weight is 0; set target_contrastive_weight too, such as 0.1, or leave the queue out"
+            )
+        return self
 
     @property
     def label(self) -> str:
-        """The paper's claim is "without negative pairs": with them it is another method."""
-        return f"{self.title} + in-batch negatives" if self.contrastive_weight > 0 else self.title
+        """The paper's claim is "without negative pairs": with them, or with ranks, it is another method."""
+        terms = {
+            "in-batch negatives": self.contrastive_weight,
+            "target negatives": self.target_contrastive_weight,
+            "ranking": self.ranking_weight,
+        }
+        return " + ".join([self.title, *(term for term, weight in terms.items() if weight > 0)])
 
 
 class VICRegConfig(TwoBranchConfig):
