@@ -13,7 +13,7 @@ from flows.recipes.paper import nli
 from models.evaluation.config import EvaluationConfig
 from storage.declarations import DATASETS
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
