@@ -56,7 +56,7 @@ def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig
     work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
 
 
-@stage(ref=EmbeddingsRef, version=2)
+@stage(ref=EmbeddingsRef, version=3)
 def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
     """Apply a fitted transform to the vectors of evaluation sets."""
     settle_threads(work.site)
@@ -69,7 +69,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
 
 
-@stage(ref=CheckpointRef, version=1)
+@stage(ref=CheckpointRef, version=2)
 def fold_transform(
     work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:

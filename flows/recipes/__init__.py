@@ -12,6 +12,7 @@ from flows.recipes.paper import PAPER
 from flows.recipes.posthoc import POSTHOC
 from flows.recipes.supervised import SUPERVISED
 from flows.recipes.tiny import TINY
+from flows.recipes.transfer import TRANSFER
 from flows.recipes.unsupervised import UNSUPERVISED
 from flows.recipes.untrained import UNTRAINED
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *SUPERVISED, *MULTILINGUAL, *DISTILLATION,
+    *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *TRANSFER, *SUPERVISED, *MULTILINGUAL, *DISTILLATION,
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

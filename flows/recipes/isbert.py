@@ -66,22 +66,6 @@ def isbert_released() -> PipelineConfig:
     )
 
 
-def isbert_task() -> PipelineConfig:
-    """IS-BERT-task (IS-BERT, Table 3), a run for each SentEval task: as `isbert`, on the task's own text; here MR.
-
-    Another task: `--set ingest.sources='[{"dataset":"trec"}]' --set evaluation.sets='["trec"]'`; of a task with splits
-    the one to learn from is read.
-    """
-    return isbert().model_copy(
-        update={
-            "title": "isbert-task: IS-BERT on the text of one SentEval task",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="mr"),)),
-            "evaluation": EvaluationConfig(sets=("mr",)),
-            "published": ("IS-BERT-task", "BERT avg."),
-        }
-    )
-
-
 def isbert_afs() -> PipelineConfig:
     """IS-BERT-AFS (IS-BERT, Table 2): as `isbert`, on the arguments' own sentences, convolutions of 3, 5 and 7."""
     base = isbert()
@@ -128,7 +112,7 @@ def tiny_isbert() -> PipelineConfig:
 
 
 def tiny_isbert_task() -> PipelineConfig:
-    """`isbert-task` on a laptop: as `tiny-isbert`, on the sentences of the embedded STS-B; minutes."""
+    """`isbert-mr` and the like on a laptop: as `tiny-isbert`, on the sentences of the embedded STS-B; minutes."""
     return tiny_isbert().model_copy(
         update={
             "title": "tiny-isbert-task: IS-BERT on the sentences of the embedded STS-B",
@@ -139,5 +123,5 @@ def tiny_isbert_task() -> PipelineConfig:
 
 
 ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_task, isbert_afs, isbert_stsb,
+    tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_afs, isbert_stsb,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes import RECIPES, recipe
+from flows.recipes import RECIPES, recipe, transfer
 from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ROWS: Final = {
     "whitening-256 (NLI), BERT-base": "whitening",
     "whitening-256 (target), BERT-base": "whitening-target",
     "IS-BERT-NLI": "isbert",
-    "IS-BERT-task": "isbert-task",
+    "IS-BERT-task": "isbert-mr",
     "IS-BERT-AFS": "isbert-afs",
     "SBERT": "sbert-nli",
     "SRoBERTa": "sroberta-nli",
@@ -77,7 +77,7 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
 
     The row is what its recipe says, but for the translator, which is not to be had.
     """
-    published = recipe(ROWS[row])
+    published = recipe(_behind(row, config))
     reasons = []
     if (ours := config.encoder.model) != (theirs := published.encoder.model):
         reasons.append(f"another encoder: {ours}; the row's is {theirs}")
@@ -100,6 +100,13 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     if config.phases or published.phases:
         reasons += _trained_otherwise(config, published)
     return tuple(reasons)
+
+
+def _behind(row: str, config: PipelineConfig) -> str:
+    """The recipe behind a row; of the one that is a run a task, that of the task that a configuration is scored on."""
+    if row != transfer.ROW:
+        return ROWS[row]
+    return next((f"isbert-{task}" for task in transfer.TASKS if config.evaluation.sets == (task,)), ROWS[row])
 
 
 def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:

@@ -11,7 +11,6 @@ from flows.recipes.tiny import TRAINING, tiny
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
 from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
@@ -138,21 +137,6 @@ def barlow() -> PipelineConfig:
     return _on_round_trips("barlow", BarlowConfig(), ("BSL-BERT", "BERT avg."))
 
 
-def bsl_task() -> PipelineConfig:
-    """BSL on the text of a SentEval task, as IS-BERT-task (Table 2): MR, unless `ingest.sources` names another.
-
-    BSL's own row of Table 2 is `nli`, whose title and row speak of NLI; this is the setting of the row beside it.
-    """
-    return nli().model_copy(
-        update={
-            "title": "bsl-task: BSL on the sentences of a SentEval task",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="mr"),)),
-            "evaluation": EvaluationConfig(sets=("senteval",)),
-            "published": ("IS-BERT-task", "BSL-BERT"),
-        }
-    )
-
-
 def bsl_sts() -> PipelineConfig:
     """BSL on the sentences of the STS test sets themselves, without their scores, as BERT-flow's target setting."""
     return nli().model_copy(
@@ -238,6 +222,6 @@ def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) ->
 
 
 UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_task, bsl_sts,
+    bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_sts,
     tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl, tiny_bsl_normed,
 )  # fmt: skip

@@ -67,5 +67,5 @@ class Transform(ABC):
         """Other vectors of the same encoder, changed: (N, K), float32."""
 
     def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """W (K, D) and b (K,) in float64, where the transform is x ↦ W x + b, which an encoder can take in."""
+        """W (K, D) and μ (D,), float64, where the transform is W (x − μ) scaled to length 1, as encoders take it in."""
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import torch
+from torch.nn import functional
 
 from models.baselines.transform import Transform
 from models.errors import EvaluationError
@@ -22,9 +23,9 @@ _CHUNK: Final = 65_536  # vectors that are held in float64 at a time
 
 
 class Whitening(Transform):
-    """x' = (x − μ) U Λ^(−1/2), where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
+    """(x − μ) U Λ^(−1/2) over its length, where U Λ Uᵀ is the covariance of the corpus's vectors (Su et al., 2021).
 
-    With `dimensions` K, the columns of the K largest eigenvalues alone are kept.
+    With `dimensions` K, the columns of the K largest eigenvalues alone are kept. Length 1 is the released code's.
     """
 
     @classmethod
@@ -60,14 +61,16 @@ class Whitening(Transform):
         return cls(config, {"mean": mean_D, "kernel": vectors_DD[:, :kept] * values_D[:kept].rsqrt()})
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
-        """As `Transform.apply`."""
-        mean_D, kernel_DK = self.tensors["mean"], self.tensors["kernel"]
-        return torch.cat([((part.double() - mean_D) @ kernel_DK).float() for part in _chunks(vectors_ND)])
+        """As `Transform.apply`: of length 1."""
+        return torch.cat([functional.normalize(self.whitened(part)).float() for part in _chunks(vectors_ND)])
+
+    def whitened(self, vectors_ND: torch.Tensor) -> torch.Tensor:
+        """Vectors before they are scaled to length 1: (N, K), float64, of covariance 1 if the fit was on them."""
+        return (vectors_ND.double() - self.tensors["mean"]) @ self.tensors["kernel"]
 
     def linear(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """W = (U Λ^(−1/2))ᵀ, b = −W μ."""
-        weight_KD = self.tensors["kernel"].T
-        return weight_KD, -weight_KD @ self.tensors["mean"]
+        """W = (U Λ^(−1/2))ᵀ and μ."""
+        return self.tensors["kernel"].T, self.tensors["mean"]
 
 
 def _chunks(vectors_ND: torch.Tensor) -> Iterator[torch.Tensor]:

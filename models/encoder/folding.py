@@ -1,6 +1,6 @@
 """A linear map of an encoder's vectors as a part of the encoder.
 
-Shapes: D width of the encoder's vectors, K of those that the map gives.
+Shapes: D width of the encoder's vectors, K of those that the map gives, E of a module's.
 """
 
 from __future__ import annotations
@@ -8,21 +8,32 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from models.encoder.heads import Dense
+from models.encoder.heads import Dense, Normalize
 from models.encoder.network import Encoder
 
 
-def fold(encoder: Encoder, weight_KD: torch.Tensor, bias_K: torch.Tensor) -> Encoder:
-    """The encoder followed by x ↦ W x + b, which sentence-transformers calls a Dense module; in fp32.
+def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
+    """The encoder followed by x ↦ W (x − μ), scaled to length 1: two Dense modules of sentence-transformers, in fp32.
+
+    W may divide by small deviations. So μ is taken out in a module of its own: in W x − W μ, which one module would
+    compute, both terms are many times as long as their difference, and so is their rounding.
 
     Raises:
         EncoderError: The map takes vectors of another width.
     """
-    width_out, width_in = weight_KD.shape
-    with torch.device("meta"):  # draws no random numbers
-        dense = Dense(width_in, width_out, activation=nn.Identity)
-    weights = {"linear.weight": weight_KD, "linear.bias": bias_K}
-    dense.load_state_dict({name: tensor.float().contiguous() for name, tensor in weights.items()}, assign=True)
+    single_D = mean_D.float()
+    centred = _dense(torch.eye(len(mean_D)), -single_D)
+    # What μ lost as fp32 is made up for behind W, where it is small beside the vectors.
+    mapped = _dense(weight_KD, weight_KD @ (single_D.double() - mean_D))
     # What scaled the vectors before stays, as a head; it is no longer the last.
-    config = encoder.config.model_copy(update={"normalize": False})
-    return Encoder(encoder.backbone, config, list(encoder.token_heads), [*encoder.sentence_heads, dense]).eval()
+    config = encoder.config.model_copy(update={"normalize": True})
+    heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
+    return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()
+
+
+def _dense(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
+    with torch.device("meta"):  # draws no random numbers
+        dense = Dense(weight_ED.shape[1], weight_ED.shape[0], activation=nn.Identity)
+    weights = {"linear.weight": weight_ED, "linear.bias": bias_E}
+    dense.load_state_dict({name: tensor.float().contiguous() for name, tensor in weights.items()}, assign=True)
+    return dense

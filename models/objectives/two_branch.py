@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ class TwoBranch(Objective):
     Subclasses say what is minimised.
     """
 
-    parts = ("online", "target", "predictor", "target_norm")
+    parts: ClassVar[tuple[str, ...]] = ("online", "target", "predictor", "target_norm")
 
     def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
         super().__init__(online)

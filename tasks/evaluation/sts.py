@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -20,7 +21,7 @@ from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.evaluation.vectors import SparseVectors, Vectors, open_vectors
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from models.evaluation.paired import Difference
     from tasks.evaluation.systems import System
     from tasks.site import Site
+
+logger = logging.getLogger(__name__)
 
 _TITLES: Final = {
     "sts": "Semantic textual similarity (STS13 without SMT)",
@@ -120,17 +123,26 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures."""
-    from models.evaluation.sts import sts_scores
+    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures.
+
+    Words of which no set knows any give that set no figure.
+    """
+    from models.evaluation.sts import ScoreRow, sts_scores
 
     figures = []
     for scored in sets:
         cosines = cosines_of(vectors, scored)
+        if isinstance(vectors, SparseVectors) and not cosines.any():
+            # TF-IDF of an English corpus beside Arabic: no order of the pairs that a correlation could be of.
+            logger.warning(
+                "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
+            )
+            continue
         rows = read_scored_set(scored).select("subset", gold="score", cosine=pl.Series(cosines))
         figures += sts_scores(
             rows, dataset=scored.dataset, split=scored.split, resamples=config.resamples, seed=config.seed
         )
-    table = pl.DataFrame([asdict(figure) for figure in figures])
+    table = pl.DataFrame([asdict(figure) for figure in figures], schema=[field.name for field in fields(ScoreRow)])
     return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 

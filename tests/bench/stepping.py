@@ -47,8 +47,10 @@ def batches(pairs: pl.DataFrame, objective: AnyObjective) -> Iterator[pl.DataFra
     return (pairs[order.rows(number)] for number in itertools.count(1))
 
 
-def plain_step(learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tensor]) -> Callable[[], float]:
-    """Backward, clip and fused AdamW around a loss that takes the next batch by itself."""
+def plain_step(
+    learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tensor], after: Callable[[], None] | None = None
+) -> Callable[[], float]:
+    """Backward, clip and fused AdamW around a loss that takes the next batch by itself; `after` follows each step."""
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.01, fused=True)
 
     def step() -> float:
@@ -57,6 +59,8 @@ def plain_step(learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tens
         torch.nn.utils.clip_grad_norm_(learning, 1.0)
         optimizer.step()
         optimizer.zero_grad()
+        if after:
+            after()
         return float(value.detach())
 
     return step

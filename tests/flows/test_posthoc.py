@@ -78,7 +78,7 @@ def test_a_whitened_encoder_is_scored_exported_and_named_in_the_report(store, si
     ours = encode(*load_encoder(folder, saved_config(folder, "folded")), texts)
     theirs = SentenceTransformer(str(folder), device="cpu").encode(texts)
     assert theirs.shape == (64, 64)
-    assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(ours).max()
+    assert np.abs(ours - theirs).max() <= 1e-5
 
     # It is an encoder like any other: a report's name stands for it.
     again = pipeline("tiny-whitening", SMALL | {"transform": None, "encoder": _start(ref.path)}, site)
@@ -110,7 +110,7 @@ def test_a_seed_is_a_flows_too_and_none_of_a_whitening():
 
 
 def _start(model: str) -> dict[str, object]:
-    return EncoderConfig(model=model, pooling="first-last").model_dump()
+    return EncoderConfig(model=model, pooling="first-last", normalize=True).model_dump()
 
 
 def _spearman(store: Store, ref: object, system: str) -> list[float]:

@@ -40,6 +40,11 @@ def test_a_bound_on_sentences_and_steps_is_a_bound_on_hours():
     assert gpu_hours(short) == pytest.approx((64_000 / TOKENS_PER_S + 64 / PAIRS_PER_S) / 3600)
 
 
+def test_the_sentences_of_a_declared_set_are_those_of_the_split_that_is_read():
+    assert gpu_hours(recipe("isbert-trec")) == pytest.approx(5452 / PAIRS_PER_S / 3600)
+    assert gpu_hours(recipe("isbert-mrpc")) == pytest.approx(2 * 4076 / PAIRS_PER_S / 3600)
+
+
 def test_own_files_take_as_long_as_they_are_and_what_is_not_trained_takes_none():
     assert gpu_hours(recipe("custom")) is None
     assert gpu_hours(override(recipe("nli"), {"training": None})) == 0

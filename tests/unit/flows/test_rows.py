@@ -6,6 +6,7 @@ from flows.cli.main import main
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.rows import ROWS, deviations, row_of
+from flows.recipes.transfer import ROW, TASKS
 from models.evaluation.published import rows_of
 
 
@@ -57,6 +58,13 @@ def test_the_row_without_translations_is_comparable():
 )
 def test_a_deviation_is_named(changes, why):
     assert deviations(override(recipe("entail"), changes), "BSL-BERT, NLI_entail") == (why,)
+
+
+def test_a_run_on_a_tasks_text_is_held_against_the_row_of_that_task():
+    reasons = {task: deviations(recipe(f"isbert-{task}"), ROW) for task in TASKS}
+    assert reasons == dict.fromkeys(TASKS, ())
+    (why,) = deviations(override(recipe("isbert-cr"), {"ingest": {"sources": [{"dataset": "mr"}]}}), ROW)
+    assert why == "another corpus: mr; the row's is cr"
 
 
 def test_a_seed_is_no_deviation():

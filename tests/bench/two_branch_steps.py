@@ -1,0 +1,72 @@
+"""Steps in BSL's two branches for tests/bench/systems: the product's, and the authors' code restated plainly.
+
+The plain one is what BYOLoss.py comes to with the predictor of the paper: each batch is tokenised in its step and each
+view padded to its longest sentence; the views pass transformers' model one after the other, online and target; the
+target's weights are averaged parameter by parameter into new tensors. AdamW is fused, which the code's is not.
+
+Shapes: B pairs, T tokens of the longest sentence, D width.
+"""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import torch
+from torch import nn
+from transformers import AutoModel, AutoTokenizer
+
+from models.encoder.config import EncoderConfig
+from models.objectives.two_branch_config import TwoBranchConfig
+from tests.bench.stepping import SEED, batches, plain_step, product_step
+
+LENGTH = 64
+
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Of a view's predictions (B, D) and the target's vectors of the other view (B, D)."""
+
+
+def two_branch_steps(
+    encoder_folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss
+) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Ours, and the plain one, whose loss is the sum of `loss` over both views."""
+    encoder = EncoderConfig(model=str(encoder_folder), max_length=LENGTH)
+    return product_step(encoder, pairs, objective), _plain(encoder_folder, pairs, objective, loss)
+
+
+def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss) -> Callable[[], float]:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    online = AutoModel.from_pretrained(folder).train()
+    target = copy.deepcopy(online).eval()
+    torch.manual_seed(SEED)
+    predictor = _predictor(online.config.hidden_size, objective.k)
+    learning, some = [*online.parameters(), *predictor.parameters()], batches(pairs, objective)
+
+    def value() -> torch.Tensor:
+        batch = next(some)
+        views = [
+            tokenizer(batch[name].to_list(), truncation=True, max_length=LENGTH, padding=True, return_tensors="pt")
+            for name in ("text_1", "text_2")
+        ]
+        z1_BD, z2_BD = (predictor(_mean(online, view)) for view in views)
+        with torch.no_grad():
+            t1_BD, t2_BD = (_mean(target, view) for view in views)
+        return loss(z1_BD, t2_BD) + loss(z2_BD, t1_BD)
+
+    def follow() -> None:
+        for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
+            slow.data = objective.momentum * slow.data + (1 - objective.momentum) * fast.data
+
+    return plain_step(learning, value, follow)
+
+
+def _mean(model: nn.Module, view: dict[str, torch.Tensor]) -> torch.Tensor:
+    x_BTD = model(input_ids=view["input_ids"], attention_mask=view["attention_mask"]).last_hidden_state
+    mask_BT1 = view["attention_mask"][..., None].to(x_BTD.dtype)
+    return (x_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+
+
+def _predictor(width: int, k: int) -> nn.Module:
+    wide = k * width
+    hidden = (nn.Linear(width, wide), nn.BatchNorm1d(wide), nn.ReLU())
+    return nn.Sequential(*hidden, nn.Linear(wide, wide), nn.BatchNorm1d(wide), nn.ReLU(), nn.Linear(wide, width))

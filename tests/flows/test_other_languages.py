@@ -1,0 +1,106 @@
+"""Systems of several languages to their rows: LaBSE's folder through its recipe, mUSE's kind as a Python object."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules
+
+from flows.pipeline import pipeline
+from models.baselines.tfidf import tfidf_vectors
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.signature import parse_signature
+from storage.declarations import DATASETS, suites_of
+from storage.embedded import embedded_path
+from tasks.evaluate import evaluate
+from tasks.evaluation.kinds import available
+from tasks.evaluation.sets import unique_sentences
+from tasks.evaluation.sts import sts_figures
+from tasks.evaluation.vectors import SparseVectors
+from tasks.site import Site
+from tests.toy_sets import allow_any_rows
+
+TRACKS = [dataset.name for dataset in suites_of(DATASETS.values())["sts17-bsl"]]
+PAIRS, WIDTH = 12, 256
+
+
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory) -> Path:
+    """Some pairs a track, of English beside German, Spanish or French."""
+    folder = tmp_path_factory.mktemp("mirror")
+    rows = pl.read_parquet(embedded_path("stsb-mt") / "test.parquet", columns=["sentence1", "sentence2", "score"])
+    rows = rows.gather_every(len(rows) // (PAIRS * len(TRACKS)))
+    for number, name in enumerate(TRACKS):
+        (folder / name).mkdir()
+        rows[number * PAIRS : (number + 1) * PAIRS].write_parquet(folder / name / "test.parquet")
+    return folder
+
+
+@pytest.fixture
+def site(tmp_path, mirror, monkeypatch) -> Site:
+    allow_any_rows(monkeypatch, *TRACKS)
+    return Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def labse(tmp_path_factory) -> Path:
+    """A folder of LaBSE's modules: [CLS], a dense layer with tanh, length 1."""
+    folder = tmp_path_factory.mktemp("labse") / "LaBSE"
+    torch.manual_seed(0)
+    transformer = modules.Transformer(str(embedded_path("bert-mini-mul")))
+    parts = [modules.Pooling(WIDTH, "cls"), modules.Dense(WIDTH, WIDTH), modules.Normalize()]
+    SentenceTransformer(modules=[transformer, *parts], device="cpu").save(str(folder))
+    return folder
+
+
+def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
+    changes = {
+        "ingest": {"sources": [{"dataset": "embedded:nli-sample"}], "corpus": {"limit": 64}},
+        "encoder": {"model": str(labse), "revision": None},
+        "evaluation": {"bootstrap": {"resamples": 100}},
+    }
+    store = site.open_store()
+    report = pipeline("published-labse", changes, site)
+    scores = store.scan(report, "scores").collect().filter(metric="spearman")
+    # Of an English corpus, TF-IDF knows no word of some tracks, and has no figure there.
+    assert set(scores.filter(model="Unigram TF-IDF")["dataset"]) < set(TRACKS)
+    found = dict(scores.filter(pl.col("checkpoint") != "").select("dataset", "value").iter_rows())
+    assert found.keys() == set(TRACKS)
+    peer = SentenceTransformer(str(labse), device="cpu")
+    for name, value in found.items():
+        rows = pl.read_parquet(mirror / name / "test.parquet")
+        first, second = (peer.encode(rows[side].to_list()) for side in ("sentence1", "sentence2"))
+        assert value == pytest.approx(spearmanr((first * second).sum(axis=1), rows["score"]).statistic, abs=1e-6)
+    assert "| LaBSE |" in (store.fetch(report) / "report.md").read_text()
+
+
+def test_words_that_no_set_knows_give_no_figure(site):
+    sets = available(site, ["sts17-ar-ar/test"])
+    texts = unique_sentences(sets.embedded())
+    table = tfidf_vectors(["zzz"], texts["text"].to_list())
+    words = SparseVectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
+    ((_, scored),) = sets.frozen()
+    assert sts_figures(scored, words, BootstrapConfig(resamples=100)).is_empty()
+
+
+class MuseLike:
+    """Called with sentences of any of its languages, it gives a tensor: sums of hashed pieces of three letters."""
+
+    def __call__(self, sentences):
+        return torch.tensor(np.stack([self._one(f" {sentence.lower()} ") for sentence in sentences]))
+
+    def _one(self, text):
+        pieces = [sum(text[start : start + 3].encode()) % 128 for start in range(len(text) - 2)]
+        return np.bincount(pieces, minlength=128).astype(np.float32)
+
+
+def test_an_object_of_several_languages_has_a_row_of_every_track(site):
+    scores = evaluate(MuseLike(), ["sts17-bsl"], site, BootstrapConfig(resamples=100), name="mUSE").scores
+    spearman = scores.filter(metric="spearman")
+    assert set(spearman["dataset"]) == set(TRACKS)
+    assert {parse_signature(line)["vectors"] for line in scores["signature"]} == {"object mUSE"}
+    assert spearman["value"].is_finite().all()
