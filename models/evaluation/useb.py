@@ -1,0 +1,147 @@
+"""USEB's figures (Wang, Reimers and Gurevych, 2021, section 4): each set by the measures of its own script.
+
+Which average precision a set has differs: over the candidates that were found (AskUbuntu), over the first hundred with
+those of one score together (CQADupStack), over all pairs alike (TwitterPara), over all answers as trec_eval has it
+(SciDocs). A set of parts is the plain mean over them. Intervals are drawn over queries, or pairs, within each part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from models.evaluation.correlation import spearman
+from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
+from models.evaluation.retrieval import (
+    average_precision,
+    found_precision,
+    gain,
+    precision_at,
+    reciprocal_rank,
+    tied_precision,
+    trec_precision,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from models.evaluation.bootstrap import BootstrapConfig
+    from models.evaluation.retrieval import Ranking
+
+PRECISION: Final = "average precision"
+"""The figure of each set that USEB averages."""
+WHOLE: Final = "all"
+PLACES: Final = 100
+"""Places of a ranking over a whole pool."""
+UNDECIDED: Final = 3
+"""Votes of five or six judges at which a pair is neither paraphrase nor not; it counts for the correlation alone."""
+
+MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
+    "askubuntu": {
+        PRECISION: found_precision,
+        "p@1": partial(precision_at, places=1),
+        "p@5": partial(precision_at, places=5),
+        "mrr": reciprocal_rank,
+    },
+    "cqadupstack": {PRECISION: tied_precision, "ndcg@10": partial(gain, places=10)},
+    "scidocs": {PRECISION: trec_precision, "ndcg": gain},
+}
+"""Set of rankings → metric → a query's figure, whose mean over queries is reported."""
+
+
+@dataclass(frozen=True)
+class UsebRow:
+    """One figure, with its meaning and its uncertainty; value and interval in [0, 1], Spearman's in [-1, 1]."""
+
+    dataset: str
+    subset: str
+    split: str
+    metric: str
+    protocol: str
+    value: float
+    n: int
+    ci_low: float
+    ci_high: float
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A figure of one part of a set, with its bootstrap distribution."""
+
+    subset: str
+    value: float
+    n: int
+    draws: NDArray[np.float64]
+
+
+def ranking_rows(
+    dataset: str, split: str, rankings: Mapping[str, Sequence[Ranking]], config: BootstrapConfig
+) -> list[UsebRow]:
+    """Figures of a set of rankings.
+
+    Args:
+        dataset: A key of `MEASURES`.
+        split: For the rows.
+        rankings: Part → the ranking of each of its queries.
+        config: How intervals are drawn.
+    """
+    rows: list[UsebRow] = []
+    for metric, measure in MEASURES[dataset].items():
+        parts = []
+        for (subset, found), seed in zip(rankings.items(), _seeds(config, len(rankings)), strict=True):
+            values = np.array([measure(ranking) for ranking in found])
+            draws = mean_resamples(values, resamples=config.resamples, seed=seed)
+            parts.append(_Part(subset, float(values.mean()), len(values), draws))
+        rows += _rows(dataset, split, metric, parts)
+    return rows
+
+
+def paraphrase_rows(
+    dataset: str,
+    split: str,
+    pairs: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]],
+    config: BootstrapConfig,
+) -> list[UsebRow]:
+    """Figures of pairs that are paraphrases or not: average precision of the decided ones, Spearman of all.
+
+    Args:
+        dataset: For the rows.
+        split: For the rows.
+        pairs: Part → cosine and votes of each pair.
+        config: How intervals are drawn.
+
+    Raises:
+        EvaluationError: As `models.evaluation.correlation.spearman`.
+    """
+    precisions, correlations = [], []
+    for (subset, (cosines, votes)), seed in zip(pairs.items(), _seeds(config, len(pairs)), strict=True):
+        decided, drawn = votes != UNDECIDED, {"resamples": config.resamples, "seed": seed}
+        scores, right = cosines[decided].astype(np.float32), votes[decided] > UNDECIDED
+        draws = precision_resamples(scores, right, **drawn)
+        precisions.append(_Part(subset, average_precision(scores, right), len(scores), draws))
+        draws = spearman_resamples(cosines, votes, **drawn)
+        correlations.append(_Part(subset, spearman(cosines, votes), len(votes), draws))
+    return [*_rows(dataset, split, PRECISION, precisions), *_rows(dataset, split, "spearman", correlations)]
+
+
+def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:
+    return np.random.SeedSequence(config.seed).spawn(parts)
+
+
+def _rows(dataset: str, split: str, metric: str, parts: Sequence[_Part]) -> list[UsebRow]:
+    whole = _Part(
+        WHOLE,
+        float(np.mean([part.value for part in parts])),
+        sum(part.n for part in parts),
+        np.mean([part.draws for part in parts], axis=0),
+    )
+    shown = [whole, *parts] if len(parts) > 1 else [whole]
+    return [
+        UsebRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
+        for part in shown
+    ]
