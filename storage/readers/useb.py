@@ -192,7 +192,11 @@ def _text(path: str) -> str:
 def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
     if not any(relevant for *_, relevant in rows):
         raise _odd(path, "as a whole", "no query with an answer")
-    return pl.DataFrame(rows, schema=RANKING, orient="row")
+    table = pl.DataFrame(rows, schema=RANKING, orient="row")
+    twice = table.filter(pl.col("document").is_null()).filter(pl.struct("subset", "query").is_duplicated())
+    if twice.height:
+        raise _odd(path, f"query {twice['query'][0]}", "it stands there twice")
+    return table
 
 
 def _odd(path: str, place: str, found: str) -> SourceError:
