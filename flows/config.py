@@ -37,6 +37,11 @@ class PipelineConfig(RunSettings):
         earlier = [_merged(phase.model_dump(), {"training": {"seed": seed}}) for phase in self.earlier]
         return override(self, {"earlier": earlier, **again})
 
+    def runs(self, seeds: int) -> list[PipelineConfig]:
+        """The run with seeds 0, 1, …; once where nothing of it draws, so that a seed makes no difference."""
+        draws = self.seeded(0) != self.seeded(1)
+        return [self.seeded(seed) for seed in range(seeds if draws else 1)]
+
     @property
     def settings(self) -> RunSettings:
         """What decides the result, without what the report is called and held against."""

@@ -1,14 +1,14 @@
 """A grid of configurations, each with several seeds: one table and one plot.
 
 Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
-was, and one more value costs its own training alone.
+was, and one more value costs its own training alone. Every point has its first seed before any has its second.
 """
 
 from __future__ import annotations
 
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -16,7 +16,8 @@ from pydantic import Field
 
 from flows.config import Overrides
 from flows.pipeline import Run, run
-from flows.recipes.grid import grid
+from flows.pool import Job, run_on_pool
+from flows.recipes.grid import Grid, grid
 from flows.site import site_of
 from storage.refs import StudyRef
 from tasks.evaluation.sets import ScoredSet
@@ -26,9 +27,7 @@ from tasks.stage.machine import cores
 from tasks.study import study
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from flows.config import PipelineConfig
+    from collections.abc import Callable, Sequence
 
 
 def _run_name() -> str:
@@ -41,7 +40,9 @@ def ablation(
     over: dict[str, list[Any]] | None = None,
     seeds: Annotated[int, Field(ge=1)] = 1,
     overrides: Overrides | None = None,
-    lanes: Annotated[int, Field(ge=1)] = 1,
+    against: list[str] | None = None,
+    runner: Literal["threads", "pool"] = "threads",
+    lanes: Annotated[int, Field(ge=1)] | None = None,
     site: Site | None = None,
 ) -> StudyRef:
     """Run a grid of configurations, and say which can be told apart.
@@ -50,39 +51,74 @@ def ablation(
         name: A declared study (`momentum`, `batch`, …), or a recipe that `over` changes.
         over: Field → its values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
             `recipe` is a field too. Given for a declared study, it takes the place of the study's own.
-        seeds: Runs of each point, with `training.seed` 0, 1, ….
-        overrides: Other changes, the same for all points.
-        lanes: Runs at a time in this process, each with its share of the cores.
+        seeds: Runs of each point that draws anything, with `training.seed` 0, 1, ….
+        overrides: Other changes, the same for all points; those of `training` reach the points that train.
+        against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
+        runner: `threads` runs points in this process, `pool` each as a run of deployment `bsl-pipeline/<recipe>`,
+            whose workers share the store; this flow's own run takes a place of its pool beside them.
+        lanes: Runs at a time: one in this process, each further one with its share of the cores; all on a pool.
         site: Store, mirror and device; by the worker's environment if absent.
     """
     show_logs()
     place = site_of(site)
-    asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {})
-    jobs = [config.seeded(seed) for config in asked.configs for seed in range(seeds)]
-    runs = _side_by_side(jobs, place, lanes)
-    groups = [runs[start : start + seeds] for start in range(0, len(runs), seeds)]
+    asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
+    jobs = _jobs(asked, seeds)
+    if runner == "pool":
+        finished = _on_pool(list(jobs.values()), site, place, lanes or len(jobs))
+    else:
+        finished = _here(list(jobs.values()), place, lanes or 1)
+    runs = dict(zip(jobs, finished, strict=True))
+    groups = [[runs[at] for at in sorted(runs) if at.point == point] for point in range(len(asked.points))]
     return study(
         place,
         f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         asked.axis,
         asked.points,
-        tuple(tuple(finished.system.embeddings for finished in group) for group in groups),
-        tuple(tuple(figures for finished in group for figures in finished.scores) for group in groups),
-        _compared_sets(runs),
+        tuple(tuple(left.system.embeddings for left in group) for group in groups),
+        tuple(tuple(figures for left in group for figures in left.scores) for group in groups),
+        _compared_sets(finished),
+        asked.references,
+        asked.shown,
         asked.configs[0].evaluation.bootstrap,
     )
 
 
-def _side_by_side(jobs: Sequence[PipelineConfig], site: Site, lanes: int) -> list[Run]:
-    """The runs in the order of their configurations; the first one alone, for it makes what the others share."""
-    first = run(jobs[0], site)
+class _Place(NamedTuple):
+    """A run's place in the sweep; all points have their first seed first."""
+
+    seed: int
+    point: int
+
+
+def _jobs(asked: Grid, seeds: int) -> dict[_Place, Job]:
+    pairs = zip(asked.recipes, asked.configs, strict=True)
+    jobs = {
+        _Place(seed, point): Job(recipe, config)
+        for point, (recipe, base) in enumerate(pairs)
+        for seed, config in enumerate(base.runs(seeds))
+    }
+    return dict(sorted(jobs.items(), key=lambda item: item[0]))
+
+
+def _here(jobs: Sequence[Job], site: Site, lanes: int) -> list[Run]:
+    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
+    first = run(jobs[0].config, site)  # alone, for it makes what the others share
+    return [first, *_side_by_side(jobs[1:], lambda job: run(job.config, share), lanes)]
+
+
+def _on_pool(jobs: Sequence[Job], given: Site | None, place: Site, lanes: int) -> list[Run]:
+    first = run_on_pool(jobs[0], given, place)
+    return [first, *_side_by_side(jobs[1:], lambda job: run_on_pool(job, given, place), lanes)]
+
+
+def _side_by_side(jobs: Sequence[Job], way: Callable[[Job], Run], lanes: int) -> list[Run]:
+    """The runs in the order of their jobs."""
     if lanes == 1:
-        return [first, *(run(job, site) for job in jobs[1:])]
-    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
+        return [way(job) for job in jobs]
     with ThreadPoolExecutor(lanes) as pool:
         # Each with a copy of this flow run's context, or its tasks would belong to no run.
-        others = [pool.submit(contextvars.copy_context().run, run, job, share) for job in jobs[1:]]
-        return [first, *(other.result() for other in others)]
+        runs = [pool.submit(contextvars.copy_context().run, way, job) for job in jobs]
+        return [finished.result() for finished in runs]
 
 
 def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:

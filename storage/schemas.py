@@ -116,7 +116,9 @@ STUDY = pl.Schema(
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "seeds": pl.UInt32,
-        # From the first label, on the same draws of pairs; null in its own rows.
+        # What it is compared with on the same draws of pairs, a row each; null where nothing is drawn.
+        "reference": pl.String,
+        # Null in the reference's own rows.
         "difference": pl.Float64,
         "difference_low": pl.Float64,
         "difference_high": pl.Float64,

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.study import figure_rows, study_page
+from models.report.study import set_rows, shown_set, study_page
 from storage.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.schemas import STUDY
 from tasks.evaluation.sets import ScoredSet, read_scored_set
@@ -37,7 +37,7 @@ class Point(BaseModel):
     """The paper's figure × 100 at this point; None where none is printed."""
 
 
-@stage(ref=StudyRef, version=1)
+@stage(ref=StudyRef, version=2)
 def study(
     work: Work,
     title: str,
@@ -46,18 +46,22 @@ def study(
     embeddings: tuple[tuple[EmbeddingsRef, ...], ...],
     scores: tuple[tuple[ScoresRef, ...], ...],
     sets: tuple[ScoredSet, ...],
+    references: tuple[str, ...],
+    shown: str | None,
     config: BootstrapConfig,
 ) -> None:
-    """Figures over seeds, differences from the first point, a page and a plot.
+    """Figures over seeds, differences from points that others are compared with, a page and a plot.
 
     Args:
         work: the stage's.
         title: of the page.
         axis: what the plot's horizontal axis is.
-        points: the configurations; the first is what the others are compared with.
+        points: the configurations.
         embeddings: of each point, its encoders' vectors, a seed each.
         scores: of each point, all figures of its encoders.
         sets: scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs.
+        references: labels of the points that all others are compared with; the first point if there are none.
+        shown: the set that the plot draws, by its declared name; the mean of all unless given.
         config: how it draws.
 
     Raises:
@@ -66,15 +70,17 @@ def study(
     from models.report.study_plot import study_plot  # matplotlib, which a cached run never needs
 
     labels = [point.label for point in points]
-    rows = [*_compared(work, labels, embeddings, sets, config), *_others(work, labels, scores)]
-    table = pl.DataFrame(rows, schema=STUDY)
+    compared = _compared(work, labels, embeddings, sets, references or (labels[0],), config)
+    table = pl.DataFrame([*compared, *_others(work, labels, scores)], schema=STUDY)
     work.draft.write(table)
-    page = study_page(title, table, PLOT)
-    picture = study_plot(table, [point.model_dump() for point in points], title, axis)
+    drawn = shown_set(table, shown)
+    work.draft.note({"shown": drawn})
+    page = study_page(title, table, PLOT, drawn)
+    picture = study_plot(table, [point.model_dump() for point in points], title, axis, drawn)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
     show_markdown("study", page.replace(f"![plot]({PLOT})", "(see study-plot)"), title)
-    show_table("study-table", figure_rows(table), title)
+    show_table("study-table", set_rows(table), title)
     show_image("study-plot", picture, title)
 
 
@@ -83,6 +89,7 @@ def _compared(
     labels: list[str],
     embeddings: tuple[tuple[EmbeddingsRef, ...], ...],
     sets: tuple[ScoredSet, ...],
+    references: tuple[str, ...],
     config: BootstrapConfig,
 ) -> list[dict[str, object]]:
     from models.evaluation.hierarchical import draws_of
@@ -102,7 +109,7 @@ def _compared(
             for seeds in vectors
         ]
     made = {"metric": "spearman", "protocol": "all"}
-    return [row | made for row in study_rows(labels, draws, seed=config.seed)]
+    return [row | made for row in study_rows(labels, draws, references=references, seed=config.seed)]
 
 
 def _others(work: Work, labels: list[str], scores: tuple[tuple[ScoresRef, ...], ...]) -> list[dict[str, object]]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_site_options, print_table
 from flows.cli.settings import changes_of, configured
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -33,25 +31,17 @@ def add_reproduce(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.seeds < 1:
         raise ValueError(f"--seeds {arguments.seeds}: expected 1 or more runs")
+    changes = changes_of(arguments.set)
+    start = begin(arguments)
     from flows.recipes.rows import row_of
+    from flows.reproduce import reproduction
 
     _, name = row_of(arguments.row)
-    config = configured(name, arguments.set)
-    use_server()
-    embedded = start_server()
-    site = site_of(vars(arguments))
-    from flows.reproduce import reproduction
-    from tasks.ingest import locate_sources
-
-    locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
-    changes = changes_of(arguments.set)
-    if embedded is not None:
-        embedded.wait()
-    state = reproduction(arguments.row, arguments.seeds, changes or None, site, return_state=True)
-    if not state.is_completed():
-        print(f"bsl: the runs did not finish: {state.message}\nWhat was finished is kept; run again.", file=sys.stderr)
+    configs = [configured(name, arguments.set)]
+    ref = start.run(reproduction, configs, row=arguments.row, seeds=arguments.seeds, overrides=changes or None)
+    if ref is None:
         return 1
-    _conclude(site.open_store(), state.result())
+    _conclude(start.site.open_store(), ref)
     return 0
 
 

@@ -1,15 +1,13 @@
-"""`bsl sweep RECIPE --over FIELD=VALUE,VALUE --seeds N`: a grid of runs in one table and one plot."""
+"""`bsl sweep STUDY`, `bsl sweep RECIPE RECIPE …`, `bsl sweep RECIPE --over FIELD=VALUE,VALUE`: one table, one plot."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import add_site_options, print_table
 from flows.cli.settings import changes_of, value_of
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -22,7 +20,9 @@ if TYPE_CHECKING:
 def add_sweep(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """The verb."""
     parser = verbs.add_parser("sweep", help="run a grid of configurations, each with several seeds, to one table")
-    parser.add_argument("name", help="a recipe, or a declared study: momentum, batch, corpus, augmentation, …")
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help="a declared study (momentum, batch, systems, …), or recipes"
+    )
     parser.add_argument(
         "--over",
         action="append",
@@ -31,7 +31,13 @@ def add_sweep(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="such as training.objective.momentum=0.5,0.999 or recipe=nli,entail; repeat for a grid",
     )
     parser.add_argument("--seeds", type=int, default=1, help="runs of each point, with training.seed 0, 1, … (1)")
-    parser.add_argument("--lanes", type=int, default=1, help="runs at a time (1)")
+    parser.add_argument(
+        "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
+    )
+    parser.add_argument(
+        "--runner", choices=("threads", "pool"), default="threads", help="run points here, or on a pool"
+    )
+    parser.add_argument("--lanes", type=int, help="runs at a time (1 here, all on a pool)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a change to every point; repeat for more"
     )
@@ -40,38 +46,45 @@ def add_sweep(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
-    for option in ("seeds", "lanes"):
-        if getattr(arguments, option) < 1:
-            raise ValueError(f"--{option} {getattr(arguments, option)}: expected 1 or more")
-    over, changes = axes_of(arguments.over), changes_of(arguments.set)
+    for option, number in (("seeds", arguments.seeds), ("lanes", arguments.lanes)):
+        if number is not None and number < 1:
+            raise ValueError(f"--{option} {number}: expected 1 or more")
+    over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
+    start = begin(arguments)
+    if arguments.runner == "pool" and start.embedded is not None:
+        raise ValueError("--runner pool: this command's own server has no workers; set PREFECT_API_URL to one that has")
     from flows.recipes.grid import grid
-
-    configs = grid(arguments.name, over, changes).configs  # what is wrong is said before anything is started
-    use_server()
-    embedded = start_server()
-    site = site_of(vars(arguments))
     from flows.sweep import ablation
-    from tasks.ingest import locate_sources
 
-    for config in configs:
-        locate_sources(site, config.ingest)
-    if embedded is not None:
-        embedded.wait()
-    state = ablation(arguments.name, over, arguments.seeds, changes or None, arguments.lanes, site, return_state=True)
-    if not state.is_completed():
-        print(f"bsl: the sweep did not finish: {state.message}\nWhat was finished is kept; run again.", file=sys.stderr)
+    name = arguments.names[0]
+    ref = start.run(
+        ablation,
+        grid(name, over, changes, arguments.against).configs,
+        name=name,
+        over=over,
+        seeds=arguments.seeds,
+        overrides=changes or None,
+        against=arguments.against,
+        runner=arguments.runner,
+        lanes=arguments.lanes,
+    )
+    if ref is None:
         return 1
-    _conclude(site.open_store(), state.result())
+    _conclude(start.site.open_store(), ref)
     return 0
 
 
-def axes_of(options: list[str]) -> dict[str, list[Any]]:
+def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
     """Field → its values, from `field=value,value` or `field=[…]` as JSON.
+
+    Args:
+        options: those of `--over`.
+        names: of recipes, an axis of their own if there are several.
 
     Raises:
         ValueError: an option has another form, or names a field twice.
     """
-    axes: dict[str, list[Any]] = {}
+    axes: dict[str, list[Any]] = {"recipe": list(names)} if len(names) > 1 else {}
     for option in options:
         field, equals, text = option.partition("=")
         if not equals or not text or field in axes:
@@ -81,10 +94,12 @@ def axes_of(options: list[str]) -> dict[str, list[Any]]:
 
 
 def _conclude(store: Store, ref: StudyRef) -> None:
-    from models.report.study import figure_rows
+    from models.report.study import comparisons, set_rows
     from tasks.study import PAGE, PLOT
 
     folder = store.fetch(ref)
-    title = "Figures × 100 over seeds, with 95 % intervals over seeds and pairs"
-    print_table(title, figure_rows(store.scan(ref).collect()))
+    table = store.scan(ref).collect()
+    print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table))
+    for heading, rows in comparisons(table, str(store.manifest(ref).figures["shown"])):
+        print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
     print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flows.config import PipelineConfig, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.studies import STUDIES, Study, study
-from models.evaluation.published import rows_of
+from models.evaluation.published import AVERAGE, rows_of
 from tasks.study import Point
 
 if TYPE_CHECKING:
@@ -27,26 +27,33 @@ class Grid:
         title: of its page.
         axis: the plot's horizontal axis.
         points: what tables and the plot call each configuration.
+        recipes: the recipe behind each point.
         configs: the configurations, in the order of `points`.
+        references: labels of the points that all others are compared with; the first if there are none.
+        shown: the set whose figures stand beside the published ones; None for the mean of all.
     """
 
     title: str
     axis: str
     points: tuple[Point, ...]
+    recipes: tuple[str, ...]
     configs: tuple[PipelineConfig, ...]
+    references: tuple[str, ...]
+    shown: str | None
 
 
-def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any]) -> Grid:
+def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any], against: Sequence[str] = ()) -> Grid:
     """All combinations of the axes' values.
 
     Args:
         name: a declared study, or a recipe.
         over: field → values; of a study, in the place of its own.
         changes: other changes to every point.
+        against: labels of points that all others are compared with, in the place of a study's own.
 
     Raises:
-        ValueError: there is no such study, recipe or field; an axis has no value, or the same one twice; a point fits
-            a transform on each set.
+        ValueError: there is no such study, recipe, field or label; an axis has no value, or the same one twice; a
+            point fits a transform on each set.
     """
     declared = _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
@@ -56,20 +63,34 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
     combinations = list(itertools.product(*axes.values()))
     configs = [_configured(declared, dict(zip(axes, values, strict=True)), changes) for values in combinations]
     points = [_point(declared, tuple(axes), values, own=not over) for values in combinations]
-    return Grid(declared.title, list(axes)[-1], tuple(points), tuple(configs))
+    labels = [point.label for point in points]
+    if unknown := [label for label in against if label not in labels]:
+        raise ValueError(f"against {', '.join(unknown)}: no such point; there are {', '.join(labels)}")
+    return Grid(
+        declared.title,
+        list(axes)[-1],
+        tuple(points),
+        tuple(dict(zip(axes, values, strict=True)).get(RECIPE, declared.recipe) for values in combinations),
+        tuple(configs),
+        tuple(against) or (() if over else declared.references),
+        None if over or declared.column == AVERAGE else declared.column,
+    )
 
 
 def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
     if name in RECIPES and name not in STUDIES:
         if not over:
             raise ValueError(f"{name} is a recipe, of which nothing is to be varied; give --over FIELD=VALUE,VALUE")
-        return Study(f"{name} over {' and '.join(over)}", name, {})
+        alone = list(over) == [RECIPE]
+        return Study("Recipes side by side" if alone else f"{name} over {' and '.join(over)}", name, {})
     return study(name)
 
 
 def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str, Any]) -> PipelineConfig:
-    config = override(recipe(values.get(RECIPE, declared.recipe)), declared.changes)
-    config = override(config, changes)
+    config = recipe(values.get(RECIPE, declared.recipe))
+    for shared in (declared.changes, changes):
+        # Beside systems that train stand such that do not: they are not made to.
+        config = override(config, {name: to for name, to in shared.items() if name != "training" or config.training})
     for field, value in values.items():
         if field != RECIPE:
             config = override(config, _nested(field, value))
@@ -98,10 +119,12 @@ def _point(declared: Study, axes: Sequence[str], values: tuple[Any, ...], *, own
         label=", ".join(names),
         line=", ".join(names[:-1]),
         place=str(values[-1]),
-        published=_figure(published, declared.column) if published else None,
+        published=_figure(published, declared) if published else None,
     )
 
 
-def _figure(row: str, column: str) -> float | None:
-    figures = [published.values[column] for published in rows_of(row) if column in published.values]
-    return figures[0] if figures else None
+def _figure(name: str, declared: Study) -> float | None:
+    """Of a row that was printed under several protocols, the one over all pairs."""
+    rows = [row for row in rows_of(name) if row.suite == declared.suite and declared.column in row.values]
+    rows.sort(key=lambda row: row.protocol != "all")
+    return rows[0].values[declared.column] if rows else None

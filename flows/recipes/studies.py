@@ -1,4 +1,7 @@
-"""The papers' ablations as grids over recipes, each with the row that was printed at its points."""
+"""The papers' ablations as grids over recipes, each with the row that was printed at its points.
+
+Those called `tiny-…` are the same on a laptop: embedded sentences, translators and encoder, STS-B alone.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,20 @@ class Study:
         recipe: what the grid changes; an axis called `recipe` takes its place.
         over: field of the configuration → its values; the last axis is the plot's horizontal one.
         changes: other deviations from the recipe.
-        row: from a point's values to the published row's name; None where none is printed.
-        column: the cell of that row.
+        row: from a point's values to the published row's name; None where none is printed, at this point or at all.
+        suite: the suite of the table that printed the row.
+        column: the cell of that row: `avg`, beside which the mean of all sets is plotted, or a set.
+        references: the points that all others are compared with, by label; the first unless given.
     """
 
     title: str
     recipe: str
     over: Mapping[str, Values]
     changes: Mapping[str, Any] = field(default_factory=dict)
-    row: Callable[[Values], str] | None = None
+    row: Callable[[Values], str | None] | None = None
+    suite: str = "sts"
     column: str = "avg"
+    references: tuple[str, ...] = ()
 
 
 _AUGMENTATIONS: Final = {
@@ -43,32 +50,92 @@ _AUGMENTATIONS: Final = {
     "nli-entail": "BSL-BERT, Back-translation + NLI_entail",
 }
 _CORPORA: Final = {"nli": "BSL-BERT", "books": "BSL-BERT, 5M Book", "books-nli": "BSL-BERT, 5M Book + NLI"}
-_METHODS: Final = {"bsl": "BSL-BERT", "contrastive": "Contrastive"}
+_METHODS: Final = {
+    "bsl": "BSL-BERT",
+    "contrastive": "Contrastive",
+    "tiny-bsl-normed": "BSL-BERT",
+    "tiny-contrastive": "Contrastive",
+}
+_SYSTEMS: Final = {
+    "bert-avg": "mean, BERT-base",
+    "bert-cls": "[CLS], BERT-base",
+    "bert-mlm": "BERT-mlm",
+    "tsdae": None,
+    "flow": "BERT-flow",
+    "whitening": "whitening, BERT-base",
+    "isbert": "IS-BERT-NLI",
+    "simcse": "SimCSE, BERT-base",
+    "contrastive": "Contrastive, batch 64",
+    "vicreg": None,
+    "barlow": None,
+    "nli": "BSL-BERT",
+    "sbert-nli": "SBERT",
+    "bsl-sbert-nli": "BSL-SBERT",
+}
+"""Recipe → the row that printed its mean of seven sets. SCL starts from an encoder of its own: see `scl-lambda`."""
+_TINY_SYSTEMS: Final = {
+    "tiny-avg": "mean, BERT-base",
+    "tiny-cls": "[CLS], BERT-base",
+    "tiny-mlm": "BERT-mlm",
+    "tiny-tsdae": None,
+    "tiny-flow": "BERT-flow",
+    "tiny-whitening": "whitening, BERT-base",
+    "tiny-isbert": "IS-BERT-NLI",
+    "tiny-simcse": "SimCSE, BERT-base",
+    "tiny-contrastive": "Contrastive, batch 64",
+    "tiny-vicreg": None,
+    "tiny-barlow": None,
+    "tiny-bsl": "BSL-BERT",
+    "tiny-bsl-normed": None,
+    "tiny": None,
+    "tiny-sbert": "SBERT",
+    "tiny-scl": None,
+    "tiny-bsl-sbert": "BSL-SBERT",
+}
+_MOMENTA: Final = (0.5, 0.9, 0.99, 0.999, 1)
+_SIZES: Final = (16, 32, 64, 128)
+_SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
+# Table 6 stops at 0.9; Table 2 has λ 1 under the same settings.
+_LAST_SHARE: Final = "allpalln-lambda1.0-SCL"
+_FIVE_YEARS: Final = {"evaluation": {"sets": [f"sts{year}/test" for year in range(12, 17)]}}
+_ONE_PASS: Final = {
+    "ingest": {"corpus": {"limit": 2500}},
+    "training": {"collapse": None, "epochs": 1, "max_steps": None, "eval_every": 50},
+}
+"""Each size of batch sees the same pairs once, as in Table 7."""
+
+
+def _momentum(values: Values) -> str:
+    return f"BSL-BERT, momentum {values[0]}"
+
+
+def _batch(values: Values) -> str:
+    return f"{_METHODS[values[0]]}, batch {values[1]}"
+
+
+def _share(values: Values) -> str:
+    return f"SCL, λ = {values[0]}" if values[0] < 1 else _LAST_SHARE
+
 
 STUDIES: Final[Mapping[str, Study]] = {
     "momentum": Study(
         "Momentum (BSL, Table 6)",
         "nli",
-        {"training.objective.momentum": (0.5, 0.9, 0.99, 0.999, 1)},
+        {"training.objective.momentum": _MOMENTA},
         _UNSTOPPED,
-        lambda values: f"BSL-BERT, momentum {values[0]}",
-        "stsb",
+        _momentum,
+        column="stsb",
     ),
     "batch": Study(
         "Batch size, with and without negatives (BSL, Table 7)",
         "nli",
-        {"training.objective": tuple(_METHODS), "training.batch_size": (16, 32, 64, 128)},
+        {"training.objective": ("bsl", "contrastive"), "training.batch_size": _SIZES},
         _UNSTOPPED,
-        lambda values: f"{_METHODS[values[0]]}, batch {values[1]}",
+        _batch,
     ),
-    "corpus": Study(
-        "Corpora (BSL, Table 4)", "nli", {"recipe": tuple(_CORPORA)}, row=lambda values: _CORPORA[values[0]]
-    ),
+    "corpus": Study("Corpora (BSL, Table 4)", "nli", {"recipe": tuple(_CORPORA)}, row=lambda at: _CORPORA[at[0]]),
     "augmentation": Study(
-        "Augmentations (BSL, Table 4)",
-        "nli",
-        {"recipe": tuple(_AUGMENTATIONS)},
-        row=lambda values: _AUGMENTATIONS[values[0]],
+        "Augmentations (BSL, Table 4)", "nli", {"recipe": tuple(_AUGMENTATIONS)}, row=lambda at: _AUGMENTATIONS[at[0]]
     ),
     "predictor": Study(
         "Predictor (BSL, section 4 and Table 8)",
@@ -81,6 +148,64 @@ STUDIES: Final[Mapping[str, Study]] = {
         "nli",
         {"training.weight_decay": (0.1, 0.01, 0.001), "training.lr": (1e-4, 2e-4, 5e-4)},
         _UNSTOPPED,
+    ),
+    "scl-lambda": Study(
+        "λ of supervised contrastive learning (SCL, Table 6, which weights a set's parts by their pairs)",
+        "scl",
+        {"training.objective.weight": _SHARES},
+        _FIVE_YEARS,
+        _share,
+        "sts12-16",
+    ),
+    "scl-temperature": Study(
+        "Temperature of supervised contrastive learning (SCL, Table 7, which weights a set's parts by their pairs)",
+        "scl",
+        {"training.objective.temperature": (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)},
+        {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # its line of 1.0 is that of λ 0.5
+        lambda at: f"SCL, T = {at[0]}",
+        "sts12-16",
+    ),
+    "systems": Study(
+        "Systems (BSL, Tables 1 and 7; others as quoted)",
+        "nli",
+        {"recipe": tuple(_SYSTEMS)},
+        row=lambda at: _SYSTEMS[at[0]],
+        references=("bert-avg", "nli"),
+    ),
+    "tiny-momentum": Study(
+        "Momentum on the embedded encoder, target standardised (BERT-base: BSL, Table 6)",
+        "tiny-bsl-normed",
+        {"training.objective.momentum": _MOMENTA},
+        row=_momentum,
+        column="stsb",
+    ),
+    "tiny-batch": Study(
+        "Batch size on the embedded encoder, one pass over 2,500 sentences (BERT-base: BSL, Table 7)",
+        "tiny-bsl-normed",
+        {"recipe": ("tiny-bsl-normed", "tiny-contrastive"), "training.batch_size": _SIZES},
+        _ONE_PASS,
+        _batch,
+    ),
+    "tiny-scl-lambda": Study(
+        "λ of supervised contrastive learning on the embedded encoder (8-layer BERT: SCL, Table 6)",
+        "tiny-scl",
+        {"training.objective.weight": _SHARES},
+        _UNSTOPPED,
+        _share,
+        "sts12-16",
+    ),
+    "tiny-scl-temperature": Study(
+        "Temperature of supervised contrastive learning of cosines on the embedded encoder",
+        "tiny-scl",
+        {"training.objective.temperature": (0.05, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)},
+        {"training": {"collapse": None, "objective": {"weight": 0.5}}},
+    ),
+    "tiny-systems": Study(
+        "Systems on the embedded encoder",
+        "tiny",
+        {"recipe": tuple(_TINY_SYSTEMS)},
+        row=lambda at: _TINY_SYSTEMS[at[0]],
+        references=("tiny-avg", "tiny-bsl-normed"),
     ),
 }
 """The deployments of `bsl-ablation`, by name."""

@@ -202,6 +202,15 @@ def tiny_bsl() -> PipelineConfig:
     return _tiny_round_trips("BSL as published", BSLConfig(), collapse=None)
 
 
+def tiny_bsl_normed() -> PipelineConfig:
+    """`tiny-bsl` with its target standardised, by which it learns without negatives; minutes.
+
+    A deviation of `target_norm` alone; `tiny` has in-batch negatives in its place.
+    """
+    base = _tiny_round_trips("BSL", BSLConfig(target_norm="standardize"), collapse=None)
+    return base.model_copy(update={"title": "tiny-bsl-normed: BSL, target standardised, on the embedded NLI sample"})
+
+
 def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ...]) -> PipelineConfig:
     training = paper_config().model_copy(update={"objective": objective})
     title = f"{name}: {objective.label} on SNLI and MultiNLI"
@@ -230,5 +239,5 @@ def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) ->
 
 UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     bert_mlm, afs_mlm, tsdae, simcse, contrastive, vicreg, barlow, bsl_task, bsl_sts,
-    tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl,
+    tiny_mlm, tiny_tsdae, tiny_simcse, tiny_contrastive, tiny_vicreg, tiny_barlow, tiny_bsl, tiny_bsl_normed,
 )  # fmt: skip

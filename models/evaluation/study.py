@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
+from models.errors import EvaluationError
 from models.evaluation.hierarchical import difference_of, figure_of, holm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from models.evaluation.hierarchical import Draws
+    from models.evaluation.hierarchical import Draws, Figure
 
 MEAN: Final = "mean of sets"
+_ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
 
 
 def study_rows(
-    labels: Sequence[str], sets: Mapping[str, Sequence[Draws]], *, seed: int = 0
+    labels: Sequence[str],
+    sets: Mapping[str, Sequence[Draws]],
+    *,
+    references: Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Iterator[dict[str, object]]:
-    """A row a method and set, and one for the mean of all sets where there are several.
+    """A row a reference, set and method, and the same for the mean of all sets where there are several.
 
     Args:
-        labels: the methods; the first is what the others are compared with.
+        labels: the methods.
         sets: set → draws of each method, in the order of `labels`.
+        references: the labels that all others are compared with; the first of `labels` unless given.
         seed: of the draws of seeds.
 
     Yields:
-        label, dataset, mean, sd, ci_low, ci_high, seeds, and, but for the first method, difference, difference_low,
-        difference_high, p_value: Holm's, over the methods that are compared on the set.
+        label, dataset, mean, sd, ci_low, ci_high, seeds, reference, and, but for the reference itself, difference,
+        difference_low, difference_high, p_value: Holm's, over the methods that are compared with it on the set.
+
+    Raises:
+        EvaluationError: a reference is none of the methods; or as `difference_of`.
     """
+    wanted = references or labels[:1]
+    if unknown := [label for label in wanted if label not in labels]:
+        raise EvaluationError(
+            f"to be compared with {', '.join(unknown)}, expected some of {', '.join(labels)}; name what is run"
+        )
     groups = {name: [[draws] for draws in methods] for name, methods in sets.items()}
     if len(sets) > 1:
         groups[MEAN] = [list(methods) for methods in zip(*sets.values(), strict=True)]
-    for name, methods in groups.items():
-        gains = [difference_of(methods[0], method, seed=seed) for method in methods[1:]]
-        p_values = holm([gain.p_value for gain in gains])
-        for place, (label, method) in enumerate(zip(labels, methods, strict=True)):
-            figure = figure_of(method, seed=seed)
-            row: dict[str, object] = {
-                "label": label,
-                "dataset": name,
-                "mean": figure.mean,
-                "sd": figure.sd if figure.seeds > 1 else None,
-                "ci_low": figure.ci_low,
-                "ci_high": figure.ci_high,
-                "seeds": figure.seeds,
-            }
-            gain = gains[place - 1] if place else None
-            yield row | {
-                "difference": gain.value if gain else None,
-                "difference_low": gain.ci_low if gain else None,
-                "difference_high": gain.ci_high if gain else None,
-                "p_value": p_values[place - 1] if place else None,
-            }
+    for reference in wanted:
+        for name, methods in groups.items():
+            gains = _gains(dict(zip(labels, methods, strict=True)), reference, seed)
+            for label, method in zip(labels, methods, strict=True):
+                yield {
+                    "label": label,
+                    "dataset": name,
+                    **_figure(figure_of(method, seed=seed)),
+                    "reference": reference,
+                    **gains.get(label, _ITSELF),
+                }
+
+
+def _figure(figure: Figure) -> dict[str, object]:
+    return asdict(figure) | {"sd": figure.sd if figure.seeds > 1 else None}
+
+
+def _gains(methods: Mapping[str, Sequence[Draws]], reference: str, seed: int) -> dict[str, dict[str, object]]:
+    """Method → its difference from the reference, of all but the reference."""
+    gains = {
+        label: difference_of(methods[reference], method, seed=seed)
+        for label, method in methods.items()
+        if label != reference
+    }
+    p_values = holm([gain.p_value for gain in gains.values()])
+    return {
+        label: {
+            "difference": gain.value,
+            "difference_low": gain.ci_low,
+            "difference_high": gain.ci_high,
+            "p_value": p_value,
+        }
+        for (label, gain), p_value in zip(gains.items(), p_values, strict=True)
+    }

@@ -1,35 +1,80 @@
-"""The page of a study: one table of all points on all sets, and the plot."""
+"""The page of a study: every point on every set, what tells the points apart, and the plot."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
+from models.evaluation.study import MEAN
 from models.report.escaping import plain
 from models.report.page import markdown_table
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Iterator
 
 _LEGEND: Final = (
     "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "
-    "seeds and test pairs; of one seed, over test pairs alone. *Difference* is from the first line, on the same draws "
-    "of pairs, with p after Holm's correction: above or below only where its interval leaves out 0."
+    "seeds and test pairs; of one seed, over test pairs alone. *Difference* is from the point that is named above, on "
+    "the same draws of pairs, with p after Holm's correction for all comparisons of the table: told apart, above or "
+    "below, only where its interval leaves out 0 and p is below 0.05."
 )
+_SIGNIFICANT: Final = 0.05
+_SPEARMAN: Final = pl.col("metric") == "spearman"
 
 
-def study_page(title: str, table: pl.DataFrame, plot: str) -> str:
+def study_page(title: str, table: pl.DataFrame, plot: str, shown: str) -> str:
     """The page as GitHub-flavoured Markdown.
 
     Args:
         title: its heading.
         table: the table `study`.
         plot: file name of the plot beside the page.
+        shown: the set on which points are told apart, as `shown_set` gives it.
     """
-    return f"# {plain(title)}\n\n![plot]({plot})\n\n{markdown_table(figure_rows(table))}\n\n{_LEGEND}\n"
+    sections = [f"# {plain(title)}", f"![plot]({plot})"]
+    if table["dataset"].n_unique() > 1:
+        sections.append(f"## All sets\n\n{markdown_table(set_rows(table))}")
+    sections += [f"## {heading}\n\n{markdown_table(rows)}" for heading, rows in comparisons(table, shown)]
+    return "\n\n".join([*sections, _LEGEND]) + "\n"
+
+
+def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
+    """The set that stands for a study: the wanted one, else the mean of all, else the last.
+
+    Args:
+        table: the table `study`.
+        wanted: a declared name without its split; test sets follow development sets.
+    """
+    names = table.filter(_SPEARMAN)["dataset"].unique(maintain_order=True).to_list()
+    names = names or table["dataset"].unique(maintain_order=True).to_list()
+    own = [name for name in names if wanted is not None and name.split(" ")[0] == wanted]
+    return str((own or [name for name in names if name == MEAN] or names)[-1])
+
+
+def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
+    """One row a point, one column a set: mean ± deviation."""
+    firsts = table.unique(["label", "dataset", "metric"], keep="first", maintain_order=True)
+    columns = {(row["dataset"], row["metric"]): "–" for row in firsts.iter_rows(named=True)}
+    lines: dict[str, dict[tuple[str, str], str]] = {}
+    for row in firsts.iter_rows(named=True):
+        lines.setdefault(row["label"], dict(columns))[row["dataset"], row["metric"]] = _mean(row)
+    heads = [name if metric == "spearman" else f"{name}, {metric}" for name, metric in columns]
+    return [{"point": label} | dict(zip(heads, cells.values(), strict=True)) for label, cells in lines.items()]
+
+
+def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """A heading and `figure_rows` for each point that the others are compared with."""
+    own = table.filter(dataset=shown)
+    references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
+    for reference in references:
+        yield f"{shown}, beside {plain(reference)}", figure_rows(own.filter(reference=reference))
+    if not references:
+        yield shown, figure_rows(own)
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a point and set, for people."""
+    """One row a row of the table `study`, for people."""
     return [
         {
             "point": row["label"],
@@ -57,7 +102,9 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _verdict(row: dict[str, float | None]) -> str:
-    low, high = row["difference_low"], row["difference_high"]
-    if low is None or high is None:
+    low, high, p_value = row["difference_low"], row["difference_high"], row["p_value"]
+    if low is None or high is None or p_value is None:
         return ""
+    if p_value >= _SIGNIFICANT:
+        return "no"
     return "above" if low > 0 else "below" if high < 0 else "no"

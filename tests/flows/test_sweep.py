@@ -35,6 +35,23 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert "| momentum 1.0 | stsb test | spearman, all |" in page
 
 
+def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, alone):
+    site = Site(store=store.url, device="cpu", threads=1)
+    names = ["tiny-avg", "tiny", "tiny-contrastive"]
+    study = ablation("tiny-avg", {"recipe": names}, 2, alone, against=names[:2], site=site)
+    table = store.scan(study).collect()
+    places = [(row["reference"], row["label"], row["seeds"]) for row in table.iter_rows(named=True)]
+    expected = [("tiny-avg", 1), ("tiny", 2), ("tiny-contrastive", 2)]  # what draws nothing is run once
+    assert places == [(reference, *point) for reference in names[:2] for point in expected]
+    assert table["difference"].is_null().to_list() == [True, False, False, False, True, False]
+    page = (store.fetch(study) / "study.md").read_text()
+    assert page.startswith("# Recipes side by side; 2 seeds
+")
+    assert "## stsb test, beside tiny-avg" in page
+    assert "## stsb test, beside tiny
+" in page
+
+
 def test_points_share_what_comes_before_training(store, swept):
     kinds = [ref.kind for ref in store.refs()]
     assert [kinds.count(kind) for kind in ("corpus", "views", "pairs", "checkpoint")] == [1, 1, 1, 4]

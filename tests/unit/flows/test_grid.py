@@ -1,9 +1,14 @@
 """From axes to configurations: every combination, named, with the paper's figure at its own points."""
 
+import json
+
 import pytest
 
 from flows.cli.main import main
 from flows.cli.sweep import axes_of
+from flows.config import Overrides, override
+from flows.pool import Job
+from flows.recipes import recipe
 from flows.recipes.grid import grid
 from flows.recipes.studies import STUDIES
 from models.objectives.contrastive_config import ContrastiveConfig
@@ -33,7 +38,71 @@ def test_every_study_resolves_and_what_it_says_is_printed_is_printed(name):
     asked = grid(name, {}, {})
     assert len(asked.points) == len(asked.configs) > 1
     if STUDIES[name].row:
-        assert all(point.published is not None for point in asked.points)
+        unprinted = {point.label for point in asked.points if point.published is None}
+        assert unprinted <= {"tsdae", "vicreg", "barlow"} | {label for label in unprinted if label.startswith("tiny")}
+        assert len(unprinted) < len(asked.points)
+    assert set(asked.references) <= {point.label for point in asked.points}
+
+
+def test_studies_that_laptops_run_need_nothing_from_elsewhere():
+    for name in STUDIES:
+        configs = grid(name, {}, {}).configs
+        models = {model for config in configs for model, _ in config.models()}
+        assert all(model.startswith("embedded:") for model in models) == name.startswith("tiny-"), name
+
+
+def test_lambda_and_temperature_of_scl_have_their_printed_curves():
+    shares, temperatures = grid("scl-lambda", {}, {}), grid("scl-temperature", {}, {})
+    assert [point.published for point in shares.points] == [69.18, 70.44, 70.05, 69.69, 69.61, 69.38]
+    assert [point.published for point in temperatures.points] == [61.61, 66.12, 68.24, 69.39, 69.78, 70.05]
+    assert {config.training.objective.weight for config in temperatures.configs} == {0.5}
+    assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {
+        ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test")
+    }
+
+
+def test_a_figure_over_all_pairs_goes_before_one_of_another_protocol():
+    points = {point.label: point for point in grid("systems", {}, {}).points}
+    assert (points["whitening"].published, points["bert-cls"].published) == (66.28, 31.40)
+    assert points["nli"].published == 72.03
+
+
+def labelled(asked):
+    return dict(zip([point.label for point in asked.points], asked.configs, strict=True))
+
+
+def test_a_change_to_the_training_makes_no_training_where_there_is_none():
+    configs = labelled(grid("tiny-systems", {}, {"training": {"max_steps": 7}}))
+    untrained = {"tiny-avg", "tiny-cls", "tiny-flow", "tiny-whitening"}
+    assert {label for label, config in configs.items() if config.training is None} == untrained
+    assert {config.training.max_steps for config in configs.values() if config.training} == {7}
+
+
+def test_seeds_are_run_where_anything_is_drawn():
+    configs = labelled(grid("tiny-systems", {}, {}))
+    runs = {label: len(config.runs(3)) for label, config in configs.items()}
+    assert {label for label, count in runs.items() if count == 1} == {"tiny-avg", "tiny-cls", "tiny-whitening"}
+    assert set(runs.values()) == {1, 3}
+    assert [config.training.seed for config in configs["tiny-bsl-sbert"].runs(2)] == [0, 1]
+    assert [config.earlier[0].training.seed for config in configs["tiny-bsl-sbert"].runs(2)] == [0, 1]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_point_goes_to_its_deployment_as_the_changes_that_make_it(name):
+    asked = grid(name, {}, {"evaluation": {"sets": ["embedded:stsb/test"]}})
+    for base, config in zip(asked.recipes, asked.configs, strict=True):
+        for again in config.runs(2):
+            changes = json.loads(json.dumps(Job(base, again).overrides))
+            assert override(recipe(base), Overrides.model_validate(changes)) == again
+
+
+def test_a_point_s_changes_are_those_that_differ():
+    asked = grid("tiny-momentum", {}, {})
+    assert Job(asked.recipes[0], asked.configs[0].seeded(1)).overrides == {
+        "training": {"objective": {"momentum": 0.5}, "seed": 1}
+    }
+    (other,) = grid("tiny", {"training.objective": ["contrastive"]}, {}).configs
+    assert Job("tiny", other).overrides == {"training": {"objective": ContrastiveConfig().model_dump(mode="json")}}
 
 
 def test_recipes_are_an_axis_and_own_changes_reach_every_point():
@@ -56,6 +125,7 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
         ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
+        ("tiny", {"recipe": ["tiny", "tinny"]}, "no recipe is called 'tinny'"),
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
     ],
 )
@@ -64,21 +134,36 @@ def test_what_cannot_be_varied_is_refused(name, over, message):
         grid(name, over, {})
 
 
+def test_an_unknown_point_to_compare_with_is_refused():
+    with pytest.raises(ValueError, match=r"against momentum 0\.7: no such point; there are momentum 0\.5, "):
+        grid("momentum", {}, {}, ["momentum 0.7"])
+
+
 def test_values_are_read_as_settings_are():
-    assert axes_of(["training.lr=1e-4,3e-4", "recipe=nli,entail"]) == {
+    assert axes_of(["training.lr=1e-4,3e-4", "recipe=nli,entail"], ["nli"]) == {
         "training.lr": [1e-4, 3e-4],
         "recipe": ["nli", "entail"],
     }
-    assert axes_of(['evaluation.sets=[["sts"],["senteval"]]']) == {"evaluation.sets": [["sts"], ["senteval"]]}
+    assert axes_of(['evaluation.sets=[["sts"],["senteval"]]'], ["nli"]) == {"evaluation.sets": [["sts"], ["senteval"]]}
+
+
+def test_several_recipes_are_an_axis():
+    assert axes_of(["training.lr=1e-4,3e-4"], ["nli", "entail"]) == {
+        "recipe": ["nli", "entail"],
+        "training.lr": [1e-4, 3e-4],
+    }
+    assert grid("nli", axes_of([], ["nli", "entail"]), {}).title == "Recipes side by side"
 
 
 @pytest.mark.parametrize("options", [["training.lr"], ["training.lr="], ["a=1", "a=2"]])
 def test_an_axis_of_another_form_is_refused(options):
     with pytest.raises(ValueError, match="expected each field once as FIELD=VALUE,VALUE"):
-        axes_of(options)
+        axes_of(options, ["tiny"])
 
 
 def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
-    assert main(["sweep", "tiny", "--over", "training.lr=abc"]) == 2
+    assert main(["sweep", "tiny", "--over", "training.lr"]) == 2
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--seeds", "0"]) == 2
     assert "--seeds 0: expected 1 or more" in capsys.readouterr().err
+    assert main(["sweep", "tiny", "--over", "training.lr=1", "--lanes", "0"]) == 2
+    assert "--lanes 0: expected 1 or more" in capsys.readouterr().err

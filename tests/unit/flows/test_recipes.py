@@ -12,6 +12,7 @@ from flows.cli.settings import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.encoders import ENCODERS
+from flows.recipes.studies import STUDIES
 from flows.recipes.untrained import GLOVE
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
@@ -82,6 +83,13 @@ def test_every_recipe_is_deployed_under_its_name() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
     names = {each["name"]: each["parameters"] for each in deployments}
     assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+
+
+def test_every_study_is_deployed_under_its_name() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    swept = [each for each in deployments if each.get("entrypoint") == "flows.sweep.ablation"]
+    assert {each["name"] for each in swept} == set(STUDIES)
+    assert all(each["name"] == each["parameters"]["name"] for each in swept)
 
 
 def test_every_deployment_names_a_flow_and_parameters_that_it_takes() -> None:

@@ -1,0 +1,42 @@
+"""A sweep that kills itself with SIGKILL: `sweep_and_die.py STORE EVENT NAME OVER OVERRIDES`.
+
+An event is a table that a stage has written and not yet published, or a snapshot of a training; it dies at the EVENT-th
+of this process, or not at all at 0.
+"""
+
+import itertools
+import json
+import os
+import signal
+import sys
+
+from flows.sweep import ablation
+from models.training import snapshots
+from storage.draft import Draft
+from tasks.site import Site
+
+store, last, name, over, overrides = sys.argv[1:]
+events = itertools.count(1)
+written = Draft.write
+saved = snapshots.save_snapshot
+
+
+def count() -> None:
+    if next(events) == int(last):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def write_and_count(draft: Draft, frame, table=None) -> None:
+    written(draft, frame, table)
+    count()
+
+
+def save_and_count(*args, **kwargs) -> None:
+    saved(*args, **kwargs)
+    count()
+
+
+Draft.write = write_and_count
+snapshots.save_snapshot = save_and_count
+site = Site(store=store, device="cpu", threads=1, save_every=5)
+ablation(name, json.loads(over), 2, json.loads(overrides), site=site)

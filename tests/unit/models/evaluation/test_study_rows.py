@@ -1,0 +1,47 @@
+"""Several methods on several sets: each beside every reference, p-values corrected within what is compared."""
+
+import numpy as np
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.hierarchical import Draws, difference_of, holm
+from models.evaluation.study import MEAN, study_rows
+
+
+@pytest.fixture(scope="module")
+def sets():
+    """Two sets; three methods, of which the second was drawn with one seed."""
+    generator = np.random.default_rng(7)
+
+    def drawn(level: float, seeds: int) -> Draws:
+        figures = level + 0.01 * generator.normal(size=seeds)
+        return Draws(figures, figures + 0.02 * generator.normal(size=(200, seeds)))
+
+    return {name: [drawn(0.5, 3), drawn(0.55, 1), drawn(0.7, 3)] for name in ("one", "two")}
+
+
+def test_every_method_stands_on_every_set_and_their_mean_beside_every_reference(sets):
+    rows = list(study_rows(["a", "b", "c"], sets, references=["a", "c"]))
+    places = [(row["reference"], row["dataset"], row["label"]) for row in rows]
+    assert places == [
+        (reference, name, label) for reference in "ac" for name in ("one", "two", MEAN) for label in "abc"
+    ]
+    own = [row for row in rows if row["label"] == row["reference"]]
+    assert {row[name] for row in own for name in ("difference", "difference_low", "difference_high", "p_value")} == {
+        None
+    }
+    assert [row["sd"] is None for row in rows if row["dataset"] == MEAN] == [False, True, False] * 2
+
+
+def test_differences_are_from_the_reference_and_corrected_among_its_own(sets):
+    rows = {row["label"]: row for row in study_rows(["a", "b", "c"], {"one": sets["one"]}, references=["c"], seed=4)}
+    gains = [difference_of([sets["one"][2]], [sets["one"][place]], seed=4) for place in (0, 1)]
+    assert [rows[label]["difference"] for label in "ab"] == [gain.value for gain in gains]
+    assert [rows[label]["p_value"] for label in "ab"] == holm([gain.p_value for gain in gains])
+    assert rows["a"]["difference"] < 0
+
+
+def test_the_first_is_the_reference_unless_one_is_named(sets):
+    assert {row["reference"] for row in study_rows(["a", "b", "c"], sets)} == {"a"}
+    with pytest.raises(EvaluationError, match="to be compared with d, expected some of a, b, c"):
+        list(study_rows(["a", "b", "c"], sets, references=["d"]))
