@@ -11,15 +11,13 @@ from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import StudyRef
     from storage.store import Store
 
 
-def add_sweep(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_sweep(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("sweep", help="run a grid of configurations, each with several seeds, to one table")
     parser.add_argument(
         "names", nargs="+", metavar="NAME", help="a declared study (momentum, batch, systems, …), or recipes"
     )

@@ -16,7 +16,7 @@ from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionCo
 from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
 # It learns within 100 steps what captions teach, then forgets what they lack.

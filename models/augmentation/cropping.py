@@ -45,3 +45,12 @@ def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
         return text
     first = int(place * (len(spans) - kept + 1))
     return text[spans[first][0] : spans[first + kept - 1][1]]
+
+
+def halves(text: str) -> tuple[str, str]:
+    """The first and the second half of a text's words, which share none; the latter is empty of a single word."""
+    spans = [match.span() for match in _WORDS.finditer(text)]
+    if len(spans) < MIN_WORDS:
+        return text, ""
+    middle = spans[len(spans) // 2][0]
+    return text[:middle].rstrip(), text[middle:]

@@ -15,7 +15,7 @@ import numpy as np
 
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
-from models.evaluation.retrieval import (
+from models.evaluation.rankings import (
     average_precision,
     found_precision,
     gain,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.bootstrap import BootstrapConfig
-    from models.evaluation.retrieval import Ranking
+    from models.evaluation.rankings import Ranking
 
 PRECISION: Final = "average precision"
 """The figure of each set that USEB averages."""

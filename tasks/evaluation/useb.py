@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.evaluation.config import ScoringConfig
-    from models.evaluation.retrieval import Ranking
+    from models.evaluation.rankings import Ranking
     from models.evaluation.useb import UsebRow
     from tasks.evaluation.systems import System
     from tasks.site import Site
@@ -147,7 +147,7 @@ def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]
 
 
 def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
-    from models.evaluation.retrieval import ranked
+    from models.evaluation.rankings import ranked
 
     asked = queries.select("query", sentence1="text", answers="relevant")
     pairs = documents.select("query", "document", sentence2="text").join(
@@ -166,7 +166,7 @@ def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vect
 
 
 def _from_pool(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
-    from models.evaluation.retrieval import nearest, ranked
+    from models.evaluation.rankings import nearest, ranked
     from models.evaluation.useb import PLACES
 
     names = documents["document"].to_list()

@@ -22,7 +22,8 @@ from storage.manifest import Provenance
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.augment import augment
-from tasks.ingest import IngestConfig, ingest, locate_sources
+from tasks.ingest import ingest, locate_sources
+from tasks.ingest_config import IngestConfig
 from tasks.nli import nli as label_pairs
 from tasks.pair import pair
 from tasks.site import Site
