@@ -1,4 +1,4 @@
-"""A sweep that kills itself with SIGKILL: `sweep_and_die.py STORE EVENT NAME OVER OVERRIDES`.
+"""A sweep that kills itself with SIGKILL: `sweep_and_die.py EVENT NAME OVER OVERRIDES STORE…`, in each store in turn.
 
 An event is a table that a stage has written and not yet published, or a snapshot of a training; it dies at the EVENT-th
 of this process, or not at all at 0.
@@ -15,7 +15,7 @@ from models.training import snapshots
 from storage.draft import Draft
 from tasks.site import Site
 
-store, last, name, over, overrides = sys.argv[1:]
+last, name, over, overrides, *stores = sys.argv[1:]
 events = itertools.count(1)
 written = Draft.write
 saved = snapshots.save_snapshot
@@ -38,5 +38,6 @@ def save_and_count(*args, **kwargs) -> None:
 
 Draft.write = write_and_count
 snapshots.save_snapshot = save_and_count
-site = Site(store=store, device="cpu", threads=1, save_every=5)
-ablation(name, json.loads(over), 2, json.loads(overrides), site=site)
+for store in stores:
+    site = Site(store=store, device="cpu", threads=1, save_every=5)
+    ablation(name, json.loads(over), 1, json.loads(overrides), site=site)

@@ -45,11 +45,9 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert places == [(reference, *point) for reference in names[:2] for point in expected]
     assert table["difference"].is_null().to_list() == [True, False, False, False, True, False]
     page = (store.fetch(study) / "study.md").read_text()
-    assert page.startswith("# Recipes side by side; 2 seeds
-")
+    assert page.startswith("# Recipes side by side; 2 seeds\n")
     assert "## stsb test, beside tiny-avg" in page
-    assert "## stsb test, beside tiny
-" in page
+    assert "## stsb test, beside tiny\n" in page
 
 
 def test_points_share_what_comes_before_training(store, swept):

@@ -24,24 +24,23 @@ OVER = {"training.objective.momentum": [0.5, 1.0]}
 @pytest.mark.timeout(1200)
 def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_table(tmp_path, alone, environment, contents):
     seed = int(os.environ.get("BSL_KILL_SEED", random.randrange(2**32)))
-    print(f"BSL_KILL_SEED={seed}")
+    sys.stdout.write(f"BSL_KILL_SEED={seed}\n")
     draw = random.Random(seed)
     encoder = {"model": str(write_tiny(tmp_path / "encoder")), "max_length": 24}
     training = {**alone["training"], "max_steps": 20, "eval_every": 10}
     overrides = json.dumps({**alone, "encoder": encoder, "training": training})
 
-    def sweep(store: Store, event: int) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, str(HERE / "sweep_and_die.py"), store.url, str(event)]
-        command += ["tiny", json.dumps(OVER), overrides]
+    def sweep(event: int, *stores: Store) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, str(HERE / "sweep_and_die.py"), str(event), "tiny", json.dumps(OVER), overrides]
+        command += [store.url for store in stores]
         return subprocess.run(command, env={**environment, "PYTHONPATH": str(HERE.parents[1])}, capture_output=True)
 
     killed, undisturbed = (Store(str(tmp_path / name)) for name in ("killed", "undisturbed"))
     for _ in range(KILLS):
-        process = sweep(killed, draw.randint(1, 12))
+        process = sweep(draw.randint(1, 5), killed)
         assert process.returncode == -signal.SIGKILL, process.stderr.decode()
-    for store in (killed, undisturbed):
-        process = sweep(store, 0)
-        assert process.returncode == 0, process.stderr.decode()
+    process = sweep(0, killed, undisturbed)
+    assert process.returncode == 0, process.stderr.decode()
     tables = [store.scan(ref).collect() for store in (killed, undisturbed) for ref in store.refs("study")]
     assert len(tables) == 2
     assert tables[0].equals(tables[1])
