@@ -75,14 +75,16 @@ def precision_resamples(
 ) -> NDArray[np.float64]:
     """Average precision (`models.evaluation.rankings.average_precision`) of `resamples` draws: (resamples,).
 
-    A draw in which nothing is right has none and gives NaN.
+    A draw in which nothing is right has none and gives NaN. Lists of one length and seed are drawn alike, so that two
+    systems meet the same pairs.
     """
     s, r = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=np.float64)
     order = np.argsort(-s, kind="stable")
     s, r = s[order], r[order]
     ends = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of those that share a score
     out = []
-    for counts_RN in _draws(len(s), resamples, seed):
+    for drawn_RN in _draws(len(s), resamples, seed):
+        counts_RN = drawn_RN[:, order]
         seen_RE = np.cumsum(counts_RN, axis=1)[:, ends]
         right_RE = np.cumsum(counts_RN * r, axis=1)[:, ends]
         gained_RE = np.diff(right_RE, axis=1, prepend=0)

@@ -15,6 +15,7 @@ import numpy as np
 
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
+from models.evaluation.paired import Difference
 from models.evaluation.rankings import (
     average_precision,
     found_precision,
@@ -70,8 +71,15 @@ class UsebRow:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A figure of one part of a set, with its bootstrap distribution."""
+class Part:
+    """A figure of one part of a set.
+
+    Attributes:
+        subset: The part's name.
+        value: The figure.
+        n: Queries, or pairs.
+        draws: Its bootstrap distribution; of two systems by the same draws.
+    """
 
     subset: str
     value: float
@@ -79,69 +87,71 @@ class _Part:
     draws: NDArray[np.float64]
 
 
-def ranking_rows(
-    dataset: str, split: str, rankings: Mapping[str, Sequence[Ranking]], config: BootstrapConfig
-) -> list[UsebRow]:
-    """Figures of a set of rankings.
+def ranking_parts(
+    dataset: str, rankings: Mapping[str, Sequence[Ranking]], config: BootstrapConfig
+) -> dict[str, list[Part]]:
+    """Metric → the figure of each part of a set of rankings.
 
     Args:
         dataset: A key of `MEASURES`.
-        split: For the rows.
         rankings: Part → the ranking of each of its queries.
         config: How intervals are drawn.
     """
-    rows: list[UsebRow] = []
-    for metric, measure in MEASURES[dataset].items():
-        parts = []
-        for (subset, found), seed in zip(rankings.items(), _seeds(config, len(rankings)), strict=True):
-            values = np.array([measure(ranking) for ranking in found])
+    found: dict[str, list[Part]] = {metric: [] for metric in MEASURES[dataset]}
+    for (subset, ranked), seed in zip(rankings.items(), _seeds(config, len(rankings)), strict=True):
+        for metric, measure in MEASURES[dataset].items():
+            values = np.array([measure(ranking) for ranking in ranked])
             draws = mean_resamples(values, resamples=config.resamples, seed=seed)
-            parts.append(_Part(subset, float(values.mean()), len(values), draws))
-        rows += _rows(dataset, split, metric, parts)
-    return rows
+            found[metric].append(Part(subset, float(values.mean()), len(values), draws))
+    return found
 
 
-def paraphrase_rows(
-    dataset: str,
-    split: str,
-    pairs: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]],
-    config: BootstrapConfig,
-) -> list[UsebRow]:
-    """Figures of pairs that are paraphrases or not: average precision of the decided ones, Spearman of all.
+def paraphrase_parts(
+    pairs: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], config: BootstrapConfig
+) -> dict[str, list[Part]]:
+    """Metric → the figure of each part of a set of paraphrases: precision of decided pairs, Spearman of all.
 
     Args:
-        dataset: For the rows.
-        split: For the rows.
         pairs: Part → cosine and votes of each pair.
         config: How intervals are drawn.
 
     Raises:
         EvaluationError: As `models.evaluation.correlation.spearman`.
     """
-    precisions, correlations = [], []
+    found: dict[str, list[Part]] = {PRECISION: [], "spearman": []}
     for (subset, (cosines, votes)), seed in zip(pairs.items(), _seeds(config, len(pairs)), strict=True):
-        decided, drawn = votes != UNDECIDED, {"resamples": config.resamples, "seed": seed}
+        decided = votes != UNDECIDED
         scores, right = cosines[decided].astype(np.float32), votes[decided] > UNDECIDED
-        draws = precision_resamples(scores, right, **drawn)
-        precisions.append(_Part(subset, average_precision(scores, right), len(scores), draws))
-        draws = spearman_resamples(cosines, votes, **drawn)
-        correlations.append(_Part(subset, spearman(cosines, votes), len(votes), draws))
-    return [*_rows(dataset, split, PRECISION, precisions), *_rows(dataset, split, "spearman", correlations)]
+        draws = precision_resamples(scores, right, resamples=config.resamples, seed=seed)
+        found[PRECISION].append(Part(subset, average_precision(scores, right), len(scores), draws))
+        draws = spearman_resamples(cosines, votes, resamples=config.resamples, seed=seed)
+        found["spearman"].append(Part(subset, spearman(cosines, votes), len(votes), draws))
+    return found
+
+
+def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> list[UsebRow]:
+    """A row for each metric of the whole set, and for each of its parts if it has several."""
+    return [
+        UsebRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
+        for metric, own in parts.items()
+        for part in ([whole(own), *own] if len(own) > 1 else [whole(own)])
+    ]
+
+
+def whole(parts: Sequence[Part]) -> Part:
+    """The plain mean over parts."""
+    value = float(np.mean([part.value for part in parts]))
+    return Part(WHOLE, value, sum(part.n for part in parts), np.mean([part.draws for part in parts], axis=0))
+
+
+def difference(first: Part, second: Part) -> Difference:
+    """The second system less the first, by the draws that they share."""
+    draws = second.draws - first.draws
+    kept = draws[np.isfinite(draws)]
+    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
+    p_value = min(1.0, 2 * (far + 1) / (len(kept) + 1))
+    return Difference(second.value - first.value, *percentile_interval(kept), p_value)
 
 
 def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(config.seed).spawn(parts)
-
-
-def _rows(dataset: str, split: str, metric: str, parts: Sequence[_Part]) -> list[UsebRow]:
-    whole = _Part(
-        WHOLE,
-        float(np.mean([part.value for part in parts])),
-        sum(part.n for part in parts),
-        np.mean([part.draws for part in parts], axis=0),
-    )
-    shown = [whole, *parts] if len(parts) > 1 else [whole]
-    return [
-        UsebRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
-        for part in shown
-    ]

@@ -13,7 +13,8 @@ from storage.declarations import DATASETS, suites_of
 from storage.declared.useb import USEB
 from storage.errors import SourceError
 from storage.readers.useb import READERS
-from storage.refs import EmbeddingsRef, ScoresRef
+from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.schemas import COMPARISON
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
@@ -21,13 +22,14 @@ from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.evaluation.config import ScoringConfig
     from models.evaluation.rankings import Ranking
-    from models.evaluation.useb import UsebRow
+    from models.evaluation.useb import Part
     from tasks.evaluation.systems import System
     from tasks.site import Site
 
@@ -97,6 +99,13 @@ class UsebKind(FrozenKind[UsebSet]):
         """Average precision of each set, and what else its script gives."""
         return useb_figures(sets, vectors, config.bootstrap)
 
+    def compare(
+        self, site: Site, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
+    ) -> list[ComparisonRef]:
+        """Differences of the average precision, on the same draws of queries and pairs."""
+        names = (first.label, second.label)
+        return [compare_useb(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
     @property
     def tables(self) -> tuple[PaperTable, ...]:
         """TSDAE's Table 1."""
@@ -118,23 +127,52 @@ def score_useb(
     publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
 
 
+@stage(ref=ComparisonRef, version=1)
+def compare_useb(
+    work: Work,
+    first: EmbeddingsRef,
+    second: EmbeddingsRef,
+    names: tuple[str, str],
+    sets: tuple[UsebSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Draw the difference of two systems' average precision on each set, on the same draws of queries and pairs."""
+    from models.evaluation.useb import PRECISION, difference, whole
+
+    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
+    rows = []
+    for wanted in sets:
+        before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
+        place = {"dataset": wanted.dataset, "subset": before.subset, "split": wanted.split, "n": before.n}
+        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(difference(before, after))})
+    table = pl.DataFrame(rows).with_columns(
+        model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
+    )
+    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
+    work.draft.write(comparison)
+    show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}, USEB")
+
+
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Every figure of sets of USEB, columns as `models.evaluation.useb.UsebRow`, and their signatures."""
-    rows = [row for wanted in sets for row in _rows(wanted, vectors, config)]
-    table = pl.DataFrame([asdict(row) for row in rows])
+    from models.evaluation.useb import useb_rows
+
+    found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]
+    table = pl.DataFrame([asdict(row) for row in found])
     return signed(table, digests(table, sets), vectors.made, by="cosine")
 
 
-def _rows(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> list[UsebRow]:
-    from models.evaluation.useb import MEASURES, paraphrase_rows, ranking_rows
+def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, list[Part]]:
+    """Metric → the figure of each part of a set."""
+    from models.evaluation.useb import MEASURES, paraphrase_parts, ranking_parts
 
     table = rows_of(wanted)[wanted.split]
     parts = {str(name): rows for (name,), rows in table.group_by("subset", maintain_order=True)}
     if wanted.dataset in MEASURES:
         rankings = {name: _rankings(rows, vectors, wanted.name) for name, rows in parts.items()}
-        return ranking_rows(wanted.dataset, wanted.split, rankings, config)
+        return ranking_parts(wanted.dataset, rankings, config)
     pairs = {name: (vectors.cosines(rows, wanted.name), rows["votes"].to_numpy()) for name, rows in parts.items()}
-    return paraphrase_rows(wanted.dataset, wanted.split, pairs, config)
+    return paraphrase_parts(pairs, config)
 
 
 def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
