@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flows.recipes.paper import nli
 from flows.recipes.shared import ENTAIL, beside_original
-from flows.recipes.tiny import tiny
+from flows.recipes.tiny import TRAINING, tiny
 from models.augmentation.rewritings import CropView
 from models.objectives.two_branch_config import BSLConfig
 from models.pairs import ViewPair
+from models.training.config import paper_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from flows.config import PipelineConfig
+    from models.training.config import TrainingConfig
 
 _CROPS: Final = CropView()
 _ENTAILED: Final = beside_original(*ENTAIL.methods).pairings
@@ -38,28 +40,28 @@ _OBJECTIVE: Final = BSLConfig(
 def nli_plus() -> PipelineConfig:
     """BSL+ on SNLI and MultiNLI, BERT-base: round trips, entailed hypotheses and crops; of no printed row.
 
-    Learning rate and steps are of BSL's released code; labels serve the entailed pairs alone.
+    The learning rate is that of BSL's released code; labels serve the entailed pairs alone.
     """
-    return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", _OBJECTIVE, lr=1e-4)
+    training = paper_config().model_copy(update={"objective": _OBJECTIVE, "lr": 1e-4})
+    return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 
 def tiny_plus() -> PipelineConfig:
     """`nli-plus` on a laptop: as `tiny`, with what BSL+ adds; embedded sentences, translators and encoder, minutes."""
     # Of a hundred steps the target of momentum 0.999 would see little, and a longer queue would not fill.
     small = _OBJECTIVE.model_copy(update={"momentum": 0.99, "queue": 1024})
-    return _plus(tiny(), "tiny-plus: BSL+ on the embedded NLI sample", small)
+    return _plus(tiny(), "tiny-plus: BSL+ on the embedded NLI sample", TRAINING.model_copy(update={"objective": small}))
 
 
-def _plus(base: PipelineConfig, title: str, objective: BSLConfig, **training: object) -> PipelineConfig:
-    """A recipe's round trips with the other views beside them, and another objective."""
-    assert base.training is not None  # both train
+def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> PipelineConfig:
+    """A recipe's round trips with the other views beside them, and another training."""
     pairings = (*base.pairs.pairings, *_ENTAILED, *_CROPPED)
     return base.model_copy(
         update={
             "title": title,
             "augment": base.augment.model_copy(update={"rewritings": (ENTAIL, _CROPS)}),
             "pairs": base.pairs.model_copy(update={"pairings": pairings, "drop_identical": True}),
-            "training": base.training.model_copy(update={"objective": objective, **training}),
+            "training": training,
             "published": ("BSL-BERT, Back-translation + NLI_entail", "BERT avg.", "BSL-BERT"),
         }
     )
