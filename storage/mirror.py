@@ -119,8 +119,9 @@ class Mirror:
 
     def _place(self, dataset: str, origin: str) -> str:
         """Where a distribution's own file goes: to the place in which it was found, where it will be looked for."""
-        if self._source and Path(origin).is_relative_to(self._source):
-            return Path(origin).relative_to(self._source).as_posix()
+        root = Path(self._source or "").absolute()
+        if self._source and Path(origin).is_relative_to(root):
+            return Path(origin).relative_to(root).as_posix()
         return f"{dataset}/{Path(origin).name}"
 
     def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:

@@ -120,7 +120,8 @@ def _figure(
     from models.evaluation.clustering import v_measure
     from models.evaluation.intervals import mean_resamples, percentile_interval
 
-    table, values = rows_of(wanted)[_SPLIT], []
+    table = rows_of(wanted)[_SPLIT]
+    values: list[float] = []
     parts = table.partition_by("subset", maintain_order=True)
     for number, rows in enumerate(parts, start=1):
         features = vectors.features(rows["text"], wanted.dataset)
