@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
 
-from flows.pipeline import Run, run
 from flows.recipes import recipe
 from storage.address import shown
-from storage.keys import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
     from flows.config import PipelineConfig
-    from storage.refs import ReportRef
+    from flows.pipeline import Run
     from storage.store import Store
     from tasks.site import Site
 
@@ -26,7 +25,7 @@ _SECONDS: Final = 2.0  # between two looks at a run that lasts minutes or hours
 
 
 class PoolError(RuntimeError):
-    """A run on the pool did not finish, or left its report where this process does not see it."""
+    """A run on the pool did not finish, or left nothing where this process looks for it."""
 
 
 @dataclass(frozen=True)
@@ -47,43 +46,44 @@ class Job:
         return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
 
 
-def run_on_pool(job: Job, given: Site | None, place: Site) -> Run:
-    """Run `bsl-pipeline/<recipe>` to its end, and take what it left in the store.
+def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run:
+    """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
     The pool needs room for the run beside the flow that waits for it.
 
     Args:
         job: what to run.
+        planned: what the run makes, as this process reckons it.
         given: the site as a person gave it; workers complete it from their own environment.
-        place: where this process finds the store that the workers publish to.
+        store: where the workers publish.
+
+    Returns:
+        `planned`, of which all is there.
 
     Raises:
-        PoolError: the run did not finish, or the store of this process does not have its report.
+        PoolError: there is no such deployment, its run did not finish, or the store lacks what was planned.
     """
+    name = f"bsl-pipeline/{job.recipe}"
     parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
     if given is not None:
         parameters["site"] = given.model_dump(mode="json", exclude_unset=True)
-    name = f"bsl-pipeline/{job.recipe}"
-    flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
+    try:
+        flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
+    except ObjectNotFound as error:
+        raise PoolError(f"{name}: the server has no such deployment; run `prefect deploy --all`") from error
     state = flow_run.state
     if state is None or not state.is_completed():
         raise PoolError(
             f"{name}: run {flow_run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
             f"{state.message if state else ''}; see its log on the server, and start the sweep again to go on"
         )
-    store = place.open_store()
-    if _report_of(store, job.config) is None:
-        raise PoolError(
-            f"{name}: run {flow_run.name} finished, but {shown(store.url)} has no report of it; give the workers and "
-            "this flow one store (BSL_STORE) and one version of this package"
-        )
-    return run(job.config, place)  # of which every stage is there
-
-
-def _report_of(store: Store, config: PipelineConfig) -> ReportRef | None:
-    settings = canonical(config.settings)
-    whole = (ref for ref in store.refs("report") if store.defect(ref) is None)
-    return next((ref for ref in whole if store.manifest(ref).provenance.config.get("settings") == settings), None)
+    for ref in (planned.report, planned.system.embeddings, *planned.scores):
+        if defect := store.defect(ref):
+            raise PoolError(
+                f"{name}: run {flow_run.name} finished, but {shown(store.url)} has no whole {ref} ({defect}); give the "
+                "workers and this flow one store, kind of device and version of this package (BSL_STORE, BSL_DEVICE)"
+            )
+    return planned
 
 
 def _changes(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

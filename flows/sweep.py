@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -24,10 +24,13 @@ from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.machine import cores
+from tasks.stage.watch import planning
 from tasks.study import study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 
 def _run_name() -> str:
@@ -64,7 +67,7 @@ def ablation(
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
     jobs = _jobs(asked, seeds)
     if runner == "pool":
-        finished = _on_pool(list(jobs.values()), site, place, lanes or len(jobs))
+        finished = _on_pool(list(jobs.values()), site, place, lanes)
     else:
         finished = _here(list(jobs.values()), place, lanes or 1)
     runs = dict(zip(jobs, finished, strict=True))
@@ -106,12 +109,16 @@ def _here(jobs: Sequence[Job], site: Site, lanes: int) -> list[Run]:
     return [first, *_side_by_side(jobs[1:], lambda job: run(job.config, share), lanes)]
 
 
-def _on_pool(jobs: Sequence[Job], given: Site | None, place: Site, lanes: int) -> list[Run]:
-    first = run_on_pool(jobs[0], given, place)
-    return [first, *_side_by_side(jobs[1:], lambda job: run_on_pool(job, given, place), lanes)]
+def _on_pool(jobs: Sequence[Job], given: Site | None, place: Site, lanes: int | None) -> list[Run]:
+    with planning():
+        plans = [(job, run(job.config, place)) for job in jobs]
+    store = place.open_store()
+    first = run_on_pool(*plans[0], given, store)
+    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, given, store), lanes or len(jobs))
+    return [first, *others]
 
 
-def _side_by_side(jobs: Sequence[Job], way: Callable[[Job], Run], lanes: int) -> list[Run]:
+def _side_by_side(jobs: Sequence[T], way: Callable[[T], Run], lanes: int) -> list[Run]:
     """The runs in the order of their jobs."""
     if lanes == 1:
         return [way(job) for job in jobs]

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.study import set_rows, shown_set, study_page
+from models.report.study_config import Point
 from storage.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.schemas import STUDY
 from tasks.evaluation.sets import ScoredSet, read_scored_set
@@ -20,21 +20,6 @@ from tasks.stage.show import show_image, show_markdown, show_table
 
 PAGE: Final = "study.md"
 PLOT: Final = "study.png"
-
-
-class Point(BaseModel):
-    """One configuration of a study."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    label: str
-    """What tables call it."""
-    line: str
-    """The line of the plot that it is on; empty if there is only one."""
-    place: str
-    """Its place on the plot's horizontal axis."""
-    published: float | None = None
-    """The paper's figure × 100 at this point; None where none is printed."""
 
 
 @stage(ref=StudyRef, version=2)

@@ -29,13 +29,13 @@ def define_reproduce(parser: argparse.ArgumentParser) -> None:
 def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.seeds < 1:
         raise ValueError(f"--seeds {arguments.seeds}: expected 1 or more runs")
-    changes = changes_of(arguments.set)
-    start = begin(arguments)
     from flows.recipes.rows import row_of
-    from flows.reproduce import reproduction
 
     _, name = row_of(arguments.row)
-    configs = [configured(name, arguments.set)]
+    configs, changes = [configured(name, arguments.set)], changes_of(arguments.set)
+    start = begin(arguments)
+    from flows.reproduce import reproduction
+
     ref = start.run(reproduction, configs, row=arguments.row, seeds=arguments.seeds, overrides=changes or None)
     if ref is None:
         return 1

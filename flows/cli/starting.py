@@ -54,7 +54,7 @@ class Start:
 
 
 def begin(arguments: argparse.Namespace) -> Start:
-    """Settle the server; before anything imports Prefect, whose settings are read then, and so before any recipe."""
+    """Settle the server; before anything imports Prefect, whose settings are read then, and so before any flow."""
     use_server()
     embedded = start_server()
     return Start(site_of(vars(arguments)), embedded)

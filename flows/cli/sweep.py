@@ -48,16 +48,18 @@ def _sweep(arguments: argparse.Namespace) -> int:
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
     over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
+    from flows.recipes.grid import grid
+
+    name = arguments.names[0]
+    configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
     start = begin(arguments)
     if arguments.runner == "pool" and start.embedded is not None:
         raise ValueError("--runner pool: this command's own server has no workers; set PREFECT_API_URL to one that has")
-    from flows.recipes.grid import grid
     from flows.sweep import ablation
 
-    name = arguments.names[0]
     ref = start.run(
         ablation,
-        grid(name, over, changes, arguments.against).configs,
+        configs,
         name=name,
         over=over,
         seeds=arguments.seeds,

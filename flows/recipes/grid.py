@@ -10,7 +10,7 @@ from flows.config import PipelineConfig, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
-from tasks.study import Point
+from models.report.study_config import Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -66,20 +66,19 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A heading and `figure_rows` for each point that the others are compared with."""
     own = table.filter(dataset=shown)
+    head = f"{shown} ({own['metric'][0]}, {own['protocol'][0]})"
     references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
     for reference in references:
-        yield f"{shown}, beside {plain(reference)}", figure_rows(own.filter(reference=reference))
+        yield f"{head}, beside {plain(reference)}", figure_rows(own.filter(reference=reference))
     if not references:
-        yield shown, figure_rows(own)
+        yield head, figure_rows(own)
 
 
 def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
-    """One row a row of the table `study`, for people."""
+    """One row a row of the table `study`, of one set and reference, for people."""
     return [
         {
             "point": row["label"],
-            "set": row["dataset"],
-            "figure": f"{row['metric']}, {row['protocol']}",
             "mean ± sd": _mean(row),
             "95 % interval": _interval(row["ci_low"], row["ci_high"]),
             "seeds": str(row["seeds"]),

@@ -83,6 +83,14 @@ def run_to_its_end(name: str, parameters: dict[str, object], environment: dict[s
     assert run.returncode == 0, run.stdout + run.stderr + worker_log.read_text()[-3000:]
 
 
+def sweep_on_the_pool(environment: dict[str, str], small: dict[str, object]) -> None:
+    """A grid of one point, which a worker runs: the run that is there already."""
+    settings = [part for name, value in small.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    command = [sys.executable, "-m", "flows.cli.main", "sweep", "tiny", "--over", "training.seed=0", *settings]
+    swept = subprocess.run([*command, "--runner", "pool"], env=environment, cwd=ROOT, capture_output=True, text=True)
+    assert swept.returncode == 0, swept.stdout + swept.stderr
+
+
 def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small, tmp_path):
     deployed = subprocess.run(
         [PREFECT, "--no-prompt", "deploy", "--name", "tiny", "--name", "any"],
@@ -104,6 +112,10 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
         model="after BSL + in-batch negatives", split="test", metric="spearman", protocol="all"
     )
     assert figures.collect()["value"].to_list() == [found]
+    sweep_on_the_pool(cluster, small)
+    (study,) = store.refs("study")
+    assert store.scan(study).filter(dataset="stsb test").collect()["mean"].to_list() == [found]
+    assert store.refs("report") == [report]
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):

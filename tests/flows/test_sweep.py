@@ -2,6 +2,7 @@
 
 import pytest
 
+from flows.pool import PoolError
 from flows.sweep import ablation
 from storage.store import Store
 from tasks.site import Site
@@ -32,22 +33,12 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "study.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
-    assert "| momentum 1.0 | stsb test | spearman, all |" in page
+    assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page
 
 
-def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, alone):
-    site = Site(store=store.url, device="cpu", threads=1)
-    names = ["tiny-avg", "tiny", "tiny-contrastive"]
-    study = ablation("tiny-avg", {"recipe": names}, 2, alone, against=names[:2], site=site)
-    table = store.scan(study).collect()
-    places = [(row["reference"], row["label"], row["seeds"]) for row in table.iter_rows(named=True)]
-    expected = [("tiny-avg", 1), ("tiny", 2), ("tiny-contrastive", 2)]  # what draws nothing is run once
-    assert places == [(reference, *point) for reference in names[:2] for point in expected]
-    assert table["difference"].is_null().to_list() == [True, False, False, False, True, False]
-    page = (store.fetch(study) / "study.md").read_text()
-    assert page.startswith("# Recipes side by side; 2 seeds\n")
-    assert "## stsb test, beside tiny-avg" in page
-    assert "## stsb test, beside tiny\n" in page
+def test_a_pool_without_the_recipe_s_deployment_says_what_to_do(store, alone):
+    with pytest.raises(PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect deploy"):
+        ablation("tiny", {MOMENTUM: [0.5]}, 1, alone, runner="pool", site=Site(store=store.url))
 
 
 def test_points_share_what_comes_before_training(store, swept):
@@ -61,3 +52,23 @@ def test_one_more_value_trains_that_value_alone_and_lanes_change_nothing(store, 
     more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, alone, lanes=2, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
+
+
+def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, alone):
+    """The trained one is a point of the first sweep, so nothing is trained; what draws nothing is run once."""
+    before = store.refs("checkpoint")
+    changes = {**alone, "training": {**alone["training"], "objective": {"momentum": 0.5}}}
+    names = ["tiny-avg", "tiny"]
+    site = Site(store=store.url, device="cpu", threads=1)
+    study = ablation("tiny-avg", {"recipe": names}, 2, changes, against=names, site=site)
+    assert store.refs("checkpoint") == before
+    rows = store.scan(study).collect().rows(named=True)
+    expected = [(reference, *point) for reference in names for point in (("tiny-avg", 1), ("tiny", 2))]
+    assert [(row["reference"], row["label"], row["seeds"]) for row in rows] == expected
+    assert [row["difference"] is None for row in rows] == [True, False, False, True]
+    assert rows[1]["difference"] == -rows[2]["difference"]
+    assert rows[1]["mean"] == store.scan(swept).collect()["mean"][0]
+    page = (store.fetch(study) / "study.md").read_text()
+    assert page.startswith("# Recipes side by side; 2 seeds\n")
+    assert "\n## stsb test (spearman, all), beside tiny-avg\n" in page
+    assert "\n## stsb test (spearman, all), beside tiny\n" in page

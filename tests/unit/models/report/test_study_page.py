@@ -41,7 +41,7 @@ POINTS = [
 
 def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
     ((heading, rows),) = comparisons(table, MEAN)
-    assert heading == "mean of sets, beside a"
+    assert heading == "mean of sets (spearman, all), beside a"
     assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
 
 
@@ -61,8 +61,8 @@ def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
 def test_the_page_leads_with_all_sets_and_shows_one_in_full(table):
     page = study_page("Systems", table, "study.png", MEAN)
     assert page.startswith("# Systems\n\n![plot](study.png)\n\n## All sets\n\n| point | stsb dev |")
-    assert "## mean of sets, beside a" in page
-    assert "| b | mean of sets | spearman, all | 60.00 ± 1.00 | [58.00, 62.00] | 3 | +10.00 |" in page
+    assert "## mean of sets (spearman, all), beside a" in page
+    assert "| b | 60.00 ± 1.00 | [58.00, 62.00] | 3 | +10.00 |" in page
     alone = study_page("Momentum", table.filter(dataset="stsb test"), "study.png", "stsb test")
     assert "All sets" not in alone
 
