@@ -1,6 +1,6 @@
 """The papers' ablations as grids over recipes, each with the row that was printed at its points.
 
-Those called `tiny-…` are the same on a laptop: embedded sentences, translators and encoder, STS-B alone.
+Those called `tiny-…`, and `plus`, are for a laptop: embedded sentences, translators and encoder, STS-B alone.
 """
 
 from __future__ import annotations
