@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.declared.afs import AFS_SETS
+from storage.declared.clustering import CLUSTERING
 from storage.declared.nli import NLI
 from storage.declared.sts import STS
 from storage.declared.transfer import TRANSFER
+from storage.declared.useb import USEB
 from storage.errors import SourceError
 
 if TYPE_CHECKING:
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
     from storage.declared.dataset import Dataset
 
-DATASETS: Final[dict[str, Dataset]] = {dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS)}
+DATASETS: Final[dict[str, Dataset]] = {
+    dataset.name: dataset for dataset in (*NLI, *STS, *TRANSFER, *AFS_SETS, *USEB, *CLUSTERING)
+}
 
 
 def require_rows(dataset: str, split: str, rows: int) -> None:

@@ -21,6 +21,7 @@ from storage.errors import SourceError
 from storage.files import whole
 from storage.hub import model_files
 from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
+from storage.readers.clusters import read_clusters
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
@@ -90,28 +91,38 @@ class Mirror:
         # A set that is not the papers' own is refused here, not on the machine that scores it.
         if dataset in TRANSFER_SETS:
             read_transfer_table(dataset, split, source)
-        pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
-        if source.hub is None and source.format != "parquet" and pairs is None:
+        in_lists = DATASETS[dataset].original_format == "clusters"
+        table = read_clusters(local_files(source)[0]) if in_lists else None
+        if DATASETS[dataset].score_range:
+            table = read_declared_pairs(dataset, split, source)
+        if source.hub is None and source.format != "parquet" and table is None:
             yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed
             return
         with whole(self.folder / name) as path:
-            if source.hub is not None:
+            if source.hub is not None and not in_lists:
                 _write_hub(source, path)
-            elif source.format == "parquet" or pairs is None:
+            elif source.format == "parquet" or table is None:
                 shutil.copyfile(source.files[0], path)
             else:
-                pairs.write_parquet(path, compression="zstd")
+                table.write_parquet(path, compression="zstd")
         self._note(name, source.digest)
         yield name, "written"
 
     def _file(self, dataset: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
-        name = f"{dataset}/{Path(origin).name}"
+        name = self._place(dataset, origin)
         if self._kept(name):
             return name, "kept"
         with whole(self.folder / name) as path:
             shutil.copyfile(origin, path)
         self._note(name, digest)
         return name, "written"
+
+    def _place(self, dataset: str, origin: str) -> str:
+        """Where a distribution's own file goes: to the place in which it was found, where it will be looked for."""
+        root = Path(self._source or "").absolute()
+        if self._source and Path(origin).is_relative_to(root):
+            return Path(origin).relative_to(root).as_posix()
+        return f"{dataset}/{Path(origin).name}"
 
     def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:
         name = f"models/{hub_id}"

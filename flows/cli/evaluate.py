@@ -116,9 +116,7 @@ def _conclude(store: Store, ref: EvaluationRef) -> None:
         print_table(title, rows)
     print_table(INTERVALS, score_rows(scores))
     if "comparison" in store.manifest(ref).tables:
-        print_table(
-            "Differences on the same pairs (Spearman × 100)", difference_rows(store.scan(ref, "comparison").collect())
-        )
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
     page = store.fetch(ref) / PAGE
     missing = page.read_text(encoding="utf-8").partition("## Missing")[2].strip()
     if missing:

@@ -9,6 +9,7 @@ from flows.recipes.distillation import DISTILLATION
 from flows.recipes.isbert import ISBERT
 from flows.recipes.multilingual import MULTILINGUAL
 from flows.recipes.paper import PAPER
+from flows.recipes.plus import PLUS
 from flows.recipes.posthoc import POSTHOC
 from flows.recipes.supervised import SUPERVISED
 from flows.recipes.tiny import TINY
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _ALL: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     *TINY, *PAPER, *UNTRAINED, *POSTHOC, *UNSUPERVISED, *ISBERT, *TRANSFER, *SUPERVISED, *MULTILINGUAL, *DISTILLATION,
+    *PLUS,
 )  # fmt: skip
 RECIPES: Final = {make.__name__.replace("_", "-"): make for make in _ALL}
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 RECIPE: Final = "recipe"
 """The axis whose values are recipes."""
+VARIANT: Final = "variant"
+"""The axis whose values are a study's own named changes."""
+_NAMES: Final = (RECIPE, VARIANT)  # axes whose values say all
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         declared.title,
         list(axes)[-1],
         tuple(points),
-        tuple(dict(zip(axes, values, strict=True)).get(RECIPE, declared.recipe) for values in combinations),
+        tuple(_recipe_of(declared, dict(zip(axes, values, strict=True))) for values in combinations),
         tuple(configs),
         tuple(against) or (() if over else declared.references),
         None if over or declared.column == AVERAGE else declared.column,
@@ -86,13 +89,26 @@ def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
     return study(name)
 
 
+def _variant(declared: Study, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = values.get(VARIANT)
+    if name is not None and name not in declared.variants:
+        known = ", ".join(declared.variants) or "none"
+        raise ValueError(f"{VARIANT} {name!r}: {declared.title} has {known}; name one of these, or vary a field")
+    return declared.variants.get(str(name), {})
+
+
+def _recipe_of(declared: Study, values: Mapping[str, Any]) -> str:
+    return str(_variant(declared, values).get(RECIPE) or values.get(RECIPE, declared.recipe))
+
+
 def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str, Any]) -> PipelineConfig:
-    config = recipe(values.get(RECIPE, declared.recipe))
-    for shared in (declared.changes, changes):
+    config = recipe(_recipe_of(declared, values))
+    own = {name: to for name, to in _variant(declared, values).items() if name != RECIPE}
+    for shared in (declared.changes, own, changes):
         # Beside systems that train stand such that do not: they are not made to.
         config = override(config, {name: to for name, to in shared.items() if name != "training" or config.training})
     for field, value in values.items():
-        if field != RECIPE:
+        if field not in _NAMES:
             config = override(config, _nested(field, value))
     if config.transform is not None and config.transform_on == "targets":
         raise ValueError(
@@ -113,7 +129,7 @@ def _nested(field: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - whateve
 
 def _point(declared: Study, axes: Sequence[str], values: tuple[Any, ...], *, own: bool) -> Point:
     pairs = zip(axes, values, strict=True)
-    names = [str(value) if field == RECIPE else f"{field.rpartition('.')[2]} {value}" for field, value in pairs]
+    names = [str(value) if field in _NAMES else f"{field.rpartition('.')[2]} {value}" for field, value in pairs]
     published = declared.row(values) if own and declared.row else None
     return Point(
         label=", ".join(names),

@@ -1,6 +1,6 @@
 """The papers' ablations as grids over recipes, each with the row that was printed at its points.
 
-Those called `tiny-…` are the same on a laptop: embedded sentences, translators and encoder, STS-B alone.
+Those called `tiny-…`, and `plus`, are for a laptop: embedded sentences, translators and encoder, STS-B alone.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from flows.recipes.plus import VARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +32,7 @@ class Study:
         suite: the suite of the table that printed the row.
         column: the cell of that row: `avg`, beside which the mean of all sets is plotted, or a set.
         references: the points that all others are compared with, by label; the first unless given.
+        variants: value of the axis `variant` → its changes; `recipe` among them takes the place of the study's.
     """
 
     title: str
@@ -40,6 +43,7 @@ class Study:
     suite: str = "sts"
     column: str = "avg"
     references: tuple[str, ...] = ()
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 _AUGMENTATIONS: Final = {
@@ -206,6 +210,13 @@ STUDIES: Final[Mapping[str, Study]] = {
         {"recipe": tuple(_TINY_SYSTEMS)},
         row=lambda at: _TINY_SYSTEMS[at[0]],
         references=("tiny-avg", "tiny-bsl-normed"),
+    ),
+    "plus": Study(
+        "BSL+ on the embedded encoder, each part left out, and others beside it",
+        "tiny-plus",
+        {"variant": tuple(VARIANTS)},
+        _UNSTOPPED,
+        variants=VARIANTS,
     ),
 }
 """The deployments of `bsl-ablation`, by name."""

@@ -62,6 +62,37 @@ def pearson_resamples(x: ArrayLike, y: ArrayLike, *, resamples: int = 1000, seed
     return np.concatenate(out)
 
 
+def mean_resamples(x: ArrayLike, *, resamples: int = 1000, seed: Seed = 0) -> NDArray[np.float64]:
+    """The mean of `resamples` draws of n figures with replacement: (resamples,)."""
+    values_N = np.asarray(x, dtype=np.float64)
+    return np.concatenate(
+        [counts_RN @ values_N / len(values_N) for counts_RN in _draws(len(values_N), resamples, seed)]
+    )
+
+
+def precision_resamples(
+    scores: ArrayLike, right: ArrayLike, *, resamples: int = 1000, seed: Seed = 0
+) -> NDArray[np.float64]:
+    """Average precision (`models.evaluation.rankings.average_precision`) of `resamples` draws: (resamples,).
+
+    A draw in which nothing is right has none and gives NaN. Lists of one length and seed are drawn alike, so that two
+    systems meet the same pairs.
+    """
+    s, r = np.asarray(scores, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    order = np.argsort(-s, kind="stable")
+    s, r = s[order], r[order]
+    ends = np.append(np.flatnonzero(s[1:] != s[:-1]), len(s) - 1)  # of those that share a score
+    out = []
+    for drawn_RN in _draws(len(s), resamples, seed):
+        counts_RN = drawn_RN[:, order]
+        seen_RE = np.cumsum(counts_RN, axis=1)[:, ends]
+        right_RE = np.cumsum(counts_RN * r, axis=1)[:, ends]
+        gained_RE = np.diff(right_RE, axis=1, prepend=0)
+        sums = (gained_RE * right_RE / np.maximum(seen_RE, 1)).sum(axis=1)
+        out.append(np.divide(sums, right_RE[:, -1], out=np.full(len(sums), np.nan), where=right_RE[:, -1] > 0))
+    return np.concatenate(out)
+
+
 def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
     """The central interval of a bootstrap distribution, NaN draws left out; (NaN, NaN) if nothing is left."""
     kept = values[np.isfinite(values)]

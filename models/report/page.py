@@ -113,18 +113,18 @@ def differences(comparison: pl.DataFrame | None) -> list[str]:
     """The section on paired differences, if systems were compared."""
     if comparison is None:
         return []
-    head = "## Differences\n\nSpearman's ρ × 100 on the same draws of pairs, with 95 % interval and two-sided p."
+    head = "## Differences\n\nSpearman's ρ × 100 or the figure named, on the same draws, with 95 % interval and p."
     return [f"{head}\n\n{markdown_table(difference_rows(comparison))}"]
 
 
 def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
     """One row a pair of systems and a set: difference × 100, interval, p."""
-    rows = comparison.filter(metric="spearman").to_dicts()
+    rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
     return [
         {
             "system": row["model"],
             "compared with": row["reference"],
-            "set": f"{row['dataset']} {row['split']}",
+            "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
             "difference": f"{100 * row['value']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
             "p": f"{row['p_value']:.3f}",
         }

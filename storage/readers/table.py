@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import afs, delimited, jsonl, lines, parquet, senteval, sts_files
+from storage.readers import afs, clusters, delimited, jsonl, lines, parquet, senteval, sts_files, useb
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
     "afs": FileFormat(afs.columns, afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
+    "useb": FileFormat(useb.columns, useb.read),
+    "clusters": FileFormat(clusters.columns, clusters.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 

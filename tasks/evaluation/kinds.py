@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from storage.errors import HubError, SourceError
 from tasks.evaluation.afs import AfsKind
 from tasks.evaluation.afs_supervised import CrossEncoderAfsKind, SupervisedAfsKind
+from tasks.evaluation.clustering import ClusteringKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
 from tasks.evaluation.sets import EvaluationSet, in_full, rows_of
 from tasks.evaluation.sts import StsKind
 from tasks.evaluation.supervised import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.transfer import TransferKind
+from tasks.evaluation.useb import UsebKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +31,8 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     StsKind(),
     TransferKind(),
     AfsKind(),
+    UsebKind(),
+    ClusteringKind(),
     SupervisedStsKind(),
     SupervisedAfsKind(),
     CrossEncoderStsKind(),

@@ -1,5 +1,6 @@
 """What a run, an evaluation, a mirror and doctor make of the Hub: nothing changes silently, nothing is asked twice."""
 
+import gzip
 import io
 import json
 import time
@@ -13,6 +14,7 @@ from flows.cli.settings import configured
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
+from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import HubError, SourceError
 from storage.keys import artifact_key
@@ -21,7 +23,7 @@ from storage.reading import check_columns, local_files
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 from tasks.doctor import examine
-from tasks.evaluation.kinds import available, names_of
+from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.evaluation.sets import rows_of
 from tasks.site import Site
 from tests.hub.client import offline, use
@@ -106,6 +108,19 @@ def test_a_mirror_of_a_hub_table_holds_its_rows(hub, tmp_path):
     list(mirror.add("snli/train"))
     (kept,) = local_files(resolve_source(SourceSpec(dataset="snli")))
     assert file_sha256(tmp_path / "mirror" / "snli" / "train.parquet") == file_sha256(Path(kept))
+
+
+def test_clusters_of_the_hub_are_mirrored_as_columns(hub, site, tmp_path):
+    declared = DATASETS["twentynewsgroups"]
+    lines = json.dumps({"sentences": ["A dog.", "A cat.", "Rain."], "labels": [3, 3, 7]}) + "\n"
+    files = {"README.md": b"", "test.jsonl.gz": gzip.compress(lines.encode())}
+    hub.add("datasets", str(declared.hub_id), files, declared.revision)
+    fetched = find_set(site, declared.name)
+    list(Mirror(tmp_path / "mirror").add(declared.name))
+    kept = find_set(Site(mirror=str(tmp_path / "mirror")), declared.name)
+    assert rows_of(kept)["test"].rows() == [("0", "A dog.", "3"), ("0", "A cat.", "3"), ("0", "Rain.", "7")]
+    assert rows_of(fetched)["test"].equals(rows_of(kept)["test"])
+    assert fetched.source.digest == kept.source.digest
 
 
 def test_weights_that_no_stage_needs_are_not_fetched(hub):

@@ -48,7 +48,7 @@ def test_studies_that_laptops_run_need_nothing_from_elsewhere():
     for name in STUDIES:
         configs = grid(name, {}, {}).configs
         models = {model for config in configs for model, _ in config.models()}
-        assert all(model.startswith("embedded:") for model in models) == name.startswith("tiny-"), name
+        assert all(model.startswith("embedded:") for model in models) == STUDIES[name].recipe.startswith("tiny"), name
 
 
 def test_lambda_and_temperature_of_scl_have_their_printed_curves():
@@ -112,6 +112,29 @@ def test_recipes_are_an_axis_and_own_changes_reach_every_point():
     assert [point.published for point in asked.points] == [None, None]
 
 
+def test_parts_of_bsl_plus_are_left_out_one_by_one_and_others_stand_beside_it():
+    asked = grid("plus", {}, {"training": {"max_steps": 7}})
+    points = dict(zip((point.label for point in asked.points), asked.configs, strict=True))
+    assert next(iter(points)) == "BSL+"
+    whole = points["BSL+"].training.objective
+    assert points["no ranking"].training.objective == whole.model_copy(update={"ranking_weight": 0.0})
+    assert points["no crops"].augment.methods == (
+        "original",
+        "bt-de",
+        "bt-fr",
+        *(f"entail{n}" for n in ("", "-2", "-3", "-4")),
+    )
+    assert [pair.source for pair in points["no round trips"].pairs.pairings][:2] == [
+        "original|entail",
+        "original|entail-2",
+    ]
+    assert points["SimCSE"].training.objective.name == "simcse"
+    assert dict(zip(points, asked.recipes, strict=True))["contrastive"] == "tiny-contrastive"
+    assert {(config.training.max_steps, config.training.collapse) for config in asked.configs} == {(7, None)}
+    names = [config.model_dump_json(exclude={"title", "published"}) for config in asked.configs]
+    assert len(set(names)) == len(names)
+
+
 def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
     asked = grid("momentum", {"training.objective.momentum": [0.3]}, {})
     assert [(point.label, point.published) for point in asked.points] == [("momentum 0.3", None)]
@@ -125,6 +148,11 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
         ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
+        (
+            "plus",
+            {"variant": ["no luck"]},
+            "variant 'no luck': .* has BSL\\+, target as it is, .*name one",
+        ),
         ("tiny", {"recipe": ["tiny", "tinny"]}, "no recipe is called 'tinny'"),
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
     ],

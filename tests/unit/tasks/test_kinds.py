@@ -39,10 +39,12 @@ def test_suites_are_in_the_papers_order():
     assert known["sts17-bsl"] == known["sts17"][:8]
     assert known["senteval"] == PROBES
     assert known["afs"] == ("afs",)
+    assert known["useb"] == ("askubuntu", "cqadupstack", "twitterpara", "scidocs")
+    assert known["clustering"] == ("twentynewsgroups", "stackexchange")
     folds = ("10-fold", "10-fold-disjoint", "cross-topic")
     crossed = ("stsb-cross-encoder", *(f"afs-cross-encoder-{protocol}" for protocol in folds))
     assert tuned_names() == ("stsb-supervised", *(f"afs-{protocol}" for protocol in folds), *crossed)
-    assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1  # no protocol that fine-tunes
+    assert len(names_of(["all"])) == 7 + 7 + 11 + 8 + 1 + 4 + 2  # no protocol that fine-tunes
 
 
 def test_every_name_that_is_offered_is_of_its_kind_alone():

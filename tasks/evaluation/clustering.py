@@ -1,0 +1,143 @@
+"""Groups of texts that nobody is told: MTEB's clustering of vectors as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.report.tables import PaperTable
+from storage.declarations import suites_of
+from storage.declared.clustering import CLUSTERING
+from storage.errors import SourceError
+from storage.readers.clusters import read_clusters
+from storage.reading import local_files
+from storage.refs import EmbeddingsRef, ScoresRef
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digests, signed
+from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from models.evaluation.config import ScoringConfig
+    from tasks.evaluation.systems import System
+    from tasks.site import Site
+
+_SPLIT: Final = "test"
+_METRIC: Final = "v-measure"
+
+
+class ClusterSet(EvaluationSet):
+    """The test split of a clustering task: several sets of texts."""
+
+    source: ResolvedSource
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """As `storage.readers.clusters.CLUSTERS`."""
+        return {_SPLIT: read_clusters(local_files(self.source)[0])}
+
+    def sentences(self) -> pl.Series:
+        """All texts, set by set."""
+        return rows_of(self)[_SPLIT]["text"]
+
+
+class ClusteringKind(FrozenKind[ClusterSet]):
+    """V-measure of k-means."""
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """As declared."""
+        return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(CLUSTERING).items()}
+
+    def find(self, site: Site, name: str) -> ClusterSet:
+        """Find MTEB's file in the mirror, or on the Hub.
+
+        Raises:
+            SourceError: there is no such set, or nobody has it.
+        """
+        if name not in self.names:
+            raise SourceError(f"{name!r} names no clustering set; expected one of {', '.join(self.names)}")
+        return ClusterSet(dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror))
+
+    def scores(
+        self, site: Site, system: System, sets: tuple[ClusterSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
+        """One artifact for all sets."""
+        return [score_clustering(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
+
+    def figures(
+        self,
+        sets: tuple[ClusterSet, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str,  # noqa: ARG002 - k-means is scikit-learn's
+    ) -> pl.DataFrame:
+        """The mean V-measure of each task's sets."""
+        return clustering_figures(sets, vectors, config.bootstrap)
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """A column a task."""
+        columns = tuple((dataset.name, dataset.heading) for dataset in CLUSTERING)
+        return (PaperTable(title="Clustering", columns=columns, metrics=(_METRIC,)),)
+
+
+@stage(ref=ScoresRef, version=1)
+def score_clustering(
+    work: Work,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    sets: tuple[ClusterSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Cluster the embeddings of each set, and hold what is found against its groups."""
+    figures = clustering_figures(sets, open_vectors(work.store, embeddings), config, progress_of("clustering"))
+    publish_scores(work, figures, model, checkpoint, config.seed, f"Clustering of {model}")
+
+
+def clustering_figures(
+    sets: tuple[ClusterSet, ...],
+    vectors: Vectors,
+    config: BootstrapConfig,
+    on_progress: Callable[[int, int, str], None] | None = None,
+) -> pl.DataFrame:
+    """The mean V-measure of each task's sets, and its interval over these, with signatures."""
+    figures = pl.DataFrame([_figure(wanted, vectors, config, on_progress) for wanted in sets])
+    return signed(figures, digests(figures, sets), vectors.made, by="mini-batch k-means", seed=config.seed)
+
+
+def _figure(
+    wanted: ClusterSet, vectors: Vectors, config: BootstrapConfig, on_progress: Callable[[int, int, str], None] | None
+) -> dict[str, Any]:
+    from models.evaluation.clustering import v_measure
+    from models.evaluation.intervals import mean_resamples, percentile_interval
+
+    table = rows_of(wanted)[_SPLIT]
+    values: list[float] = []
+    parts = table.partition_by("subset", maintain_order=True)
+    for number, rows in enumerate(parts, start=1):
+        features = vectors.features(rows["text"], wanted.dataset)
+        values.append(v_measure(features, rows["label"].to_list(), config.seed))
+        if on_progress is not None:
+            on_progress(number, len(parts), wanted.dataset)
+    draws = mean_resamples(values, resamples=config.resamples, seed=config.seed)
+    low, high = percentile_interval(draws) if len(values) > 1 else (None, None)
+    return {
+        "dataset": wanted.dataset,
+        "subset": "all",
+        "split": _SPLIT,
+        "metric": _METRIC,
+        "protocol": "mteb",
+        "value": sum(values) / len(values),
+        "n": table.height,
+        "ci_low": low,
+        "ci_high": high,
+    }

@@ -1,0 +1,220 @@
+"""USEB's domain sets: rankings of questions and papers, and paraphrases of tweets, as vectors are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.report.tables import PaperTable
+from storage.declarations import DATASETS, suites_of
+from storage.declared.useb import USEB
+from storage.errors import SourceError
+from storage.readers.useb import READERS
+from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.schemas import COMPARISON
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.evaluation.kind import FrozenKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.sets import EvaluationSet, rows_of
+from tasks.evaluation.signing import digests, signed
+from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from models.evaluation.config import ScoringConfig
+    from models.evaluation.rankings import Ranking
+    from models.evaluation.useb import Part
+    from tasks.evaluation.systems import System
+    from tasks.site import Site
+
+_TEST: Final = "test"
+
+
+class UsebSet(EvaluationSet):
+    """One split of a set of USEB."""
+
+    split: str
+    source: ResolvedSource
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.dataset} {self.split}"
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """As `storage.readers.useb.RANKING`, or `PARAPHRASES`."""
+        return {self.split: READERS[self.dataset](self.source.files, self.split)}
+
+    def sentences(self) -> pl.Series:
+        """Queries and documents, or both sides of each pair."""
+        rows = rows_of(self)[self.split]
+        if "text" in rows.columns:
+            return rows["text"]
+        return pl.concat([rows["sentence1"].rename("text"), rows["sentence2"].rename("text")])
+
+
+class UsebKind(FrozenKind[UsebSet]):
+    """The sets of USEB, each by the protocol of its own script."""
+
+    @property
+    def suites(self) -> Mapping[str, tuple[str, ...]]:
+        """Their test splits; a development split is asked for by name, such as `askubuntu/dev`."""
+        return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(USEB).items()}
+
+    def knows(self, name: str) -> bool:
+        """Any split of its sets."""
+        dataset, split = _parted(name)
+        return dataset in READERS and split in DATASETS[dataset].splits
+
+    def find(self, site: Site, name: str) -> UsebSet:
+        """Find the files of the evaluation archive in the mirror.
+
+        Raises:
+            SourceError: there is no such set, or no mirror that has its files; says which archive to unpack where.
+        """
+        if not self.knows(name):
+            raise SourceError(f"{name!r} names no set of USEB; expected one of {', '.join(self.names)}")
+        dataset, split = _parted(name)
+        return UsebSet(
+            dataset=dataset, split=split, source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
+        )
+
+    def scores(self, site: Site, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+        """One artifact for all sets."""
+        return [score_useb(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
+
+    def figures(
+        self,
+        sets: tuple[UsebSet, ...],
+        vectors: Vectors,
+        config: ScoringConfig,
+        device: str,  # noqa: ARG002 - cosines need none
+    ) -> pl.DataFrame:
+        """Average precision of each set, and what else its script gives."""
+        return useb_figures(sets, vectors, config.bootstrap)
+
+    def compare(
+        self, site: Site, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
+    ) -> list[ComparisonRef]:
+        """Differences of the average precision, on the same draws of queries and pairs."""
+        names = (first.label, second.label)
+        return [compare_useb(site, first.embeddings, second.embeddings, names, sets, config.bootstrap)]
+
+    @property
+    def tables(self) -> tuple[PaperTable, ...]:
+        """TSDAE's Table 1."""
+        columns = tuple((dataset.name, dataset.heading) for dataset in USEB)
+        return (PaperTable(title="USEB", columns=columns, metrics=("average precision",)),)
+
+
+@stage(ref=ScoresRef, version=1)
+def score_useb(
+    work: Work,
+    embeddings: EmbeddingsRef,
+    model: str,
+    checkpoint: str,
+    sets: tuple[UsebSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Rank what USEB's queries ask for, and tell its paraphrases from other pairs, by the cosine of embeddings."""
+    figures = useb_figures(sets, open_vectors(work.store, embeddings), config)
+    publish_scores(work, figures, model, checkpoint, config.seed, f"USEB of {model}")
+
+
+@stage(ref=ComparisonRef, version=1)
+def compare_useb(
+    work: Work,
+    first: EmbeddingsRef,
+    second: EmbeddingsRef,
+    names: tuple[str, str],
+    sets: tuple[UsebSet, ...],
+    config: BootstrapConfig,
+) -> None:
+    """Draw the difference of two systems' average precision on each set, on the same draws of queries and pairs."""
+    from models.evaluation.useb import PRECISION, difference, whole
+
+    one, two = (open_vectors(work.store, embeddings) for embeddings in (first, second))
+    rows = []
+    for wanted in sets:
+        before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
+        place = {"dataset": wanted.dataset, "subset": before.subset, "split": wanted.split, "n": before.n}
+        rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(difference(before, after))})
+    table = pl.DataFrame(rows).with_columns(
+        model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
+    )
+    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
+    work.draft.write(comparison)
+    show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}, USEB")
+
+
+def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
+    """Every figure of sets of USEB, columns as `models.evaluation.useb.UsebRow`, and their signatures."""
+    from models.evaluation.useb import useb_rows
+
+    found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]
+    table = pl.DataFrame([asdict(row) for row in found])
+    return signed(table, digests(table, sets), vectors.made, by="cosine")
+
+
+def _parts(wanted: UsebSet, vectors: Vectors, config: BootstrapConfig) -> dict[str, list[Part]]:
+    """Metric → the figure of each part of a set."""
+    from models.evaluation.useb import MEASURES, paraphrase_parts, ranking_parts
+
+    table = rows_of(wanted)[wanted.split]
+    parts = {str(name): rows for (name,), rows in table.group_by("subset", maintain_order=True)}
+    if wanted.dataset in MEASURES:
+        rankings = {name: _rankings(rows, vectors, wanted.name) for name, rows in parts.items()}
+        return ranking_parts(wanted.dataset, rankings, config)
+    pairs = {name: (vectors.cosines(rows, wanted.name), rows["votes"].to_numpy()) for name, rows in parts.items()}
+    return paraphrase_parts(pairs, config)
+
+
+def _rankings(rows: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
+    """The ranking of each query: of its own candidates, or of the pool where documents have no query."""
+    is_query = pl.col("document").is_null()
+    queries, documents = rows.filter(is_query), rows.filter(~is_query)
+    if documents["query"].null_count() == documents.height:
+        return _from_pool(queries, documents, vectors, place)
+    return _of_candidates(queries, documents, vectors, place)
+
+
+def _of_candidates(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
+    from models.evaluation.rankings import ranked
+
+    asked = queries.select("query", sentence1="text", answers="relevant")
+    pairs = documents.select("query", "document", sentence2="text").join(
+        asked, on="query", how="inner", maintain_order="left"
+    )
+    scored = pairs.select(
+        "query",
+        cosine=pl.Series(vectors.cosines(pairs, place)),
+        right=pl.col("document").is_in(pl.col("answers")),
+        count=pl.col("answers").list.len(),
+    )
+    return [
+        ranked(found["cosine"], found["right"], found["count"][0])
+        for _, found in scored.group_by("query", maintain_order=True)
+    ]
+
+
+def _from_pool(queries: pl.DataFrame, documents: pl.DataFrame, vectors: Vectors, place: str) -> list[Ranking]:
+    from models.evaluation.rankings import nearest, ranked
+    from models.evaluation.useb import PLACES
+
+    names = documents["document"].to_list()
+    found = nearest(vectors.features(queries["text"], place), vectors.features(documents["text"], place), PLACES)
+    return [
+        ranked(cosines, [names[number] in answers for number in numbers], len(answers))
+        for answers, (numbers, cosines) in zip(map(set, queries["relevant"].to_list()), found, strict=True)
+    ]
+
+
+def _parted(name: str) -> tuple[str, str]:
+    dataset, _, split = name.partition("/")
+    return dataset, split or _TEST

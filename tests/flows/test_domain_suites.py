@@ -1,0 +1,31 @@
+"""`bsl evaluate` on USEB's and MTEB's own files: the page has their tables, and what is missing says what to fetch."""
+
+from flows.cli.main import main
+from tests.domain_files import write_clusters, write_useb
+from tests.tiny_encoder import write_tiny
+
+
+def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
+    mirror = write_clusters(write_useb(tmp_path / "mirror"))
+    (mirror / "data-eval" / "scidocs" / "data.json").unlink()
+    tiny = str(write_tiny(tmp_path / "tiny"))
+    call = [
+        "evaluate",
+        "embedded:bert-mini",
+        tiny,
+        "--max-length",
+        "24",
+        "--suite",
+        "useb",
+        "clustering",
+        "--device",
+        "cpu",
+    ]
+    assert main([*call, "--mirror", str(mirror), "--store", str(tmp_path / "store")]) == 0
+    out = capsys.readouterr().out
+    assert "average precision, useb" in out
+    assert "v-measure, mteb" in out
+    assert "- scidocs: " in out
+    assert "Differences × 100 on the same draws" in out
+    assert "cqadupstack test, average precision" in out
+    assert "data-eval.zip and unpack it in the mirror" in out

@@ -1,0 +1,251 @@
+"""USEB and clustering from files in their own layouts, against their protocols restated with scikit-learn."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import spearmanr
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import average_precision_score, homogeneity_completeness_v_measure
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.report.tables import paper_tables
+from storage.errors import SourceError
+from storage.mirror import Mirror
+from storage.readers.clusters import CLUSTERS, read_clusters
+from storage.readers.report import ReadReport
+from storage.reading import read_source
+from storage.sources import SourceSpec, resolve_source
+from tasks.evaluate import evaluate
+from tasks.evaluation.kinds import available, find_set, names_of, tables
+from tasks.evaluation.sets import rows_of
+from tasks.site import Site
+from tests.domain_files import GROUPS, write_clusters, write_useb
+
+DRAWS = BootstrapConfig(resamples=200)
+PRECISION = "average precision"
+
+
+class Words:
+    """Counts of words: a real, if poor, encoder with ties."""
+
+    def __init__(self):
+        self.counts = CountVectorizer(max_features=12).fit([text for group in GROUPS for text in group])
+
+    def encode(self, texts):
+        return self.counts.transform(texts).toarray() + 0.01
+
+    def cosine(self, one, two):
+        a, b = self.encode([one.strip(), two.strip()])
+        return np.float32(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return Site(mirror=str(write_clusters(write_useb(tmp_path_factory.mktemp("mirror")))))
+
+
+@pytest.fixture(scope="module")
+def found(site):
+    return evaluate(Words(), ["useb", "clustering"], site, DRAWS).scores
+
+
+def figures(found, dataset, subset="all"):
+    rows = found.filter(dataset=dataset, subset=subset)
+    return dict(rows.select("metric", "value").rows())
+
+
+def order(scores):
+    """Places by falling score, ties as they come."""
+    return sorted(range(len(scores)), key=lambda place: -scores[place])
+
+
+def hits(names, right):
+    return [place for place, name in enumerate(names, 1) if name in right]
+
+
+def test_askubuntu_ranks_candidates_that_bm25_ordered(found):
+    words, titles = Words(), {f"{10 * g + n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
+    asked = {"0": (["1", "2"], ["22", "11", "1", "2", "31", "32"]), "20": (["22"], ["1", "22", "12"])}
+    expected = {PRECISION: [], "p@1": [], "p@5": [], "mrr": []}
+    for query, (right, by_bm25) in asked.items():
+        scores = [words.cosine(titles[query], titles[name]) for name in by_bm25]
+        places = hits([by_bm25[place] for place in order(scores)], right)
+        expected[PRECISION].append(np.mean([(n + 1) / place for n, place in enumerate(places)]))
+        expected["p@1"].append(1 in places)
+        expected["p@5"].append(sum(place <= 5 for place in places) / min(5, len(by_bm25)))
+        expected["mrr"].append(1 / places[0])
+    assert figures(found, "askubuntu") == pytest.approx({name: np.mean(values) for name, values in expected.items()})
+    assert found.filter(dataset="askubuntu")["n"].to_list() == [2] * 4  # one query has no answer
+
+
+def test_cqadupstack_searches_each_forum_without_its_queries(found):
+    words = Words()
+    posts = {f"{g}{n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
+    forums = {
+        "android": (posts, {"00": ["01", "02"], "10": ["11"]}),
+        "unix": ({k: v for k, v in posts.items() if k[1] != "2"}, {"30": ["31"], "20": ["21", "11"]}),
+    }
+    means = {}
+    for forum, (corpus, asked) in forums.items():
+        pool = [name for name in corpus if name not in asked]
+        precisions, gains = [], []
+        for query, right in asked.items():
+            scores = [words.cosine(corpus[query], corpus[name]) for name in pool]
+            places = hits([pool[place] for place in order(scores)], right)
+            precisions.append(average_precision_score([name in right for name in pool], scores))
+            ideal = sum(1 / np.log2(place + 1) for place in range(1, len(right) + 1))
+            gains.append(sum(1 / np.log2(place + 1) for place in places if place <= 10) / ideal)
+        means[forum] = {PRECISION: np.mean(precisions), "ndcg@10": np.mean(gains)}
+        assert figures(found, "cqadupstack", forum) == pytest.approx(means[forum])
+    whole = {metric: np.mean([mean[metric] for mean in means.values()]) for metric in (PRECISION, "ndcg@10")}
+    assert figures(found, "cqadupstack") == pytest.approx(whole)
+
+
+def test_scidocs_is_scored_as_trec_eval_does(found):
+    """Ties by name from the last; a paper without a title counts as an answer that was not found."""
+    words, titles = Words(), {f"p{g}{n}": text for g, group in enumerate(GROUPS) for n, text in enumerate(group)}
+    tasks = {
+        "cite": {"p00": (["p31", "p11", "p01"], ["p01", "untitled"])},
+        "cocite": {"p10": (["p12", "p11", "p00"], ["p11", "p12"])},
+        "coview": {"p20": (["p22", "p21"], ["p22"]), "p30": (["p31", "p02"], ["p02"])},
+        "coread": {"p30": (["p31", "p01"], ["p31"])},
+    }
+    means = []
+    for task, queries in tasks.items():
+        values = []
+        for query, (names, right) in queries.items():
+            scores = [words.cosine(titles[query], titles[name]) for name in names]
+            places = hits([names[place] for place in order(scores)], right)
+            ideal = sum(1 / np.log2(place + 1) for place in range(1, len(right) + 1))
+            gain = sum(1 / np.log2(place + 1) for place in places) / ideal
+            values.append((sum((n + 1) / place for n, place in enumerate(places)) / len(right), gain))
+        means.append(np.mean(values, axis=0))
+        assert figures(found, "scidocs", task) == pytest.approx(dict(zip((PRECISION, "ndcg"), means[-1], strict=True)))
+    assert figures(found, "scidocs") == pytest.approx(
+        dict(zip((PRECISION, "ndcg"), np.mean(means, axis=0), strict=True))
+    )
+
+
+def test_twitterpara_leaves_the_undecided_out_of_its_precision(found, site):
+    words, means = Words(), []
+    table = rows_of(find_set(site, "twitterpara"))["test"]
+    for subset in ("twitterurl", "pit"):
+        rows = table.filter(subset=subset)
+        cosines = np.array([words.cosine(one, two) for one, two in rows.select("sentence1", "sentence2").rows()])
+        votes = rows["votes"].to_numpy()
+        precision = average_precision_score(votes[votes != 3] > 3, cosines[votes != 3])
+        means.append((precision, spearmanr(cosines, votes).statistic))
+        expected = dict(zip((PRECISION, "spearman"), means[-1], strict=True))
+        assert figures(found, "twitterpara", subset) == pytest.approx(expected)
+    assert figures(found, "twitterpara")[PRECISION] == pytest.approx(np.mean(means, axis=0)[0])
+    assert table["votes"].to_list()[:6] == [5, 4, 3, 1, 0, 2]
+
+
+def test_clustering_is_mtebs_with_a_seed(found):
+    texts = [text for group in GROUPS for text in group]
+    labels = [number for number, group in enumerate(GROUPS) for _ in group]
+    values = []
+    for part, gold in ((texts, labels), (texts[::-1][:9], labels[::-1][:9])):
+        vectors = Words().encode(part).astype(np.float32)
+        groups = MiniBatchKMeans(len(set(gold)), batch_size=500, n_init="auto", random_state=0).fit(vectors).labels_
+        values.append(homogeneity_completeness_v_measure(gold, groups)[2])
+    for name in ("twentynewsgroups", "stackexchange"):
+        (row,) = found.filter(dataset=name).to_dicts()
+        assert row["value"] == pytest.approx(np.mean(values))
+        assert (row["metric"], row["protocol"], row["n"]) == ("v-measure", "mteb", 21)
+        assert row["ci_low"] <= row["value"] <= row["ci_high"]
+
+
+def test_the_tables_have_their_averages_and_intervals_hold_their_figures(found):
+    drawn = dict(paper_tables(found.with_columns(model=pl.lit("words")), tables()))
+    (line,) = drawn["USEB"]
+    cells = [float(line[heading]) for heading in ("AskU.", "CQADup.", "TwitterP.", "SciD.")]
+    assert float(line["Avg."]) == pytest.approx(np.mean(cells), abs=0.01)
+    assert line["figure"] == f"{PRECISION}, useb"
+    assert list(drawn["Clustering"][0])[2:] == ["20News", "StackEx.", "Avg."]
+    shown = found.filter(pl.col("ci_low").is_not_nan())
+    assert (shown["ci_low"] <= shown["value"] + 1e-9).all()
+    assert (shown["value"] <= shown["ci_high"] + 1e-9).all()
+    assert found["signature"].str.contains("protocol:useb|protocol:mteb").all()
+
+
+def test_a_development_split_is_asked_for_by_name(site):
+    sets = available(site, names_of(["askubuntu/dev", "askubuntu"])).sets
+    assert [wanted.split for wanted in sets.values()] == ["dev", "test"]
+    assert rows_of(sets["askubuntu/dev"])["dev"]["document"].to_list() == [None, "12", "1", "31"]
+
+
+def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
+    with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it in the mirror"):
+        find_set(Site(mirror=str(tmp_path)), "scidocs")
+    write_useb(tmp_path)
+    (tmp_path / "data-eval" / "cqadupstack" / "corpus.json").unlink()
+    with pytest.raises(SourceError, match=r"has a part of it but no data-eval/cqadupstack/corpus.json; copy all"):
+        find_set(Site(mirror=str(tmp_path)), "cqadupstack")
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "words"),
+    [
+        (
+            "askubuntu",
+            "test.txt",
+            "0\t1\t1 2\t0.5\n",
+            r"test.txt, line 1: .*candidates and scores that are not as many",
+        ),
+        ("askubuntu", "test.txt", "0\t1\t1 99\t0.5 1\n", r"line 1: '99': a question without text"),
+        (
+            "askubuntu",
+            "test.txt",
+            "0\t1\t1\n",
+            "line 1: 3 fields, expected 4; expected the file of USEB's data-eval.zip",
+        ),
+        ("askubuntu", "test.txt", "0\t1\t1\t1\n0\t2\t2\t1\n", "query 0: it stands there twice"),
+        ("askubuntu", "test.txt", "0\t\t1\t1\n", "no query with an answer"),
+        ("cqadupstack", "corpus.json", '{"android": {}}', "split test: no '00'"),
+        ("cqadupstack", "retrieval_split.json", "{", "no JSON"),
+        (
+            "scidocs",
+            "data.json",
+            '{"corpus": {"a": {"title": "b"}}, "test": {"cite": {"a": {"a": 2}}}}',
+            r"judgements \{2\}",
+        ),
+        ("scidocs", "data.json", '{"corpus": {}}', "split test: no 'test'"),
+        ("twitterpara", "test.data", "1\tTopic\tone\ttwo\tmany\n", "line 1: 'many' where the judges' votes stand"),
+    ],
+)
+def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, words):
+    (write_useb(tmp_path) / "data-eval" / name / file).write_text(text)
+    with pytest.raises(SourceError, match=words):
+        find_set(Site(mirror=str(tmp_path)), name)
+
+
+def test_texts_are_a_source_of_sentences_and_mirrored_files_are_read_again(site, tmp_path):
+    source = resolve_source(SourceSpec(dataset="twitterpara"), site.mirror)
+    texts = pl.concat(read_source(source, ReadReport("twitterpara"), 0.0))["text"].to_list()
+    assert texts[:2] == [GROUPS[0][0], GROUPS[0][1]]
+    mirror = Mirror(tmp_path, site.mirror)
+    written = [name for dataset in ("scidocs", "twentynewsgroups") for name, _ in mirror.add(dataset)]
+    assert "data-eval/scidocs/data.json" in written
+    for name in ("scidocs", "twentynewsgroups"):
+        copied, own = (find_set(Site(mirror=place), name) for place in (str(tmp_path), site.mirror))
+        assert rows_of(copied)["test"].equals(rows_of(own)["test"])
+
+
+def test_clusters_are_read_from_lists_and_from_columns(tmp_path):
+    rows = [{"sentences": ["a", "b"], "labels": [0, 1]}, {"sentences": ["c"], "labels": [2]}]
+    lines, nested, flat = tmp_path / "test.jsonl", tmp_path / "nested.parquet", tmp_path / "flat.parquet"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+    pl.DataFrame(rows).write_parquet(nested)
+    expected = pl.DataFrame([("0", "a", "0"), ("0", "b", "1"), ("1", "c", "2")], schema=CLUSTERS, orient="row")
+    expected.write_parquet(flat)
+    assert all(
+        one.equals(other) for one, other in pairwise([expected, *map(read_clusters, map(str, (lines, nested, flat)))])
+    )
+    lines.write_text(json.dumps({"sentences": ["a"], "labels": []}))
+    with pytest.raises(SourceError, match="set 1 has no list `sentences` with a list `labels` of the same length"):
+        read_clusters(str(lines))
