@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from storage.hub import HubTable
     from storage.sources import ResolvedSource
     from storage.weights import ResolvedModel
 
@@ -91,8 +92,13 @@ class Mirror:
         if dataset in TRANSFER_SETS:
             read_transfer_table(dataset, split, source)
         pairs = read_declared_pairs(dataset, split, source) if DATASETS[dataset].score_range else None
+        if source.hub is not None and source.hub.archive is not None:
+            yield from self._unpacked(source, source.hub)
+            return
         if source.hub is None and source.format != "parquet" and pairs is None:
-            yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed
+            # Read as distributed, where the distribution has them.
+            for path, file in zip(DATASETS[dataset].originals[split], source.files, strict=True):
+                yield self._file(path, file, source.digest)
             return
         with whole(self.folder / name) as path:
             if source.hub is not None:
@@ -104,8 +110,14 @@ class Mirror:
         self._note(name, source.digest)
         yield name, "written"
 
-    def _file(self, dataset: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
-        name = f"{dataset}/{Path(origin).name}"
+    def _unpacked(self, source: ResolvedSource, table: HubTable) -> Iterator[tuple[str, Literal["written", "kept"]]]:
+        """The files of an archive, where unpacking it into the mirror would put them."""
+        (first, *_), member = local_files(source), table.members[0]
+        folder = first.removesuffix(member)
+        for name in (*table.members, *table.beside):
+            yield self._file(name, f"{folder}{name}", source.digest)
+
+    def _file(self, name: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
         if self._kept(name):
             return name, "kept"
         with whole(self.folder / name) as path:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from storage.declared.archives import SENTEVAL
 from storage.declared.dataset import Dataset
 from storage.readers.senteval import TRANSFER_SETS
 
 _REMEDY: Final = (
-    "unpack SimCSE's senteval.tar (princeton-nlp/datasets-for-simcse on the Hub) into the mirror, and delete a table "
-    "of the set that stands there, which would be read first"
+    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete a table of the set "
+    "that stands there, which would be read first"
 )
 
 
 def _transfer(name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "") -> Dataset:
-    """A set of SentEval; on no Hub repository under a commit that is known to hold its rows."""
+    """A set of SentEval, from its own files."""
     files = TRANSFER_SETS[name]
     note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
     return Dataset(
@@ -28,6 +29,7 @@ def _transfer(name: str, heading: str, citation: str, rows: dict[str, int], blan
         suites=("senteval",),
         originals={split: tuple(path for path, _ in parts) for split, parts in files.files.items()},
         original_format="senteval",
+        archive=SENTEVAL,
         remedy=note + _REMEDY,
     )
 
