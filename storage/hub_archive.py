@@ -64,4 +64,5 @@ def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> 
                 with content, whole(folder / name) as path, path.open("wb") as file:
                     shutil.copyfileobj(content, file)
     except (tarfile.TarError, EOFError) as error:
-        raise HubError(f"{address} cannot be unpacked ({error})", f"delete {packed} and run again") from error
+        reason = str(error).splitlines()[0]
+        raise HubError(f"{address} cannot be unpacked ({reason})", f"delete {packed} and run again") from error

@@ -24,7 +24,7 @@ SECONDS_TO_START: Final = 300.0
 
 
 def address(folder: Path) -> dict[str, str]:
-    """What a process needs to talk to the server that `cluster` starts with it; Prefect reads it on import."""
+    """What a process needs to talk to the `server` that it starts; Prefect reads it on import."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -32,11 +32,13 @@ def address(folder: Path) -> dict[str, str]:
         "PREFECT_HOME": str(folder / "prefect"),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "PWD": str(ROOT),
-        "PYTHONPATH": str(ROOT),
-        "NO_COLOR": "1",
     }
+
+
+def of_deployments(folder: Path) -> dict[str, str]:
+    """What `prefect deploy` and a worker need whose runs start in a folder."""
+    # prefect.yaml takes the folder from PWD.
+    return {"PWD": str(folder), "PYTHONPATH": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "1", "NO_COLOR": "1"}
 
 
 def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:

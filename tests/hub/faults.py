@@ -14,6 +14,7 @@ import torch
 
 from flows.cli.main import main
 from storage import hub_client
+from tasks.evaluation.sets import rows_of
 from tests.hub.client import use
 from tests.hub.repositories import model_files, publish_sts
 from tests.hub.server import StandInHub
@@ -112,6 +113,7 @@ def lines(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> str:
     hub = StandInHub()
+    rows_of.cache_clear()  # an earlier case read the set
     use(hub, cache, patch)
     patch.setattr(hub_client, "SECONDS_TO_ANSWER", 1.0)
     patch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 1)

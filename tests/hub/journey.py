@@ -96,7 +96,7 @@ class Journeys:
         if not run.state.is_completed():
             raise StepError(f"the worker's run ended as {run.state}")
         if others := set(store.refs("report")) - set(before):
-            raise StepError(f"the worker made {others}, expected the {self._reports[name]} of `bsl run`")
+            raise StepError(f"the worker made {others}, expected the report of `bsl run`")
 
     def _mirror(self, name: str) -> None:
         names = mirrored_names(name, small(name))
@@ -107,7 +107,6 @@ class Journeys:
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "empty", patch)
             offline(patch)
-            patch.setenv("BSL_CACHE", str(self._folder / "empty"))
             patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + "-offline")
             self._same(name, "--mirror", str(self._folder / "mirror"))
 

@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.hub.cluster import address, of_the_hub, prefect, server, worker
+from tests.hub.cluster import address, of_deployments, of_the_hub, prefect, server, worker
 from tests.hub.server import StandInHub
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def recipes(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as place:
         folder, hub = Path(place), StandInHub()
         # Before anything reads it: the Hub's client and Prefect look at their settings once.
-        os.environ |= of_the_hub(hub, folder / "home") | address(folder) | {
+        os.environ |= of_the_hub(hub, folder / "home") | address(folder) | of_deployments(folder) | {
             "BSL_STORE": str(folder / "store"), "BSL_DEVICE": "cpu", "BSL_CACHE": str(folder / "cache"),
             "NLTK_DATA": str(folder / "nltk"),
         }  # fmt: skip

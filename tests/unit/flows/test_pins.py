@@ -6,12 +6,39 @@ import pytest
 
 from flows.cli.main import main
 from flows.pins import ROOT, Pin, look, pins, unexplained, update
+from flows.recipes import RECIPES, recipe
+from storage.declarations import DATASETS
+from storage.declared.archives import SENTEVAL
+from storage.embedded import EMBEDDED
+from storage.hub_client import COMMIT
+from tasks.evaluation.kinds import names_of
+from tests.hub.world import on_the_hub
 
 OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
-def test_every_repository_has_a_commit_or_a_reason():
+@pytest.mark.parametrize("name", RECIPES)
+def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
+    known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
+    config = recipe(name)
+    sets = [word.partition("/")[0] for word in (*names_of(config.evaluation.sets), config.evaluation.dev or "")]
+    declared = [
+        DATASETS[name] for name in [*sets, *(str(spec.dataset) for spec in config.ingest.sources)] if name in DATASETS
+    ]
+    read = [("model", model, revision) for model, revision in config.models() if on_the_hub(model)]
+    read += [("dataset", one.hub_id, one.revision) for one in declared if one.hub_id]
+    read += [("dataset", one.archive.hub_id, one.archive.revision) for one in declared if one.archive]
+    assert [pin for pin in read if pin not in known] == []
+    assert [pin for pin in read if pin[2] is None and not known[pin]] == []
+    assert all(COMMIT.fullmatch(revision) for _, _, revision in read if revision)
+    assert all(
+        spec.dataset in DATASETS or spec.path or str(spec.dataset).startswith(EMBEDDED)
+        for spec in config.ingest.sources
+    )
+
+
+def test_every_repository_is_known_once_with_a_commit_or_a_reason():
     known = pins()
     assert unexplained(known) == []
     assert len({(pin.kind, pin.name) for pin in known}) == len(known), "one repository is read at two commits"
@@ -43,6 +70,10 @@ def test_newest_commits_are_written_into_the_source(hub, tmp_path):
     assert written == {encoders: [pinned.name, MODEL]}
     assert all(commit in encoders.read_text() for commit in newest)
     assert pinned.revision not in encoders.read_text()
+    newest = hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: b""})
+    archives = tmp_path / "storage" / "declared" / "archives.py"
+    assert update([look(Pin("dataset", SENTEVAL.hub_id, None))], tmp_path) == {archives: [SENTEVAL.hub_id]}
+    assert f'revision="{newest}"' in archives.read_text()
 
 
 @pytest.mark.parametrize("how", [[], ["--check"]])
