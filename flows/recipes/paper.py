@@ -10,7 +10,7 @@ from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, rou
 from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import BSLConfig
+from models.objectives.two_branch_config import BSLConfig
 from models.pairs import PairConfig
 from models.training.config import (
     TrainingConfig,
@@ -23,7 +23,7 @@ from models.training.config import (
 from models.translation.catalog import OPUS_MT
 from models.translation.filters import UNFILTERED, FilterConfig
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)
 
