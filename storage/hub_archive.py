@@ -9,7 +9,7 @@ import shutil
 import tarfile
 from typing import TYPE_CHECKING
 
-from storage.errors import HubError
+from storage.errors import HubError, SourceError
 from storage.files import whole
 from storage.hub_client import fetch, listing, snapshot
 
@@ -22,7 +22,8 @@ def archived_files(hub_id: str, revision: str | None, archive: str, wanted: Sequ
     """Local copies of an archive's files, in the order asked for; fetched and unpacked if they are not here.
 
     Raises:
-        SourceError: the Hub does not give the archive, it is no tar file, or one of the files is not in it.
+        HubError: the Hub does not give the archive, or it is no tar file.
+        SourceError: one of the files is not in it.
     """
     listed = listing("dataset", hub_id, revision)
     address = f"{hub_id}@{listed.commit[:12]}: {archive}"
@@ -60,7 +61,7 @@ def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> 
                 held = [member for known, member in members.items() if f"/{known}".endswith(f"/{name}")]
                 content = tar.extractfile(held[0]) if held else None
                 if content is None:
-                    raise HubError(f"{address} holds {len(members)} files but no {name}", "report it to its authors")
+                    raise SourceError(f"{address} holds {len(members)} files but no {name}", "give it by a mirror")
                 with content, whole(folder / name) as path, path.open("wb") as file:
                     shutil.copyfileobj(content, file)
     except (tarfile.TarError, EOFError) as error:

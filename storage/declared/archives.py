@@ -13,6 +13,6 @@ SENTEVAL: Final = HubArchive(
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
 
-No other repository's rows are known to be SentEval's: SetFit's copies and GLUE's drop blank lines, cut other splits or
-hide the labels of a test.
+No table of the Hub is known to have SentEval's rows: SetFit's copies of CR, SUBJ and MRPC are cut into a train and a
+test set that SentEval has not, and GLUE's tests have no labels.
 """

@@ -41,7 +41,7 @@ def journeys(prefect_server, tmp_path_factory):
         for name, value in {**of_the_hub(hub, folder / "home"), **of_deployments(folder), **server}.items():
             patch.setenv(name, value)
         use(hub, folder / "home" / "hub", patch)
-        yield Journeys(hub, folder, files), folder, site
+        yield Journeys(hub, folder, files, anew=True), folder, site
     hub.stop()
 
 

@@ -98,7 +98,7 @@ CASES: Final = (
     Case("a pickle that runs code", files=lambda files: _pickled(files, {"weights": Malice()})),
     Case(
         "remote code: an architecture",
-        files=lambda files: _config(files, model_type="nomic_bert", auto_map={"AutoModel": "modeling.NomicBert"}),
+        files=lambda files: _config(files, model_type="custom_bert", auto_map={"AutoModel": "modeling.CustomBert"}),
     ),
     Case("remote code: a module", files=_modules),
 )  # fmt: skip

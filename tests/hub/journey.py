@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import os
-import re
 import time
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.hub.server import StandInHub
-
-_REPORT: Final = re.compile(r"^report:\s+\S*(report/[0-9a-f]{64})", re.MULTILINE)
 
 
 class StepError(Exception):
@@ -45,16 +43,17 @@ class Outcome:
 
 
 class Journeys:
-    """Recipes one after another, over one Hub, one cache, one mirror and two stores, with the Hub and without.
+    """Recipes one after another, over one Hub, one cache, one mirror and one store.
 
     Args:
         hub: with all that the recipes name.
         folder: the working directory, with the files of one's own.
         files: the mirror of the sets that are on no Hub.
+        anew: whether a run from the mirror makes everything again from the mirror's bytes, not only the same keys.
     """
 
-    def __init__(self, hub: StandInHub, folder: Path, files: Path) -> None:
-        self._hub, self._folder, self._files = hub, folder, files
+    def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
+        self._hub, self._folder, self._files, self._anew = hub, folder, files, anew
         self._reports: dict[str, str] = {}
         self.steps: dict[str, Callable[[str], None]] = {
             "doctor": self._doctor,
@@ -103,11 +102,11 @@ class Journeys:
         self._bsl("mirror", str(self._folder / "mirror"), *names, "--mirror", str(self._files))
 
     def _offline(self, name: str) -> None:
-        """From the mirror's bytes alone, into a store that has nothing: the keys are the same."""
+        """From the mirror alone: the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
             use(self._hub, self._folder / "empty", patch)
             offline(patch)
-            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + "-offline")
+            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + ("-offline" if self._anew else ""))
             self._same(name, "--mirror", str(self._folder / "mirror"))
 
     def _same(self, name: str, *options: str) -> None:
@@ -119,11 +118,8 @@ class Journeys:
             raise StepError(f"the Hub was asked {requests[:3]}")
 
     def _report(self, name: str, *options: str) -> str:
-        printed = self._bsl("run", name, *as_settings(small(name)), *options)
-        found = _REPORT.search(printed)
-        if found is None:
-            raise StepError(f"no report is named in\n{printed}")
-        return found[1]
+        printed = self._bsl("run", name, "--json", *as_settings(small(name)), *options)
+        return str(json.loads(printed)["report"])
 
     def _bsl(self, *words: str) -> str:
         """What `bsl` prints.
@@ -131,9 +127,10 @@ class Journeys:
         Raises:
             StepError: its exit code is not 0.
         """
-        printed = io.StringIO()
-        with redirect_stdout(printed), redirect_stderr(printed):
+        printed, told = io.StringIO(), io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(told):
             code = main(list(words))
         if code:
-            raise StepError(f"bsl {' '.join(words[:2])} … ended with {code}\n{printed.getvalue()[-4000:]}")
+            said = f"{printed.getvalue()}{told.getvalue()}"
+            raise StepError(f"bsl {' '.join(words[:2])} … ended with {code}\n{said[-4000:]}")
         return printed.getvalue()

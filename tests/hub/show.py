@@ -41,7 +41,7 @@ def recipes(names: Sequence[str]) -> int:
         with server(folder), worker(folder, {"BSL_DATA_MIRROR": str(files)}):
             prefect("--no-prompt", "deploy", *(word for name in names for word in ("--name", name)))
             os.chdir(folder)
-            return _travelled(Journeys(hub, folder, files), names)
+            return _travelled(Journeys(hub, folder, files, anew=False), names)
 
 
 def _travelled(journeys: Journeys, names: Sequence[str]) -> int:

@@ -83,7 +83,7 @@ def write_own_files(folder: Path) -> Path:
 
 def _write_afs(folder: Path) -> None:
     quiet = [text.replace(",", "").replace('"', "") for text in sentences()[:50]]
-    rows = [f"{1 + row % 5},,,,,,,,,{one},{other}" for row, (one, other) in enumerate(itertools.pairwise(quiet))]
+    rows = [f"{1 + row % 5},,,,,,,,,{first},{second}" for row, (first, second) in enumerate(itertools.pairwise(quiet))]
     folder.mkdir(parents=True)
     for topic in TOPICS:
         (folder / f"ArgPairs_{topic}.csv").write_text("\n".join(["header", *rows]), encoding="latin-1")

@@ -22,20 +22,15 @@ MODEL = "sentence-transformers/nli-roberta-base-v2"
 def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
     config = recipe(name)
-    sets = [word.partition("/")[0] for word in (*names_of(config.evaluation.sets), config.evaluation.dev or "")]
-    declared = [
-        DATASETS[name] for name in [*sets, *(str(spec.dataset) for spec in config.ingest.sources)] if name in DATASETS
-    ]
+    sources = [spec.dataset or "" for spec in config.ingest.sources]
+    assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
+    words = [*names_of(config.evaluation.sets), config.evaluation.dev or "", *config.scored, *sources]
+    declared = [DATASETS[word.partition("/")[0]] for word in words if word.partition("/")[0] in DATASETS]
     read = [("model", model, revision) for model, revision in config.models() if on_the_hub(model)]
-    read += [("dataset", one.hub_id, one.revision) for one in declared if one.hub_id]
-    read += [("dataset", one.archive.hub_id, one.archive.revision) for one in declared if one.archive]
-    assert [pin for pin in read if pin not in known] == []
-    assert [pin for pin in read if pin[2] is None and not known[pin]] == []
-    assert all(COMMIT.fullmatch(revision) for _, _, revision in read if revision)
-    assert all(
-        spec.dataset in DATASETS or spec.path or str(spec.dataset).startswith(EMBEDDED)
-        for spec in config.ingest.sources
-    )
+    read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
+    read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
+    for pin in read:
+        assert known[pin] or COMMIT.fullmatch(pin[2] or ""), pin
 
 
 def test_every_repository_is_known_once_with_a_commit_or_a_reason():
