@@ -38,8 +38,8 @@ def reading(where: object) -> AbstractContextManager[None]:
     Raises:
         StoreReadError: naming the place and the remedy.
     """
-    absent = (FileNotFoundError, NotADirectoryError)
-    return _explained(f"cannot read {where}", StoreReadError, _NOT_READ, "be reached, and run again", absent)
+    passing = (StorageError, FileNotFoundError, NotADirectoryError)
+    return _explained(f"cannot read {where}", StoreReadError, _NOT_READ, "be reached, and run again", passing)
 
 
 def writing(where: object) -> AbstractContextManager[None]:
@@ -48,16 +48,16 @@ def writing(where: object) -> AbstractContextManager[None]:
     Raises:
         StoreWriteError: naming the place and the remedy. Nothing that was published before is touched.
     """
-    return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached")
+    return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached", (StorageError,))
 
 
 @contextmanager
 def _explained(
-    what: str, kind: type[StorageError], known: Mapping[int, str], should: str, passing: tuple[type[OSError], ...] = ()
+    what: str, kind: type[StorageError], known: Mapping[int, str], should: str, passing: tuple[type[Exception], ...]
 ) -> Iterator[None]:
     try:
         yield
-    except (StorageError, *passing):
+    except passing:
         raise
     except Exception as error:
         cause = known.get(number_of(error), f"{_told(error)}; check that the store can {should}")
