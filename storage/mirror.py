@@ -97,8 +97,8 @@ class Mirror:
             return
         if source.hub is None and source.format != "parquet" and pairs is None:
             # Read as distributed, where the distribution has them.
-            for path, file in zip(DATASETS[dataset].originals[split], source.files, strict=True):
-                yield self._file(path, file, source.digest)
+            for member, file in zip(DATASETS[dataset].originals[split], source.files, strict=True):
+                yield self._file(member, file, source.digest)
             return
         with whole(self.folder / name) as path:
             if source.hub is not None:
