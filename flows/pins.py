@@ -63,10 +63,12 @@ def pins() -> tuple[Pin, ...]:
     """Every repository of the Hub that a recipe or a declared data set reads, each once."""
     reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
     models = {model: None for make in RECIPES.values() for model in make().models() if _of_the_hub(model[0])}
-    sets = {(str(declared.hub_id), declared.revision): None for declared in DATASETS.values() if declared.hub_id}
+    sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
+    archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
+    sets |= {(archive.hub_id, archive.revision): archive.unpinned for archive in archives}
     return (
         *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
-        *(Pin("dataset", name, revision) for name, revision in sets),
+        *(Pin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
     )
 
 
@@ -119,7 +121,7 @@ def _replaced(text: str, finding: Finding) -> str:
     old, new = finding.pin.revision, str(finding.newest)
     if old is not None:
         return text.replace(old, new)
-    return re.sub(rf'("{re.escape(finding.pin.name)}",\s*)None\b', rf'\g<1>"{new}"', text)
+    return re.sub(rf'("{re.escape(finding.pin.name)}",\s*(?:revision=)?)None\b', rf'\g<1>"{new}"', text)
 
 
 def unexplained(known: Sequence[Pin]) -> list[Pin]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import HubError, SourceError
+from storage.hub_archive import archived_files, check_archived
 from storage.hub_client import COMMIT, fetch, listing, meant, snapshot
 from storage.keys import NotInKey
 from storage.readers.table import FORMATS, is_readable
@@ -46,12 +47,18 @@ class HubTable(BaseModel):
     """Split, by the Hub's name."""
     revision: str | None = None
     """Commit, tag or branch; the newest commit if None."""
+    archive: str | None = None
+    """File of the repository that the split's own files are packed in."""
+    members: tuple[str, ...] = ()
+    """Those files, by their paths in the archive."""
+    beside: tuple[str, ...] = ()
+    """Files of the archive that readers look for beside them."""
 
     @property
     def address(self) -> str:
         """What messages and keys call it."""
-        config = f"/{self.config}" if self.config else ""
-        return f"{self.hub_id}@{self.revision}{config}/{self.split}"
+        parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
+        return "/".join(part for part in parts if part)
 
 
 class HubModel(BaseModel):
@@ -124,6 +131,10 @@ def table_files(table: HubTable) -> tuple[str, ...]:
         SourceError: the Hub has no such commit, configuration or split, gives it in no format that is read here, or
             does not give it.
     """
+    if table.archive is not None:
+        wanted = (*table.members, *table.beside)
+        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted)
+        return tuple(map(str, unpacked[: len(table.members)]))
     listed = listing("dataset", table.hub_id, table.revision)
     names = split_files(table, listed.files, listed.configs)
     folder = fetch("dataset", table.hub_id, listed, names)
@@ -136,6 +147,8 @@ def check_table(table: HubTable) -> bool:
     Raises:
         SourceError: as `table_files`.
     """
+    if table.archive is not None:
+        return check_archived(table.hub_id, table.revision, table.archive, (*table.members, *table.beside))
     listed = listing("dataset", table.hub_id, table.revision)
     folder = snapshot("dataset", table.hub_id, listed.commit)
     return all((folder / name).exists() for name in split_files(table, listed.files, listed.configs))

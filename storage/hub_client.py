@@ -197,7 +197,8 @@ def _judged(address: str, error: Exception) -> tuple[SourceError, float]:
         return SourceError(f"{address} is not kept here and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
     status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
     if isinstance(error, errors.GatedRepoError):
-        return HubError(f"{address} is gated ({status})", f"accept its terms at {_page(error)} and set HF_TOKEN"), 0.0
+        remedy = f"accept its terms at {_page(error)} and set HF_TOKEN"
+        return HubError(f"{address.partition(': ')[0]} is gated ({status})", remedy), 0.0
     if isinstance(error, errors.RevisionNotFoundError):
         return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it"), 0.0
     if isinstance(error, errors.RepositoryNotFoundError):

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from storage.hub import HubTable
     from storage.sources import ResolvedSource
     from storage.weights import ResolvedModel
 
@@ -95,8 +96,12 @@ class Mirror:
         table = read_clusters(local_files(source)[0]) if in_lists else None
         if DATASETS[dataset].score_range:
             table = read_declared_pairs(dataset, split, source)
+        if source.hub is not None and source.hub.archive is not None:
+            yield from self._unpacked(source, source.hub)
+            return
         if source.hub is None and source.format != "parquet" and table is None:
-            yield from (self._file(dataset, file, source.digest) for file in source.files)  # read as distributed
+            for file in source.files:  # read as distributed
+                yield self._file(self._place(dataset, file), file, source.digest)
             return
         with whole(self.folder / name) as path:
             if source.hub is not None and not in_lists:
@@ -108,8 +113,14 @@ class Mirror:
         self._note(name, source.digest)
         yield name, "written"
 
-    def _file(self, dataset: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
-        name = self._place(dataset, origin)
+    def _unpacked(self, source: ResolvedSource, table: HubTable) -> Iterator[tuple[str, Literal["written", "kept"]]]:
+        """The files of an archive, where unpacking it into the mirror would put them."""
+        (first, *_), member = local_files(source), table.members[0]
+        folder = first.removesuffix(member)
+        for name in (*table.members, *table.beside):
+            yield self._file(name, f"{folder}{name}", source.digest)
+
+    def _file(self, name: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
         if self._kept(name):
             return name, "kept"
         with whole(self.folder / name) as path:

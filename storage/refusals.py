@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import StorageError, StoreReadError, StoreWriteError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
 _NOT_WRITTEN: Final = {
     errno.ENOSPC: "the disk is full; free space or choose another store",
@@ -31,36 +32,36 @@ _NOT_READ: Final = {
 }
 
 
-@contextmanager
-def reading(where: object) -> Iterator[None]:
+def reading(where: object) -> AbstractContextManager[None]:
     """Turn a refusal to read into an error that says what to do; that something is not there is no refusal.
 
     Raises:
         StoreReadError: naming the place and the remedy.
     """
-    try:
-        yield
-    except (StorageError, FileNotFoundError, NotADirectoryError):
-        raise
-    except Exception as error:
-        cause = _NOT_READ.get(number_of(error), f"{_told(error)}; check that the store can be reached, and run again")
-        raise StoreReadError(f"cannot read {where}: {cause}") from error
+    passing = (StorageError, FileNotFoundError, NotADirectoryError)
+    return _explained(f"cannot read {where}", StoreReadError, _NOT_READ, "be reached, and run again", passing)
 
 
-@contextmanager
-def writing(where: object) -> Iterator[None]:
+def writing(where: object) -> AbstractContextManager[None]:
     """Turn a refusal to write into an error that says what to do.
 
     Raises:
         StoreWriteError: naming the place and the remedy. Nothing that was published before is touched.
     """
+    return _explained(f"cannot write to {where}", StoreWriteError, _NOT_WRITTEN, "be reached", (StorageError,))
+
+
+@contextmanager
+def _explained(
+    what: str, kind: type[StorageError], known: Mapping[int, str], should: str, passing: tuple[type[Exception], ...]
+) -> Iterator[None]:
     try:
         yield
-    except StorageError:
+    except passing:
         raise
     except Exception as error:
-        cause = _NOT_WRITTEN.get(number_of(error), f"{_told(error)}; check that the store can be reached")
-        raise StoreWriteError(f"cannot write to {where}: {cause}") from error
+        cause = known.get(number_of(error), f"{_told(error)}; check that the store can {should}")
+        raise kind(f"{what}: {cause}") from error
 
 
 @contextmanager

@@ -89,7 +89,7 @@ class ResolvedSource(BaseModel):
     label: str | None = None
     """NLI label column, if `columns` is given."""
     format: Format | None = None
-    """Format of the files; None for a Hub table and a mirror's copy of one, whose files say it themselves."""
+    """Format of the files; None for a Hub table and a mirror's copy of one, whose files' names say it."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
     """Where the content is."""
     hub: Annotated[HubTable | None, NotInKey] = None
@@ -112,22 +112,28 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     with _reachable(spec.path or mirror):
         found = _files(spec, declared, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
-    if originals and declared:
-        found, spec = originals, spec.model_copy(update={"format": declared.original_format})
-    table = None if found else pin_table(_hub_table(spec, declared, mirror))
-    origin = mirrored_from(found[0], mirror) if found and mirror and not spec.path and not originals else None
-    kind = (spec.format or _one_format(found)) if found and not origin else None
+    files = found or originals
+    table = None if files else pin_table(_hub_table(spec, declared, mirror))
+    own = declared.original_format if declared and (originals or (table and table.archive)) else None
+    origin = _origin(files, own, mirror) if files and mirror and not spec.path else None
+    kind = own or (spec.format or _one_format(files) if files and not origin else None)
     return ResolvedSource(
-        name=spec.name or (spec.dataset or _stem(found[0])).removeprefix(EMBEDDED),
+        name=spec.name or (spec.dataset or _stem(files[0])).removeprefix(EMBEDDED),
         lang=spec.lang or (declared.lang if declared else "en"),
-        digest=origin or (table.address if table else _digest(part for path in found for part in parts_of(path, kind))),
-        columns=spec.columns or (declared.texts if declared and not originals else ()),
+        digest=origin or (table.address if table else _digest(part for path in files for part in parts_of(path, kind))),
+        columns=spec.columns or (declared.texts if declared and not own else ()),
         label=spec.label,
         format=kind,
-        files=found,
+        files=files,
         hub=table,
         limit=spec.limit,
     )
+
+
+def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | None:
+    """The table or archive of the Hub that a mirror's files are copies of, by the mirror's record."""
+    origins = {mirrored_from(part, mirror) for path in files for part in parts_of(path, kind)}
+    return origins.pop() if len(origins) == 1 else None
 
 
 @contextmanager
@@ -234,6 +240,18 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
             config=spec.hub_config or declared.hub_config,
             split=declared.splits[split],
             revision=spec.revision or declared.revision,
+        )
+    if declared is not None and declared.archive is not None:
+        return HubTable(
+            hub_id=declared.archive.hub_id,
+            config=declared.name,
+            split=split,
+            revision=spec.revision or declared.archive.revision,
+            archive=declared.archive.file,
+            members=declared.originals[split],
+            beside=tuple(
+                part for path in declared.originals[split] for part in parts_of(path, declared.original_format)[1:]
+            ),
         )
     if declared is None and "/" in name:
         return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)

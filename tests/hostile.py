@@ -43,6 +43,12 @@ def rewrite(store: Store, ref: ArtifactRef, **fields: object) -> None:
     path.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
 
 
+def a_pipe(path: Path) -> None:
+    """In the place of a file."""
+    path.unlink()
+    os.mkfifo(path)
+
+
 @contextmanager
 def as_nobody():
     """Without the rights of root, which reads everything; another user is nobody already."""

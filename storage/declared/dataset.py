@@ -23,6 +23,21 @@ class MtebTask(BaseModel):
     """Which of the task's subsets; one that is not the default is named after its languages."""
 
 
+class HubArchive(BaseModel):
+    """An archive on the Hub that holds sets' own files."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    hub_id: str
+    """Its repository."""
+    file: str
+    """Its name there; a tar file."""
+    revision: str | None = Field(None, pattern=r"^[0-9a-f]{40}$")
+    """The Hub commit that is read; None for the newest."""
+    unpinned: str = ""
+    """Why there is no commit."""
+
+
 class Dataset(BaseModel):
     """A declared data set. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
 
@@ -64,5 +79,7 @@ class Dataset(BaseModel):
     """Split → where the distribution's own files may lie on a mirror, as patterns that are all needed, in order."""
     original_format: Format | None = None
     """Format of those files."""
+    archive: HubArchive | None = None
+    """Where the Hub has those files, if it has no table of the set."""
     remedy: str = ""
     """What to do where nobody has it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from storage.declared.archives import SENTEVAL
 from storage.declared.dataset import TRAIN_DEV_TEST, Dataset, MtebTask
 
 _STS = "Agirre et al., SemEval-{year} task on semantic textual similarity."
@@ -58,7 +59,7 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
 
 
 def _tokenised(raw: Dataset, *unpacked: tuple[str, ...]) -> Dataset:
-    """SentEval's form of a set: columns of their own on a mirror, or files where SimCSE's senteval.tar puts them."""
+    """SentEval's form of a set: columns of their own on a mirror, or the files of SimCSE's senteval.tar."""
     return raw.model_copy(
         update={
             "name": f"{raw.name}-tok",
@@ -69,7 +70,8 @@ def _tokenised(raw: Dataset, *unpacked: tuple[str, ...]) -> Dataset:
             "texts": _TOKENISED,
             "folder": raw.name,
             "originals": dict(zip(raw.originals, unpacked, strict=True)),
-            "remedy": "unpack SimCSE's senteval.tar (princeton-nlp/datasets-for-simcse on the Hub) into the mirror",
+            "archive": SENTEVAL,
+            "remedy": f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror",
         }
     )
 
@@ -124,8 +126,11 @@ _SICKR: Final = Dataset(
     suites=("sts",),  # and no MTEB task: its SICK-R has 9,927 pairs
     originals={"test": ("sickr/**/SICK_test_annotated.txt",)},
     original_format="tsv",
-    # mteb/sickr-sts on the Hub holds train, trial and test in one split, 9,927 pairs without their ids.
-    remedy="put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/",
+    remedy=(
+        "put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/, or "
+        "score `sickr-tok`, SentEval's text of it; the Hub's mteb/sickr-sts has 9,927 pairs, train and trial among "
+        "them, without the ids that would tell the test"
+    ),
 )
 
 _STSB_MT: Final = _STSB.model_copy(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from storage.declared.archives import SENTEVAL
 from storage.declared.dataset import Dataset
 from storage.readers.senteval import TRANSFER_SETS
 
+if TYPE_CHECKING:
+    from storage.declared.dataset import HubArchive
+
 _REMEDY: Final = (
-    "unpack SimCSE's senteval.tar (princeton-nlp/datasets-for-simcse on the Hub) into the mirror, and delete a table "
-    "of the set that stands there, which would be read first"
+    f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror, and delete a table of the set "
+    "that stands there, which would be read first"
 )
 
 
-def _transfer(name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "") -> Dataset:
-    """A set of SentEval; on no Hub repository under a commit that is known to hold its rows."""
+def _transfer(
+    name: str, heading: str, citation: str, rows: dict[str, int], blank: str = "", archive: HubArchive | None = SENTEVAL
+) -> Dataset:
+    """A set of SentEval, from its own files."""
     files = TRANSFER_SETS[name]
     note = f"{blank} of its lines are blank, which many copies drop and SentEval counts; " if blank else ""
     return Dataset(
@@ -28,6 +34,7 @@ def _transfer(name: str, heading: str, citation: str, rows: dict[str, int], blan
         suites=("senteval",),
         originals={split: tuple(path for path, _ in parts) for split, parts in files.files.items()},
         original_format="senteval",
+        archive=archive,
         remedy=note + _REMEDY,
     )
 
@@ -46,7 +53,8 @@ TRANSFER: Final = (
     _transfer("subj", "SUBJ", "Pang and Lee, 2004. A sentimental education. ACL.", {"all": 10_000}),
     _transfer("mpqa", "MPQA", _MPQA, {"all": 10_606}, blank="three"),
     _transfer("sst2", "SST", _SST, {"train": 67_349, "dev": 872, "test": 1821}),
-    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}),  # in SCL's table alone
+    # In SCL's table alone; whether the archive has it could not be seen.
+    _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
     _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}),
 )

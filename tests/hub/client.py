@@ -1,8 +1,7 @@
-"""Turns the Hub's clients of this process, or of one that it starts, to the stand-in."""
+"""Turns the Hub's clients of this process to the stand-in."""
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from huggingface_hub import constants
@@ -36,16 +35,3 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     """As HF_HUB_OFFLINE=1."""
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     close_session()
-
-
-def environment(hub: StandInHub, home: Path) -> dict[str, str]:
-    """Of a process whose Hub is the stand-in."""
-    changes = {
-        "HF_ENDPOINT": hub.url,
-        "HF_HOME": str(home),
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-    return {**os.environ, **changes}

@@ -19,10 +19,12 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    BertModel,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
+    RobertaModel,
     XLMRobertaConfig,
     XLMRobertaModel,
 )
@@ -31,7 +33,7 @@ from storage.declarations import DATASETS
 from storage.embedded import embedded_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.hub.server import StandInHub
 
@@ -61,14 +63,20 @@ def publish(hub: StandInHub, wanted: Iterable[tuple[str, str | None]]) -> None:
         hub.add("models", name, dict(model_files(name)), revision)
 
 
+_FAMILIES = {"xlm-r": "xlmr", "multilingual-mpnet": "xlmr", "roberta": "roberta", "": "bert"}
+"""Part of a name → family, by the first that fits."""
+
+
 @cache
 def model_files(name: str) -> Mapping[str, bytes]:
     """The files of a model as its repository has them, by the family that its name tells."""
     if "opus-mt" in name:
         return _marian(name)
-    family = "xlmr" if "xlm-r" in name else "roberta" if "roberta" in name else "bert"
-    files = _transformer(family)
-    return {**files, **_sentence_transformer()} if name.startswith("sentence-transformers/") else files
+    family = next(family for word, family in _FAMILIES.items() if word in name)
+    files = _transformer(f"{family}-pooled" if name.startswith("princeton-nlp/") else family)
+    if not name.startswith("sentence-transformers/"):
+        return files
+    return {**files, **_sentence_transformer(), **(_labse() if name.endswith("LaBSE") else {})}
 
 
 def publish_nli(hub: StandInHub) -> None:
@@ -159,7 +167,7 @@ def _marian(name: str) -> Mapping[str, bytes]:
 
 @cache
 def _transformer(family: str) -> Mapping[str, bytes]:
-    tokenizer, network = {"bert": _bert, "roberta": _roberta, "xlmr": _xlmr}[family]()
+    tokenizer, network = _NETWORKS[family]()
     with tempfile.TemporaryDirectory() as folder:
         network.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -218,6 +226,23 @@ def _xlmr() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
     return _tokenizer(core, _ROBERTA_MARKS), _seeded(XLMRobertaModel, XLMRobertaConfig(**_roberta_like(core)))
 
 
+def _bert_pooled() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    tokenizer, network = _bert()
+    return tokenizer, _seeded(BertModel, network.config)
+
+
+def _roberta_pooled() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
+    tokenizer, network = _roberta()
+    return tokenizer, _seeded(RobertaModel, network.config)
+
+
+_NETWORKS: Mapping[str, Callable[[], tuple[PreTrainedTokenizerFast, PreTrainedModel]]] = {
+    "bert": _bert,
+    "bert-pooled": _bert_pooled,
+    "roberta": _roberta,
+    "roberta-pooled": _roberta_pooled,
+    "xlmr": _xlmr,
+}
 _ROBERTA_MARKS = {
     "bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"
 }  # fmt: skip
@@ -242,19 +267,44 @@ def _seeded(kind: type[PreTrainedModel], config: Any) -> PreTrainedModel:
 
 def _sentence_transformer() -> Mapping[str, bytes]:
     """Mean of the last layer, as the models of the papers have it since their repositories were made."""
-    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    pooling = {"word_embedding_dimension": 32, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True,
-               "pooling_mode_max_tokens": False, "pooling_mode_mean_sqrt_len_tokens": False}  # fmt: skip
-    listed = [
-        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for number, (path, kind) in enumerate(modules)
-    ]
+    return _json(
+        {
+            "modules.json": _modules("Transformer", "Pooling"),
+            "sentence_bert_config.json": {"max_seq_length": 128, "do_lower_case": False},
+            "config_sentence_transformers.json": {"__version__": {"sentence_transformers": "2.0.0"}},
+            "1_Pooling/config.json": _pooling("mean"),
+        }
+    )
+
+
+def _labse() -> Mapping[str, bytes]:
+    """[CLS] through a Dense module whose weights are a pickle alone, scaled to length 1."""
+    tanh = "torch.nn.modules.activation.Tanh"
+    settings = {"in_features": 32, "out_features": 32, "bias": True, "activation_function": tanh}
     texts = {
-        "modules.json": listed,
-        "sentence_bert_config.json": {"max_seq_length": 128, "do_lower_case": False},
-        "config_sentence_transformers.json": {"__version__": {"sentence_transformers": "2.0.0"}},
-        "1_Pooling/config.json": pooling,
+        "modules.json": _modules("Transformer", "Pooling", "Dense", "Normalize"),
+        "1_Pooling/config.json": _pooling("cls"),
+        "2_Dense/config.json": settings,
     }
+    weights = {f"2_Dense/{name}": content for name, content in dense(32, 32).items()}
+    return {**_json(texts), **weights}
+
+
+def _modules(*kinds: str) -> list[dict[str, Any]]:
+    return [
+        {"idx": number, "name": str(number), "path": f"{number}_{kind}" if number else "",
+         "type": f"sentence_transformers.models.{kind}"}
+        for number, kind in enumerate(kinds)
+    ]  # fmt: skip
+
+
+def _pooling(mode: str) -> dict[str, Any]:
+    switches = {"cls_token": "cls", "mean_tokens": "mean", "max_tokens": "max", "mean_sqrt_len_tokens": "sqrt"}
+    modes = {f"pooling_mode_{name}": meaning == mode for name, meaning in switches.items()}
+    return {"word_embedding_dimension": 32, **modes}
+
+
+def _json(texts: Mapping[str, Any]) -> dict[str, bytes]:
     return {name: json.dumps(content).encode() for name, content in texts.items()}
 
 

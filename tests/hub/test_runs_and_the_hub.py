@@ -6,12 +6,15 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 
 from flows.cli.main import main
 from flows.cli.settings import configured
 from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
 from storage.declarations import DATASETS
@@ -130,6 +133,12 @@ def test_weights_that_no_stage_needs_are_not_fetched(hub):
     assert hub.requests("resolve|cdn") == []
 
 
+def write_all(folder, files):
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
 def look(config, site):
     return {check.subject: check for check in examine(site, "", config, config.models())}
 
@@ -179,6 +188,20 @@ def test_doctor_finds_columns_and_folders_that_would_fail_later(hub, site, tmp_p
     assert "column 'frist' is missing" in checks[f"source {tmp_path}/pairs.csv"].found
     assert "transformers cannot load it" in checks[f"encoder {tmp_path}/model"].found
     assert {checks[f"source {tmp_path}/pairs.csv"].verdict, checks[f"encoder {tmp_path}/model"].verdict} == {"NO"}
+
+
+def test_a_dense_module_that_is_a_pickle_alone_is_fetched_and_read(hub, tmp_path):
+    name = "sentence-transformers/LaBSE"
+    files = model_files(name)
+    assert "2_Dense/model.safetensors" not in files
+    hub.add("models", name, files)
+    folder = resolve_model(name).folder
+    assert (folder / "2_Dense" / "pytorch_model.bin").is_file()
+    write_all(tmp_path, files)
+    config = EncoderConfig(model="x", pooling="cls", normalize=True)
+    texts = ["A man is playing a guitar."]
+    theirs = SentenceTransformer(str(tmp_path), device="cpu", local_files_only=True).encode(texts)
+    assert np.abs(encode(*load_encoder(folder, config), texts) - theirs).max() <= 1e-5
 
 
 class Malice:

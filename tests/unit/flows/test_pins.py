@@ -6,12 +6,34 @@ import pytest
 
 from flows.cli.main import main
 from flows.pins import ROOT, Pin, look, pins, unexplained, update
+from flows.recipes import RECIPES, recipe
+from storage.declarations import DATASETS
+from storage.declared.archives import SENTEVAL
+from storage.embedded import EMBEDDED
+from storage.hub_client import COMMIT
+from tasks.evaluation.kinds import names_of
+from tests.hub.world import on_the_hub
 
 OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
-def test_every_repository_has_a_commit_or_a_reason():
+@pytest.mark.parametrize("name", RECIPES)
+def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
+    known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
+    config = recipe(name)
+    sources = [spec.dataset or "" for spec in config.ingest.sources]
+    assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
+    words = [*names_of(config.evaluation.sets), config.evaluation.dev or "", *config.scored, *sources]
+    declared = [DATASETS[word.partition("/")[0]] for word in words if word.partition("/")[0] in DATASETS]
+    read = [("model", model, revision) for model, revision in config.models() if on_the_hub(model)]
+    read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
+    read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
+    for pin in read:
+        assert known[pin] or COMMIT.fullmatch(pin[2] or ""), pin
+
+
+def test_every_repository_is_known_once_with_a_commit_or_a_reason():
     known = pins()
     assert unexplained(known) == []
     assert len({(pin.kind, pin.name) for pin in known}) == len(known), "one repository is read at two commits"
@@ -43,6 +65,10 @@ def test_newest_commits_are_written_into_the_source(hub, tmp_path):
     assert written == {encoders: [pinned.name, MODEL]}
     assert all(commit in encoders.read_text() for commit in newest)
     assert pinned.revision not in encoders.read_text()
+    newest = hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: b""})
+    archives = tmp_path / "storage" / "declared" / "archives.py"
+    assert update([look(Pin("dataset", SENTEVAL.hub_id, None))], tmp_path) == {archives: [SENTEVAL.hub_id]}
+    assert f'revision="{newest}"' in archives.read_text()
 
 
 @pytest.mark.parametrize("how", [[], ["--check"]])

@@ -1,10 +1,8 @@
 """A store in foreign hands: manifests that lie, files that are none, a store that does not answer."""
 
 import json
-import os
 import shutil
 import tempfile
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,13 +10,12 @@ from threading import Thread
 import pytest
 from s3fs import S3FileSystem
 
-from storage.collect import collect, collectable, leftovers, readable_manifests
-from storage.errors import CorruptArtifactError, NewerFormatError, StorageError, StoreReadError
+from storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from storage.export import export
-from storage.manifest import NAME, InputEntry
-from storage.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.manifest import NAME
+from storage.refs import ViewsRef
 from storage.store import Store
-from tests.hostile import PART, SHA, VIEWS, WHY, as_nobody, folder_of, key, put, rewrite
+from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, folder_of, key, put, rewrite
 
 
 @pytest.fixture
@@ -115,11 +112,6 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
-def a_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def a_loop(path: Path) -> None:
     path.unlink()
     path.symlink_to(path)
@@ -171,72 +163,6 @@ def test_a_stage_publishes_regular_files_alone(store):
     with pytest.raises(CorruptArtifactError, match="neither file nor folder"):
         publish_a_link(store)
     assert store.refs() == []
-
-
-# Collection
-
-
-def report_on(store: Store, ref: ViewsRef, number: int = 3) -> ReportRef:
-    made = InputEntry(kind="views", key=ref.key, digest=store.manifest(ref).digest)
-    report = ReportRef(key=key(number))
-    with store.draft(report, WHY.model_copy(update={"inputs": {"views": made}})) as draft:
-        (draft.folder / "report.md").write_text("# Report")
-    return report
-
-
-def gone(store: Store) -> list[str]:
-    """What would be collected a year from now."""
-    return [manifest.ref.path for manifest in collectable(store, timedelta(days=30), datetime(2100, 1, 1, tzinfo=UTC))]
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda store, ref: rewrite(store, ref, format=3),
-        lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
-        lambda store, ref: rewrite(store, ref, key=key(1)),
-        lambda store, ref: a_pipe(folder_of(store, ref) / NAME),
-        lambda store, ref: (folder_of(store, ref) / NAME).write_text("{"),
-    ],
-    ids=["newer", "naive", "renamed", "pipe", "torn"],
-)
-def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
-    needed = put(store, 1)
-    report = report_on(store, needed)
-    assert sorted(gone(store)) == sorted([needed.path, report.path])
-    spoil(store, report)
-    with pytest.raises(CorruptArtifactError, match=r"1 manifests cannot be read, .* everything is kept"):
-        gone(store)
-    assert [manifest.ref for manifest in readable_manifests(store)] == [ArtifactRef(kind="views", key=needed.key)]
-
-
-def test_collection_goes_by_folder(store):
-    """Of a manifest that names another artifact, nothing is deleted, least of all that other one."""
-    victim, liar = put(store, 1), put(store, 2)
-    shutil.copy(folder_of(store, victim) / NAME, folder_of(store, liar) / NAME)
-    with pytest.raises(CorruptArtifactError, match="the manifest is of views/000000000000, expected"):
-        gone(store)
-    assert store.defect(victim) is None
-
-
-def test_an_artifact_of_a_newer_program_is_left_alone(store):
-    ref = put(store)
-    rewrite(store, ref, format=3, surprise=1)
-    before = (folder_of(store, ref) / NAME).read_bytes()
-    with pytest.raises(NewerFormatError):
-        put(store)
-    assert (folder_of(store, ref) / NAME).read_bytes() == before
-
-
-def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path):
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious" / "file").write_text("kept")
-    (store.workplace / ".trash").mkdir(parents=True)
-    (store.workplace / ".trash" / "link").symlink_to(tmp_path / "precious")
-    os.utime(store.workplace / ".trash" / "link", (0, 0), follow_symlinks=False)
-    collect(store, [], leftovers(store, timedelta(0)))
-    assert (tmp_path / "precious" / "file").read_text() == "kept"
-    assert list((store.workplace / ".trash").iterdir()) == []
 
 
 # A store that does not answer

@@ -194,8 +194,8 @@ def test_a_real_set_has_the_rows_that_are_declared(name):
     assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 
-def test_a_set_that_nobody_has_is_named(tmp_path):
-    with pytest.raises(SourceError, match="'mr' was not found"):
+def test_a_set_that_nobody_has_is_named(hub, tmp_path):
+    with pytest.raises(SourceError, match=r"datasets-for-simcse@main: the Hub has no such repository"):
         resolve_transfer_set(Site(mirror=str(tmp_path)), "mr")
     with pytest.raises(SourceError, match="names no transfer set; expected one of mr, cr"):
         resolve_transfer_set(Site(), "imdb")

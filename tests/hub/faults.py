@@ -1,0 +1,137 @@
+"""Each fault of a Hub as a user meets it: the line in which `bsl evaluate` of a Hub's encoder on a Hub's set ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import torch
+
+from flows.cli.main import main
+from storage import hub_client
+from tasks.evaluation.sets import rows_of
+from tests.hub.client import use
+from tests.hub.repositories import model_files, publish_sts
+from tests.hub.server import StandInHub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+MODEL: Final = "someone/encoder"
+SET: Final = "sts17-en-de/test"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A Hub that is broken in one way.
+
+    Attributes:
+        what: for people.
+        fault: what every request that `where` fits meets.
+        where: pattern of request lines.
+        files: changes the model's files.
+        options: of `bsl evaluate`.
+        gated: whether the model's terms must be accepted first.
+        token: HF_TOKEN.
+        dead: whether nobody listens.
+    """
+
+    what: str
+    fault: Mapping[str, Any] = field(default_factory=dict)
+    where: str = "encoder"
+    files: Callable[[dict[str, bytes]], object] | None = None
+    options: tuple[str, ...] = ()
+    gated: bool = False
+    token: str = ""
+    dead: bool = False
+
+
+class Malice:
+    """Would print when it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return print, ("run",)
+
+
+def _pickled(files: dict[str, bytes], content: object) -> None:
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    files["pytorch_model.bin"] = buffer.getvalue()
+    del files["model.safetensors"]
+
+
+def _config(files: dict[str, bytes], **changes: object) -> None:
+    files["config.json"] = json.dumps(json.loads(files["config.json"]) | changes).encode()
+
+
+def _modules(files: dict[str, bytes]) -> None:
+    listed = [{"idx": 0, "name": "0", "path": "", "type": "custom_st.Transformer"}]
+    files["modules.json"] = json.dumps(listed).encode()
+
+
+CASES: Final = (
+    Case("401, no such repository or a private one", {"status": 401, "headers": {"X-Error-Code": "RepoNotFound"}}),
+    Case("401, gated", gated=True),
+    Case("403, gated, a token without access", gated=True, token="hf_" + "x" * 34),
+    Case("404, no such repository", {"status": 404, "headers": {"X-Error-Code": "RepoNotFound"}}),
+    Case("404, a listed file is gone", {"status": 404, "headers": {"X-Error-Code": "EntryNotFound"}}, "tokenizer.json"),
+    Case("404, a bad commit", options=("--revision", "f" * 40)),
+    Case("418, anything else", {"status": 418}),
+    Case("429 with Retry-After: 90", {"status": 429, "headers": {"Retry-After": "90"}}),
+    Case("429 without", {"status": 429}),
+    Case("500, of a model", {"status": 500}),
+    Case("503, of a data set", {"status": 503}, "sts17"),
+    Case("slow: no byte within the time limit", {"seconds": 3.0}),
+    Case("cut off after 20 bytes", {"cut": 20}, "cdn"),
+    Case("corrupt: other bytes than listed", {"corrupt": True}, "cdn"),
+    Case("a redirect loop", {"status": 302, "headers": {"Location": "/cdn/loop"}}, "cdn"),
+    Case("a dead endpoint", dead=True),
+    Case("no config.json", files=lambda files: files.pop("config.json")),
+    Case("no weights", files=lambda files: [files.pop(name) for name in ("model.safetensors", "pytorch_model.bin")]),
+    Case("a pickle alone", files=lambda files: files.pop("model.safetensors")),
+    Case("a pickle that runs code", files=lambda files: _pickled(files, {"weights": Malice()})),
+    Case(
+        "remote code: an architecture",
+        files=lambda files: _config(files, model_type="custom_bert", auto_map={"AutoModel": "modeling.CustomBert"}),
+    ),
+    Case("remote code: a module", files=_modules),
+)  # fmt: skip
+
+
+def lines(folder: Path) -> Iterator[tuple[str, str]]:
+    """Each case and the line of its run."""
+    for number, case in enumerate(CASES):
+        with pytest.MonkeyPatch.context() as patch:
+            yield case.what, _line(case, folder, folder / f"cache-{number}", patch)
+
+
+def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> str:
+    hub = StandInHub()
+    rows_of.cache_clear()  # an earlier case read the set
+    use(hub, cache, patch)
+    patch.setattr(hub_client, "SECONDS_TO_ANSWER", 1.0)
+    patch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 1)
+    patch.setenv("BSL_CACHE", str(cache))
+    if case.token:
+        patch.setenv("HF_TOKEN", case.token)
+    files = dict(model_files("google-bert/bert-base-uncased"))
+    if case.files is not None:
+        case.files(files)
+    hub.add("models", MODEL, files, gated=case.gated)
+    publish_sts(hub, [SET.partition("/")[0]])
+    if case.fault:
+        hub.fail(case.where, **case.fault)
+    if case.dead:
+        hub.stop()
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
+        code = main(["evaluate", MODEL, "--suite", SET, "--store", str(folder / "store"), *case.options])
+    hub.stop()
+    told = re.findall(r"^bsl: (.*)", printed.getvalue(), re.MULTILINE)
+    return (told[-1] if told else f"exit code {code}") if code else "read and scored"

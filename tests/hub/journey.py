@@ -1,0 +1,136 @@
+"""A recipe as its users meet it, step by step: what a cell of the table says is the exit of the real command."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from flows.cli.main import main
+from storage.store import Store
+from tests.hub.client import offline, use
+from tests.hub.world import as_settings, mirrored_names, small
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.hub.server import StandInHub
+
+
+class StepError(Exception):
+    """A step did not do what it should; says what it printed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A cell.
+
+    Attributes:
+        seconds: how long the step took.
+        fault: what went wrong; empty if nothing.
+    """
+
+    seconds: float
+    fault: str = ""
+
+
+class Journeys:
+    """Recipes one after another, over one Hub, one cache, one mirror and one store.
+
+    Args:
+        hub: with all that the recipes name.
+        folder: the working directory, with the files of one's own.
+        files: the mirror of the sets that are on no Hub.
+        anew: whether a run from the mirror makes everything again from the mirror's bytes, not only the same keys.
+    """
+
+    def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
+        self._hub, self._folder, self._files, self._anew = hub, folder, files, anew
+        self._reports: dict[str, str] = {}
+        self.steps: dict[str, Callable[[str], None]] = {
+            "doctor": self._doctor,
+            "run": self._run,
+            "run again, HF_HUB_OFFLINE=1": self._again,
+            "deployment": self._deployment,
+            "mirror": self._mirror,
+            "run from the mirror, offline": self._offline,
+        }
+
+    def take(self, name: str, step: str) -> Outcome:
+        """One cell."""
+        started = time.monotonic()
+        try:
+            self.steps[step](name)
+        except Exception:  # a table says what failed and goes on
+            return Outcome(time.monotonic() - started, traceback.format_exc())
+        return Outcome(time.monotonic() - started)
+
+    def _doctor(self, name: str) -> None:
+        self._bsl("doctor", name, "--mirror", str(self._files))
+
+    def _run(self, name: str) -> None:
+        self._reports[name] = self._report(name, "--mirror", str(self._files))
+
+    def _again(self, name: str) -> None:
+        """Everything is kept: nothing is asked of the Hub, and the report is the same."""
+        with pytest.MonkeyPatch.context() as patch:
+            offline(patch)
+            self._same(name, "--mirror", str(self._files))
+
+    def _deployment(self, name: str) -> None:
+        """By the worker, in a process of its own, which finds all that `bsl run` made by the same keys."""
+        from prefect.deployments import run_deployment
+
+        store = Store(os.environ["BSL_STORE"])
+        before = store.refs("report")
+        run = run_deployment(f"bsl-pipeline/{name}", parameters={"overrides": small(name)}, poll_interval=1)
+        if not run.state.is_completed():
+            raise StepError(f"the worker's run ended as {run.state}")
+        if others := set(store.refs("report")) - set(before):
+            raise StepError(f"the worker made {others}, expected the report of `bsl run`")
+
+    def _mirror(self, name: str) -> None:
+        names = mirrored_names(name, small(name))
+        self._bsl("mirror", str(self._folder / "mirror"), *names, "--mirror", str(self._files))
+
+    def _offline(self, name: str) -> None:
+        """From the mirror alone: the keys are the same."""
+        with pytest.MonkeyPatch.context() as patch:
+            use(self._hub, self._folder / "empty", patch)
+            offline(patch)
+            patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + ("-offline" if self._anew else ""))
+            self._same(name, "--mirror", str(self._folder / "mirror"))
+
+    def _same(self, name: str, *options: str) -> None:
+        asked = len(self._hub.log)
+        report = self._report(name, *options)
+        if report != self._reports[name]:
+            raise StepError(f"made {report}, expected {self._reports[name]}")
+        if requests := self._hub.log[asked:]:
+            raise StepError(f"the Hub was asked {requests[:3]}")
+
+    def _report(self, name: str, *options: str) -> str:
+        printed = self._bsl("run", name, "--json", *as_settings(small(name)), *options)
+        return str(json.loads(printed)["report"])
+
+    def _bsl(self, *words: str) -> str:
+        """What `bsl` prints.
+
+        Raises:
+            StepError: its exit code is not 0.
+        """
+        printed, told = io.StringIO(), io.StringIO()
+        with redirect_stdout(printed), redirect_stderr(told):
+            code = main(list(words))
+        if code:
+            said = f"{printed.getvalue()}{told.getvalue()}"
+            raise StepError(f"bsl {' '.join(words[:2])} … ended with {code}\n{said[-4000:]}")
+        return printed.getvalue()

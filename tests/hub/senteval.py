@@ -1,0 +1,79 @@
+"""SentEval's files as SimCSE's authors packed them: as many rows as the papers count, sentences of the sample."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+from storage.declarations import DATASETS
+from storage.declared.archives import SENTEVAL
+from storage.readers.senteval import TRANSFER_SETS
+from tests.hub.repositories import sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.hub.server import StandInHub
+
+_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+_FINE = {"ABBR": "exp", "DESC": "manner", "ENTY": "animal", "HUM": "ind", "LOC": "city", "NUM": "count"}
+
+
+def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> None:
+    """The archive, and the corpus of Wikipedia that lies beside it."""
+    wiki = "\n".join(sentences()[:80]).encode()
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files_of(names)), "wiki1m_for_simcse.txt": wiki})
+
+
+def packed(files: Mapping[str, str]) -> bytes:
+    """A tar file, as `tar cf senteval.tar .` makes it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, text in files.items():
+            entry, content = tarfile.TarInfo(f"./{name}"), text.encode()
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def files_of(names: Iterable[str]) -> dict[str, str]:
+    """Path in the archive → text, of transfer sets and of SICK's test."""
+    files = {"SICK/SICK_test_annotated.txt": sick()}
+    for name in names:
+        declared = TRANSFER_SETS[name]
+        for split, parts in declared.files.items():
+            rows, shares = DATASETS[name].rows[split], len(parts)
+            for number, (path, label) in enumerate(parts):
+                lines = [
+                    _line(name, row, label or declared.classes[row % len(declared.classes)])
+                    for row in range(number, rows, shares)
+                ]
+                files[path] = "\n".join([_HEADER, *lines] if declared.header else lines) + "\n"
+    return files
+
+
+def sick() -> str:
+    """SICK's test, by the columns of its distribution."""
+    rows = [
+        f"{row + 1}\t{_sentence(row)}\t{_sentence(7 * row + 1)}\t{1 + row % 41 / 10:.1f}\tNEUTRAL"
+        for row in range(DATASETS["sickr"].rows["test"])
+    ]
+    return "\n".join(["pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment", *rows]) + "\n"
+
+
+def _line(name: str, row: int, label: str) -> str:
+    """A row as the set's files spell it."""
+    text = _sentence(row)
+    return {
+        "sst2": f"{text}\t{label}",
+        "sst5": f"{label} {text}",
+        "trec": f"{label}:{_FINE.get(label, '')} {text}",
+        "mrpc": f"{label}\t{row}\t{row + 1}\t{text}\t{_sentence(row + 1)}",
+    }.get(name, text)
+
+
+def _sentence(number: int) -> str:
+    """One of the sample with a word more, so that few are alike; no tab, no quote."""
+    texts = sentences()
+    return f"{texts[number % len(texts)]} {number // len(texts)}".replace("\t", " ").replace('"', "")

@@ -1,0 +1,147 @@
+"""SentEval's sets come out of an archive on the Hub, whole or refused, and into a mirror as their own files."""
+
+import io
+import tarfile
+
+import pytest
+
+from flows.cli.main import main
+from storage.declarations import DATASETS
+from storage.declared.archives import SENTEVAL
+from storage.errors import HubError, SourceError
+from storage.mirror import Mirror
+from storage.readers.report import ReadReport
+from storage.reading import read_source
+from storage.scored import read_declared_pairs
+from storage.sources import SourceSpec, resolve_source
+from storage.transfer import read_transfer_table
+from tasks.evaluation.kinds import available
+from tasks.site import Site
+from tests.hub.client import offline
+from tests.hub.senteval import files_of, packed, publish_senteval
+from tests.toy_sets import allow_any_rows
+
+CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
+
+
+def publish(hub, files):
+    return hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files)})
+
+
+def table(name, split, mirror=None):
+    return read_transfer_table(name, split, resolve_source(SourceSpec(dataset=name, split=split), mirror))
+
+
+@pytest.fixture
+def any_rows(monkeypatch):
+    allow_any_rows(monkeypatch, "cr", "sts12-tok")
+
+
+def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
+    publish_senteval(hub, ["trec", "mrpc"])
+    assert hub.requests("resolve|cdn") == []
+    assert table("trec", "train").height == DATASETS["trec"].rows["train"]
+    first = table("mrpc", "test")
+    assert first.columns == ["sentence1", "sentence2", "class"]
+    assert len(hub.requests("GET /cdn")) == 1
+    pairs = resolve_source(SourceSpec(dataset="sickr-tok"))
+    assert read_declared_pairs("sickr-tok", "test", pairs).height == 4927
+    hub.stop()
+    offline(monkeypatch)
+    assert table("mrpc", "test").equals(first)
+
+
+@pytest.mark.usefixtures("any_rows")
+def test_the_hub_and_a_mirror_of_it_give_one_source(hub, tmp_path):
+    commit = publish(hub, CR)
+    from_the_hub = resolve_source(SourceSpec(dataset="cr"))
+    assert from_the_hub.digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
+    made = Mirror(tmp_path / "mirror")
+    assert list(made.add("cr")) == [(path, "written") for path in CR]
+    assert list(made.add("cr")) == [(path, "kept") for path in CR]
+    hub.stop()
+    copied = resolve_source(SourceSpec(dataset="cr"), str(made.folder))
+    assert copied.model_dump(exclude={"files", "hub"}) == from_the_hub.model_dump(exclude={"files", "hub"})
+    assert table("cr", "all", str(made.folder)).rows() == [("bad", 0), ("", 0), ("good", 1)]
+    texts = [text for frame in read_source(copied, ReadReport("cr"), 0) for (text,) in frame.rows()]
+    assert texts == ["bad", "", "good"]
+    (made.folder / "CR" / "custrev.pos").write_text("better\n")
+    with pytest.raises(SourceError, match=r"custrev\.pos: sha256 .*, mirror\.json says"):
+        resolve_source(SourceSpec(dataset="cr"), str(made.folder))
+
+
+def test_unpacked_files_are_mirrored_where_they_are_looked_for(tmp_path, any_rows):
+    for path, text in CR.items():
+        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "senteval" / path).write_text(text)
+    assert [path for path, _ in Mirror(tmp_path / "made", str(tmp_path / "senteval")).add("cr")] == list(CR)
+    assert table("cr", "all", str(tmp_path / "made")).height == 3
+
+
+@pytest.mark.usefixtures("any_rows")
+def test_tokenised_pairs_come_with_the_scores_beside_them(hub):
+    folder, subsets = "STS/STS12-en-test", ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews")
+    files = {f"{folder}/STS.input.{name}.txt": "a dog .\ta cat .\n" for name in subsets}
+    publish(hub, {**files, **{f"{folder}/STS.gs.{name}.txt": "2.5\n" for name in subsets}})
+    pairs = read_declared_pairs("sts12-tok", "test", resolve_source(SourceSpec(dataset="sts12-tok")))
+    assert pairs["subset"].to_list() == list(subsets)
+    assert pairs["score"].to_list() == [2.5] * 5
+
+
+@pytest.mark.usefixtures("any_rows")
+@pytest.mark.parametrize("folder", ["./", "data/downstream/"])
+def test_what_the_archive_calls_its_folder_does_not_matter(hub, folder):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for path, text in CR.items():
+            entry = tarfile.TarInfo(folder + path)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text.encode()))
+    hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: buffer.getvalue()})
+    assert table("cr", "all").height == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "line"),
+    [
+        (
+            {"senteval.tar": packed({"MR/rt-polarity.neg": ""})},
+            SourceError,
+            r"holds 1 files but no CR/custrev\.neg; give",
+        ),
+        ({"senteval.tar": b"no archive"}, HubError, r"senteval\.tar cannot be unpacked \(.*; delete .* and run again"),
+        (
+            {"README.md": b""},
+            HubError,
+            r"senteval\.tar: the repository has no such file; give the set's own files by a",
+        ),
+    ],
+)
+def test_an_archive_that_is_not_senteval_s_is_refused(hub, files, kind, line):
+    """What it lacks is left out of a run by name; what is broken ends it."""
+    hub.add("datasets", SENTEVAL.hub_id, files)
+    with pytest.raises(SourceError, match=line) as caught:
+        table("cr", "all")
+    assert type(caught.value) is kind
+
+
+def test_rows_are_counted(hub):
+    publish(hub, CR)
+    with pytest.raises(SourceError, match="cr all holds 3 rows, expected the 3,775 that papers report"):
+        table("cr", "all")
+
+
+def test_sick_of_the_hub_is_refused_with_its_count_and_the_way_to_the_test(hub, tmp_path):
+    publish(hub, files_of([]))
+    found = available(Site(store=str(tmp_path)), ["sickr/test", "sickr-tok/test"])
+    assert tuple(found.sets) == ("sickr-tok/test",)
+    reason = found.missing["sickr/test"]
+    assert "put SICK_test_annotated.txt of the SemEval 2014 distribution" in reason
+    assert "score `sickr-tok`" in reason
+    assert "has 9,927 pairs, train and trial among them" in reason
+
+
+def test_an_archive_has_no_commit_and_says_why(capsys):
+    assert main(["pins"]) == 0
+    assert "known to begin with e145e8b" in " ".join(capsys.readouterr().out.split())
+    assert SENTEVAL.revision is None

@@ -1,0 +1,138 @@
+"""What a user of the recipes has: a Hub with all that they name, files that are on no Hub, and sizes made small.
+
+Small in every size, the same in every step. Translators search as the package's, which the stand-in's are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from flows.config import override
+from flows.recipes import RECIPES, recipe
+from models.translation.catalog import MINI
+from storage.declarations import DATASETS
+from storage.embedded import EMBEDDED
+from storage.readers.afs import TOPICS
+from storage.word_vectors import is_vectors_file
+from tasks.evaluation.kinds import names_of
+from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
+from tests.hub.senteval import publish_senteval, sick
+from tests.tiny_wordnet import write_tiny_wordnet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from flows.config import PipelineConfig
+    from tests.hub.server import StandInHub
+
+SHORT: Final[Mapping[str, tuple[str, ...]]] = {
+    "sts": ("sts16",),
+    "senteval": ("trec",),
+    "sts17-bsl": ("sts17-en-de",),
+}
+"""Suite → the set that stands for it."""
+_WITH_SENTEVAL: Final = ("nli", "bsl-task")  # a minute of classifiers each
+NEW: Final = 80  # sentences of each file of one's own
+
+
+def needs_the_hub() -> tuple[str, ...]:
+    """Recipes that read anything from outside the package."""
+    names = []
+    for name, make in RECIPES.items():
+        config = make()
+        outside = [model for model, _ in config.models()] + [str(spec.dataset) for spec in config.ingest.sources]
+        if not all(part.startswith(EMBEDDED) for part in outside):
+            names.append(name)
+    return tuple(names)
+
+
+def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
+    """Every repository that recipes name."""
+    models = [model for name in names for model in recipe(name).models()]
+    publish(hub, [model for model in models if on_the_hub(model[0])])
+    publish_nli(hub)
+    publish_sts(hub, [name for name, declared in DATASETS.items() if declared.hub_id and declared.score_range])
+    publish_senteval(hub)
+
+
+def on_the_hub(model: str) -> bool:
+    """Whether a model's name is a repository's."""
+    return not model.startswith(EMBEDDED) and not is_vectors_file(model)
+
+
+def write_own_files(folder: Path) -> Path:
+    """Sentences, books, word vectors, AFS, SICK and WordNet, which are no Hub's; gives the mirror of those sets."""
+    texts = sentences()
+    for number, name in enumerate(("sentences.txt", "wiki1m_for_simcse.txt", "books/novel.txt")):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(texts[number * NEW : (number + 1) * NEW]))
+    words = sorted({word for text in texts for word in text.split()})[:500]
+    numbers = [" ".join(f"{(row * step % 97 - 48) / 50}" for step in range(1, 33)) for row in range(len(words))]
+    vectors = "\n".join(f"{word} {values}" for word, values in zip(words, numbers, strict=True))
+    (folder / "glove.840B.300d.txt").write_text(vectors)
+    _write_afs(folder / "files" / "afs")
+    (folder / "files" / "sickr").mkdir()
+    (folder / "files" / "sickr" / "SICK_test_annotated.txt").write_text(sick())
+    write_tiny_wordnet(folder / "nltk" / "corpora" / "wordnet")
+    return folder / "files"
+
+
+def _write_afs(folder: Path) -> None:
+    quiet = [text.replace(",", "").replace('"', "") for text in sentences()[:50]]
+    rows = [f"{1 + row % 5},,,,,,,,,{first},{second}" for row, (first, second) in enumerate(itertools.pairwise(quiet))]
+    folder.mkdir(parents=True)
+    for topic in TOPICS:
+        (folder / f"ArgPairs_{topic}.csv").write_text("\n".join(["header", *rows]), encoding="latin-1")
+
+
+def small(name: str) -> dict[str, Any]:
+    """Changes to a recipe that leave its steps and make its sizes small."""
+    config = recipe(name)
+    words = [word for word in config.evaluation.sets if word != "senteval" or name in _WITH_SENTEVAL]
+    sets = [part for word in words for part in SHORT.get(word, (word,))]
+    probe = {"protocols": ["fast"], "folds": 2, "tolerance": 0.5}
+    changes: dict[str, Any] = {
+        "ingest": {"corpus": {"limit": 96}},
+        "augment": {"translations": _searched_as_the_package_s(config)},
+        "evaluation": {"sets": sets, "bootstrap": {"resamples": 100}, "probe": probe},
+    }
+    if config.training is not None:
+        earlier = [phase.model_dump() for phase in config.earlier]
+        for phase in earlier:
+            phase["training"] |= _few_steps(phase["training"])
+        changes |= {"earlier": earlier, "training": _few_steps(config.training.model_dump())}
+    if config.transform is not None:
+        changes["transform"] = {"dimensions": 16} if config.transform.name == "whitening" else {"max_steps": 2}
+    return changes
+
+
+def _few_steps(training: Mapping[str, Any]) -> dict[str, Any]:
+    objective = training["objective"]
+    queue = {"objective": {**objective, "queue": 16}} if objective.get("queue") else {}
+    return {"batch_size": 8, "max_steps": 2, "eval_every": 2, "collapse": None, **queue}
+
+
+def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
+    views = [view.model_dump() for view in config.augment.translations]
+    for hop in [hop for view in views for hop in view["hops"]]:
+        mini = MINI[f"{hop['source_lang']}-{hop['target_lang']}"]
+        hop |= {field: getattr(mini, field) for field in ("target_token", "beam", "no_repeat_ngram")}
+    return views
+
+
+def as_settings(changes: Mapping[str, Any]) -> list[str]:
+    """The changes as `--set` takes them."""
+    return [part for field, value in changes.items() for part in ("--set", f"{field}={json.dumps(value)}")]
+
+
+def mirrored_names(name: str, changes: Mapping[str, Any]) -> list[str]:
+    """What a person gives `bsl mirror` for a recipe: models, and sets that the Hub or the files have."""
+    config = override(recipe(name), changes)
+    words = [*names_of(config.evaluation.sets), *config.scored, config.evaluation.dev or ""]
+    sets = {word.partition("/")[0] for word in words} | {str(spec.dataset) for spec in config.ingest.sources}
+    models = [f"model:{model}" for model, _ in config.models() if on_the_hub(model)]
+    return [*dict.fromkeys(models), *sorted(sets & set(DATASETS))]
