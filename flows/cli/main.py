@@ -7,6 +7,7 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from flows.cli.adapt import add_adapt
 from flows.cli.artifacts import add_artifacts
 from flows.cli.assets import add_assets
 from flows.cli.doctor import add_doctor
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
 VERBS = (
-    add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
-    add_doctor, add_ui,
+    add_run, add_adapt, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror,
+    add_pins, add_doctor, add_ui,
 )  # fmt: skip
 
 
