@@ -24,7 +24,7 @@ from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.start import taken_over
+from tasks.start import is_bare, taken_over
 from tasks.train import train
 
 FEWEST_OTHERS = 200  # neighbours or titles in all, from which on the held-out halves have some to ask for
@@ -80,7 +80,7 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
     views = augment(site, corpus, config.crops)
     trips = _trips(site, passages, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
-    trained = train(site, pairs, start, None, reading, config.training)
+    trained = train(site, pairs, start, None, reading, config.trained(raw=is_bare(site, start)))
 
     asked = (passages, trips, labelled)
     weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)

@@ -9,10 +9,11 @@ import polars as pl
 from models.shuffle import scattered
 from models.text.documents import documents
 from models.text.passages import HoldOutConfig, hold_out, passages
+from storage.labels import LabelSource
 from storage.readers.report import ReadReport
 from storage.refs import CorpusRef, PassagesRef
 from storage.texts import TextSource, records
-from tasks.labels import LabelSource, labelled_ids
+from tasks.labels import labelled_ids
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_table
 
@@ -60,7 +61,7 @@ def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterat
         report = ReadReport(source.name)
         for table in records(source, report):
             numbered = documents(table, lines=source.format == "txt", first=first)
-            first = int(numbered["document"].max() or 0) + 1  # type: ignore[call-overload]  # a number
+            first = max(numbered["document"], default=first) + 1
             yield passages(numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang)), config)
             done += 1
             told(done, total, source.name)

@@ -57,25 +57,31 @@ def weigh(
     base, tokenizer = _loaded(work, start, encoder)
     learnt, _ = _loaded(work, trained, encoder)
     told = progress_of("weighing, mergers")
-    encode = _remembered(work, base, tokenizer)
-    made = {0.0: answers(encode, questions)}
-    general = {0.0: _spearman(encode, dev)} if dev else {}
+    made = {0.0: answers(_remembered(work, base, tokenizer), questions)}
     for number, share in enumerate(config.shares, start=1):
-        encode = _remembered(work, merged(base, learnt, share), tokenizer)
-        made[share] = answers(encode, questions)
-        general |= {share: _spearman(encode, dev)} if dev else {}
+        made[share] = answers(_remembered(work, merged(base, learnt, share), tokenizer), questions)
         told(number, len(config.shares), f"share {share:g}")
     counts = counted(made[0.0], questions)
     gains = {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
-    forgotten = {share: 100 * (general[0.0] - value) for share, value in general.items()}
+    general: dict[float, float] = {}
+
+    def forgets(share: float) -> bool:
+        if dev is None:
+            return False
+        for weight in (0.0, share):
+            if weight not in general:
+                general[weight] = _spearman(_remembered(work, merged(base, learnt, weight), tokenizer), dev)
+        # Half of what may be lost: the set that chooses has an error of its own.
+        return 100 * (general[0.0] - general[share]) > config.max_forgetting / 2
+
+    chosen = choose_share(gains, forgets)
     rows = [
         (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
     ]
     rows += [(share, GENERAL, value, False) for share, value in general.items()]
     table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
     work.draft.write(table)
-    # Half of what may be lost: the set that chooses has an error of its own.
-    work.draft.note({SHARE: choose_share(gains, forgotten, config.max_forgetting / 2), COUNTED: list(counts)})
+    work.draft.note({SHARE: chosen, COUNTED: list(counts)})
     show_table("weighing", table.to_dicts(), "What each share of the trained weights finds in the half that chooses")
 
 

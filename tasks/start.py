@@ -19,15 +19,20 @@ _MODULES = "modules.json"  # what makes a folder one of sentence-transformers
 _SAID = ("pooling", "normalize", "lower_case")
 
 
+def is_bare(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
+    """Whether a folder is a transformer alone, which nobody has trained to compare sentences."""
+    return not (described_folder(site.open_store(), start) / _MODULES).is_file()
+
+
 def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """The configuration with what the start's folder says where nothing else was asked for.
 
     Raises:
         EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
     """
-    folder = described_folder(site.open_store(), start)
-    if not (folder / _MODULES).is_file():
+    if is_bare(site, start):
         return config
+    folder = described_folder(site.open_store(), start)
     from models.encoder.saved import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)

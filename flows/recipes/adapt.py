@@ -71,6 +71,9 @@ class AdaptConfig(BaseModel):
     """Most sentences of each held-out half that are translated."""
     training: TrainingConfig = GENTLE
     """Objective, optimizer and schedule."""
+    raw_lr: float = Field(2e-4, gt=0, le=1)
+    """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
+    so there is more to learn and less to forget."""
     proof: ProofConfig = ProofConfig()
     """What is asked of the adapted encoder."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=("embedded:stsb/test",), dev="embedded:stsb/dev")
@@ -108,6 +111,10 @@ class AdaptConfig(BaseModel):
         if self.views == "round trips":
             return ("round trips",)
         return ("crops", "round trips") if others or self.views == "both" else ("crops",)
+
+    def trained(self, *, raw: bool) -> TrainingConfig:
+        """The training of a start that is a bare transformer, or a sentence encoder already."""
+        return self.training.model_copy(update={"lr": self.raw_lr}) if raw else self.training
 
     def pairs(self, taught: tuple[str, ...]) -> PairConfig:
         """The pairs of the views that are learnt."""

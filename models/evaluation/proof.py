@@ -19,7 +19,7 @@ from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.retrieval import Retrieval, compare_ranks, reciprocal_ranks, tells
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,23 +118,21 @@ def gain(start: Answers, other: Answers, questions: Questions, counts: Sequence[
     return float(np.mean(values)) if values else 0.0
 
 
-def choose_share(gains: Mapping[float, float], forgotten: Mapping[float, float], most: float) -> float:
+def choose_share(gains: Mapping[float, float], forgets: Callable[[float], bool]) -> float:
     """How much of the trained weights to take.
 
     Args:
         gains: by share, the mean difference of what counts.
-        forgotten: by share, what a general set loses in points; empty without one.
-        most: points that it may lose.
+        forgets: whether a share loses too much on a general set; asked of as few shares as will do.
 
     Returns:
-        The share of the largest gain among those that forget little enough. Where none of these gains, the largest
-        share, so that the verdict tells what the training did; where all forget too much, the smallest.
+        The share of the largest gain that forgets little enough. Where none gains, the largest share, so that the
+        verdict tells what the training did; where all that gain forget too much, the smallest.
     """
-    gentle = [share for share in gains if forgotten.get(share, 0.0) <= most]
-    if not gentle:
-        return min(gains)
-    best = max(gentle, key=lambda share: gains[share])
-    return best if gains[best] > 0 else max(gains)
+    better = sorted((share for share in gains if gains[share] > 0), key=lambda share: gains[share], reverse=True)
+    if not better:
+        return max(gains)
+    return next((share for share in better if not forgets(share)), min(gains))
 
 
 def evidence(
