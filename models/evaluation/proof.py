@@ -144,7 +144,9 @@ def evidence(
     probes = {name: questions.probes[name] for name in counts if name in questions.probes}
     if len(probes) > 1:
         means = [float(np.mean([made[name].mean() for name in probes])) for made in (start, adapted)]
-        rows.append(_row(MEAN, "MRR", "counts", means, compare_ranks(start, adapted, probes, **drawn), probes.values()))
+        rows.append(
+            _row(MEAN, "MRR", "counts", means, compare_ranks(start, adapted, probes, **drawn), [*probes.values()])
+        )
     for name, probe in questions.probes.items():
         role: Role = "counts" if name in probes else "shown"
         difference = compare_ranks(start, adapted, {name: probe}, **drawn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -175,11 +175,18 @@ def _learnt(content: AdaptationContent) -> str:
     )
 
 
-def _weighed(weighing: pl.DataFrame) -> list[dict[str, Any]]:
-    rows = []
-    for (share,), own in weighing.group_by("share", maintain_order=True):
-        figures = {
-            f"{row['probe']}{' *' if row['counts'] else ''}": f"{100 * row['value']:.1f}" for row in own.to_dicts()
+def _weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
+    """A row a share, a column a probe; what decides is marked."""
+    asked = weighing.select("probe", "counts").unique(maintain_order=True).rows()
+    figures = {(share, probe): value for share, probe, value, _ in weighing.rows()}
+
+    def shown(share: float, probe: str) -> str:
+        return f"{100 * figures[share, probe]:.1f}" if (share, probe) in figures else ""
+
+    return [
+        {
+            "share": f"{share:g}",
+            **{f"{probe} (decides)" if counts else probe: shown(share, probe) for probe, counts in asked},
         }
-        rows.append({"share": f"{share:g}", **figures})
-    return rows
+        for share in weighing["share"].unique(maintain_order=True)
+    ]
