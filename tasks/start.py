@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from models.encoder.config import EncoderConfig
+from storage.refs import CheckpointRef
 from tasks.pretrained import described_folder
 
 if TYPE_CHECKING:
-    from storage.refs import CheckpointRef
     from storage.weights import ResolvedModel
     from tasks.site import Site
 
@@ -30,9 +30,12 @@ def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: Encoder
     Raises:
         EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
     """
+    store = site.open_store()
+    if isinstance(start, CheckpointRef) and store.defect(start) is not None:
+        return config  # it is only planned: word vectors that nobody has read yet, which have nothing to contradict
     if is_bare(site, start):
         return config
-    folder = described_folder(site.open_store(), start)
+    folder = described_folder(store, start)
     from models.encoder.saved import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import add_site_options, print_table
+from flows.cli.run import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import ReportRef
     from storage.store import Store
 
 
-def add_adapt(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_adapt(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("adapt", help="adapt an encoder to your text; it is exported where it is proved better")
     parser.add_argument(
         "texts",
         nargs="+",
@@ -44,16 +42,18 @@ def add_adapt(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _adapt(arguments: argparse.Namespace) -> int:
-    server = use_server()
-    embedded = start_server()
-    site = site_of(vars(arguments))
-    changes = changes_of(arguments)
-    from flows.adapt import adapt
+    changes = changes_of(arguments)  # what is misspelt is said before anything is started
     from flows.config import overridden
     from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig
-    from storage.texts import sources
 
     config = overridden(AdaptConfig(), changes)
+    server = use_server()
+    if not arguments.debug:
+        be_quiet()
+    embedded = start_server()
+    site = site_of(vars(arguments))
+    from storage.texts import sources
+
     own = sources(
         arguments.texts,
         mirror=site.mirror,
@@ -62,18 +62,18 @@ def _adapt(arguments: argparse.Namespace) -> int:
         title=config.title,
         document=config.document,
     )
-    print_table("What your files were taken to hold (--columns, --document say otherwise)", [s.told for s in own])
+    print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
+    from flows.adapt import adapt
+    from flows.cli.watching import watching
+
     if embedded is not None:
         embedded.wait()
-    start = arguments.encoder or DEFAULT_ENCODER
-    state = adapt(arguments.texts, start, arguments.labels, changes or None, site, return_state=True)
+    start, store = arguments.encoder or DEFAULT_ENCODER, site.open_store()
+    with watching(store, []):
+        state = adapt(arguments.texts, start, arguments.labels, changes or None, site, return_state=True)
     if not state.is_completed():
-        print(
-            f"bsl: the adaptation did not finish: {state.message}\nWhat was finished is kept; run again to go on.",
-            file=sys.stderr,
-        )
-        return 1
-    _conclude(site.open_store(), state.result(), start, server)
+        return failed(state.result(raise_on_failure=False))
+    _conclude(store, state.result(), start, server)
     return 0
 
 

@@ -97,8 +97,7 @@ class AdaptConfig(BaseModel):
     @property
     def crops(self) -> AugmentConfig:
         """Views of the corpus that is learnt."""
-        names: tuple[Literal["crop", "crop-2"], ...] = ("crop", "crop-2")
-        return AugmentConfig(rewritings=tuple(CropView(name=name, lang=self.lang) for name in names))
+        return AugmentConfig(rewritings=(CropView(),))
 
     def taught(self, *, others: bool) -> tuple[str, ...]:
         """Names of the views that are learnt.

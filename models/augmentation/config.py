@@ -62,7 +62,7 @@ class AugmentConfig(BaseModel):
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
     rewritings: tuple[AnyRewriting, ...] = ()
-    """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`, `crop-2`; a bare name takes its defaults."""
+    """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""
 
     original: bool = True
     """Whether the sentence itself is a view too."""

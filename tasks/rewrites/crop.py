@@ -1,4 +1,4 @@
-"""Views `crop` and `crop-2`: runs of a sentence's words."""
+"""Views `crop`, `crop-2`, …: runs of a sentence's words."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 
-def make_cropped(site: Site, corpus: CorpusRef, nli: NliRef | None, view: CropView) -> ViewsRef:  # noqa: ARG001
-    """Make it, or find it made."""
-    return cropped(site, corpus, view)
+def make_crop(site: Site, corpus: CorpusRef, nli: NliRef | None, view: CropView) -> ViewsRef:  # noqa: ARG001
+    """Make them, or find them made."""
+    return crop(site, corpus, view)
 
 
 @stage(ref=ViewsRef, version=1)
-def cropped(work: Work, corpus: CorpusRef, view: CropView) -> None:
-    """A run of the words of each sentence of the language."""
+def crop(work: Work, corpus: CorpusRef, view: CropView) -> None:
+    """Some of the words of each sentence of the language, as often as asked."""
     from models.augmentation.cropping import crop_words
 
-    seed = 2 * view.seed + (view.name == "crop-2")
-    rewrite_corpus(work, corpus, view.name, view.lang, seed, partial(crop_words, view=view))
+    for number, method in enumerate(view.methods, start=1):
+        rewrite_corpus(work, corpus, method, view.lang, view.seed, partial(crop_words, view=view, number=number))
