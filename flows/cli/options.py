@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -10,6 +11,9 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     import argparse
+
+    from tasks.site import Site
+    from tasks.use import Index
 
 
 def add_site_options(parser: argparse.ArgumentParser) -> None:
@@ -30,3 +34,36 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     for row in rows:
         table.add_row(*map(Text, row.values()))
     Console(width=max(120, Console().width)).print(table)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The encoder that a verb uses."""
+    parser.add_argument("model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/… or report/<key>")
+
+
+def add_use_options(parser: argparse.ArgumentParser) -> None:
+    """What the verbs that use an encoder share."""
+    parser.add_argument("--column", help="column of the sentences, where a file has several of text")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_site_options(parser)
+
+
+def used_site(arguments: argparse.Namespace) -> Site:
+    """Where an encoder is used: no flow runs, so Prefect starts no server."""
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
+    from flows.server import use_server
+    from flows.site import site_of
+
+    use_server()
+    return site_of(vars(arguments))
+
+
+def opened_index(arguments: argparse.Namespace) -> Index:
+    """The corpus that a command names, embedded."""
+    site = used_site(arguments)
+    from storage.sources import SourceSpec
+    from tasks.use import index
+
+    with Console(stderr=True).status(f"reading and embedding {arguments.corpus}, unless it was before"):
+        columns = tuple(filter(None, [arguments.column]))
+        return index(site, arguments.model, SourceSpec(path=arguments.corpus, columns=columns), arguments.precision)

@@ -109,6 +109,12 @@ class Stage(Generic[P, R]):
             watcher.ends(step)
         return made
 
+    def have(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The artifact, found or made without Prefect: for a command that a person waits for."""
+        arguments = self._arguments(*args, **kwargs)
+        ref = self._make_ref(arguments)
+        return ref if site.open_store().defect(ref) is None else self.run(site, arguments)
+
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
         ref = self._make_ref(arguments)

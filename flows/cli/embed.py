@@ -1,0 +1,42 @@
+"""`bsl embed MODEL IN OUT.parquet`: a file's sentences as vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.cli.options import add_use_options, used_site
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def define_embed(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
+    )
+    parser.add_argument("source", metavar="IN", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
+    parser.add_argument("target", metavar="OUT.parquet", type=Path, help="columns text and embedding, rows as in IN")
+    add_use_options(parser)
+    parser.set_defaults(call=_embed)
+
+
+def _embed(arguments: argparse.Namespace) -> int:
+    site, source = used_site(arguments), arguments.source
+    from rich.console import Console
+
+    from storage.sources import SourceSpec
+    from tasks.use import embed_file
+
+    with Console(stderr=True).status(f"embedding {source}") as status:
+        done = embed_file(
+            site,
+            arguments.model,
+            SourceSpec(path=source, columns=tuple(filter(None, [arguments.column]))),
+            arguments.target,
+            arguments.precision,
+            lambda done, _total, _detail: status.update(f"embedding {source}: {done:,} sentences"),
+        )
+    print(f"{done:,} sentences: {arguments.target}")
+    return 0

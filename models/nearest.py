@@ -1,0 +1,82 @@
+"""Exact nearest neighbours by cosine, block by block: memory holds one block of products, however many vectors.
+
+Shapes: Q queries, N targets, D width, K neighbours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+ROWS: Final = 1024  # of a block of queries
+COLUMNS: Final = 1 << 16  # of a block of targets: 256 MB of products at most
+
+
+def unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors of length 1 in the same directions; zeros stay zeros."""
+    norms_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+    return vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)
+
+
+def nearest(
+    queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The k targets nearest to each query: cosines (Q, K), falling, and rows (Q, K); K = min(k, N).
+
+    Args:
+        queries_QD: Unit vectors.
+        targets_ND: Unit vectors.
+        k: Neighbours, 1 or more.
+    """
+    k = min(k, len(targets_ND))
+    blocks = [_best(queries_QD[first : first + ROWS], targets_ND, k) for first in range(0, len(queries_QD), ROWS)]
+    scores_QK, rows_QK = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+    return scores_QK.numpy(), rows_QK.numpy()
+
+
+def _best(queries_QD: NDArray[np.float32], targets_ND: NDArray[np.float32], k: int) -> tuple[torch.Tensor, ...]:
+    queries = torch.from_numpy(queries_QD)
+    scores, rows = torch.empty(len(queries), 0), torch.empty(len(queries), 0, dtype=torch.int64)
+    for first in range(0, len(targets_ND), COLUMNS):
+        block = torch.from_numpy(targets_ND[first : first + COLUMNS])
+        own, places = (queries @ block.T).topk(min(k, len(block)), dim=1)
+        scores, kept = torch.cat([scores, own], dim=1).topk(min(k, scores.shape[1] + own.shape[1]), dim=1)
+        rows = torch.cat([rows, places + first], dim=1).gather(1, kept)
+    return scores, rows
+
+
+def nearest_pairs(
+    vectors_ND: NDArray[np.float32], count: int, above: float = -1.0
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """The pairs of different rows with the highest cosines: (P,), falling, and rows (P, 2), the lower first.
+
+    Args:
+        vectors_ND: Unit vectors.
+        count: Pairs at most.
+        above: The cosine of a pair is greater.
+    """
+    scores, rows = torch.empty(0), torch.empty(0, 2, dtype=torch.int64)
+    for own, places in _blocks_of_pairs(torch.from_numpy(vectors_ND)):
+        floor = max(above, float(scores[-1])) if len(scores) == count else above
+        better = own > floor
+        scores, kept = torch.cat([scores, own[better]]).sort(descending=True, stable=True)
+        rows = torch.cat([rows, places[better]])[kept][:count]
+        scores = scores[:count]
+    return scores.numpy(), rows.numpy()
+
+
+def _blocks_of_pairs(vectors_ND: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Each pair once: cosines (P,) and rows (P, 2)."""
+    for first in range(0, len(vectors_ND), ROWS):
+        block = vectors_ND[first : first + ROWS]
+        for left in range(first, len(vectors_ND), ROWS):
+            products = block @ vectors_ND[left : left + ROWS].T
+            rows, columns = torch.triu_indices(*products.shape, offset=1 if left == first else -ROWS)
+            yield products[rows, columns], torch.stack([rows + first, columns + left], dim=1)
