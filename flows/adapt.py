@@ -18,6 +18,7 @@ from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen
 from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.systems import Candidate
+from tasks.labels import labelled_halves
 from tasks.pair import pair_own
 from tasks.passages import NEIGHBOURS, TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
@@ -59,8 +60,8 @@ def adapt(
 
 def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptConfig, site: Site) -> ReportRef:
     """The way of an adaptation; inside a flow run, each line is a task run."""
-    named = config.encoder.model_copy(update={"model": encoder})
-    start, resolved = resolve_encoder(site, named)
+    config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
+    start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
@@ -73,6 +74,7 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
         document=config.document,
     )
     labelled = label_source(labels) if labels else None
+    labelled_halves(labelled, config.proof.seed)  # too few are said before anything is translated
 
     passages = read_passages(site, own, labelled, config.hold_out)
     corpus = learnt(site, passages)
@@ -85,11 +87,8 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
     asked = (passages, trips, labelled)
     weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)
     merged = merge(site, start, trained, weighing, reading)
-    labels_of = ("start", "adapted")
-    candidates = [
-        Candidate(label=label, encoder=network, config=reading)
-        for label, network in zip(labels_of, (start, merged), strict=True)
-    ]
+    both = {"start": start, "adapted": merged}
+    candidates = [Candidate(label=label, encoder=network, config=reading) for label, network in both.items()]
     systems = [encoder_system(site, candidate, found, config.evaluation.precision) for candidate in candidates]
     scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
     compared = differences(site, systems[0], systems[1:], found, config.evaluation)

@@ -61,7 +61,8 @@ def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterat
         report = ReadReport(source.name)
         for table in records(source, report):
             numbered = documents(table, lines=source.format == "txt", first=first)
-            first = max(numbered["document"], default=first) + 1
+            last = numbered.select(pl.col("document").max()).item()
+            first = first if last is None else last + 1
             yield passages(numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang)), config)
             done += 1
             told(done, total, source.name)

@@ -95,6 +95,7 @@ def merge(
 ) -> None:
     """The start and what was trained, at the share that was chosen."""
     from models.encoder.export import export_sentence_transformers
+    from models.encoder.files import keep_prompts
     from models.encoder.merging import merged
 
     share = float(str(work.store.manifest(weighing).figures[SHARE]))
@@ -102,6 +103,7 @@ def merge(
     learnt, _ = _loaded(work, trained, encoder)
     between = merged(base, learnt, share)
     export_sentence_transformers(between, tokenizer, work.draft.folder / ENCODER)
+    keep_prompts(encoder_folder(work.store, start), work.draft.folder / ENCODER)
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 

@@ -105,7 +105,7 @@ class AdaptConfig(BaseModel):
         Args:
             others: whether the text has neighbours or titles, which no view is made of.
         """
-        if self.trip is None or self.views == "crops":
+        if self.trip is None or self.translated == 0 or self.views == "crops":
             return ("crops",)
         if self.views == "round trips":
             return ("round trips",)

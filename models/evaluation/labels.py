@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
 _FEWEST: Final = 20  # rows of a half
+_FEWEST_OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def halves_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], seed: int) 
         seed: decides which row goes where.
 
     Raises:
-        EvaluationError: a half has too few rows.
+        EvaluationError: a half has too few rows, or too few of a class.
     """
     names = tuple(sorted(rows["label"].unique())) if kind == "classes" else ()
     place = scattered(sentence_ids(normalize(pl.col("text_1"))), seed) % 2
@@ -78,6 +79,13 @@ def halves_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], seed: int) 
             raise EvaluationError(
                 f"{rows.height} labelled rows leave {own.height} for the half {part!r}, expected at least {_FEWEST} "
                 "in each; label more, or leave --labels out"
+            )
+        rare = own["label"].value_counts().sort("count").row(0) if names else ("", _FEWEST)
+        if own["label"].n_unique() < len(names) or rare[1] < _FEWEST_OF_A_CLASS:
+            raise EvaluationError(
+                f"class {rare[0]!r} has {rare[1]} rows in the half {part!r}, and {own['label'].n_unique()} of "
+                f"{len(names)} classes are there, expected at least {_FEWEST_OF_A_CLASS} rows of each; label more of "
+                "the rare classes, or leave them out"
             )
         label = own["label"].replace_strict(names, range(len(names))) if names else own["label"]
         gold = label.cast(pl.Float64).to_numpy()

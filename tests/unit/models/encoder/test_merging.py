@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from models.encoder.encode import encode
+from models.encoder.files import keep_prompts, read_json, write_json
 from models.encoder.merging import merged
 from models.encoder.remembered import Remembered
 from models.errors import EncoderError
@@ -35,6 +36,16 @@ def test_encoders_of_two_shapes_are_refused(tmp_path: Path) -> None:
     other, _ = tiny_encoder(tmp_path / "two", "modernbert")
     with pytest.raises(EncoderError, match="one shape"):
         merged(start, other, 0.5)
+
+
+def test_all_prompts_of_the_start_are_kept(tmp_path: Path) -> None:
+    said = {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": "query", "other": 1}
+    for name, content in (("start", said), ("made", {"prompts": {"default": "query: "}, "version": 5})):
+        (tmp_path / name).mkdir()
+        write_json(tmp_path / name / "config_sentence_transformers.json", content)
+    keep_prompts(tmp_path / "start", tmp_path / "made")
+    kept = read_json(tmp_path / "made" / "config_sentence_transformers.json")
+    assert kept == {"prompts": said["prompts"], "default_prompt_name": "query", "version": 5}
 
 
 def test_a_text_is_embedded_once(tmp_path: Path) -> None:

@@ -147,3 +147,6 @@ def test_labels_are_halved_by_their_first_sentence_and_too_few_are_refused() -> 
     assert len(halves["choose"]) + len(halves["report"]) == 300
     with pytest.raises(EvaluationError, match="label more"):
         halves_of(rows.head(20), "pairs", seed=0)
+    rare = rows.with_columns(label=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("rare")).otherwise(pl.lit("usual")))
+    with pytest.raises(EvaluationError, match="class 'rare' has"):
+        halves_of(rare, "classes", seed=0)
