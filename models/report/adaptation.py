@@ -131,14 +131,19 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
             "among": f"{row['among']:,}" if row["among"] else "",
             "n": f"{row['n']:,}",
             "figure": row["metric"],
-            "before": f"{100 * row['before']:.1f}",
-            "after": f"{100 * row['after']:.1f}",
+            "before": _percent(row["before"]),
+            "after": _percent(row["after"]),
             "difference": f"{100 * row['difference']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
             "p": f"{row['p_value']:.3f}",
             "it": _ROLES[row["role"]],
         }
         for row in proof.iter_rows(named=True)
     ]
+
+
+def _percent(value: float) -> str:
+    """A figure × 100; a dash for the mean of sets, of which only the difference is known."""
+    return "–" if value != value else f"{100 * value:.1f}"
 
 
 def adaptation_page(content: AdaptationContent) -> str:

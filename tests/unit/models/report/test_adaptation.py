@@ -7,6 +7,7 @@ from dataclasses import asdict
 import polars as pl
 
 from models.evaluation.proof import Evidence
+from models.evaluation.study import MEAN
 from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, proof_rows
 from models.report.verdict import Verdict
 
@@ -24,9 +25,9 @@ def test_a_general_set_may_forbid_and_of_several_their_mean() -> None:
     (row,) = general_evidence([scores], [pl.DataFrame([_comparison("stsb", 0.02)])])
     assert (row.evidence, row.role, row.after) == ("stsb test", "guard", 0.8)
     assert round(row.before, 6) == 0.78
-    several = pl.DataFrame([_comparison(name, 0.01) for name in ("stsb", "sts12", "mean")])
+    several = pl.DataFrame([_comparison(name, 0.01) for name in ("stsb", "sts12", MEAN)])
     roles = {row.evidence: row.role for row in general_evidence([scores], [several])}
-    assert roles == {"stsb test": "shown", "sts12 test": "shown", "mean test": "guard"}
+    assert roles == {"stsb test": "shown", "sts12 test": "shown", f"{MEAN} test": "guard"}
     assert general_evidence([], []) == []
 
 
