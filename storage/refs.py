@@ -33,6 +33,12 @@ class CorpusRef(ArtifactRef):
     kind: Literal["corpus"] = "corpus"
 
 
+class PassagesRef(ArtifactRef):
+    """Sentences of documents in order, some documents held out."""
+
+    kind: Literal["passages"] = "passages"
+
+
 class NliRef(ArtifactRef):
     """Labelled pairs of a corpus's sentences."""
 
@@ -109,3 +115,15 @@ class ReproductionRef(ArtifactRef):
     """A published row beside what runs of its recipe measured."""
 
     kind: Literal["reproduction"] = "reproduction"
+
+
+class WeighingRef(ArtifactRef):
+    """What each share of a trained encoder in the one that it came from finds, and the share that was chosen."""
+
+    kind: Literal["weighing"] = "weighing"
+
+
+class ProofRef(ArtifactRef):
+    """An adapted encoder beside the one that it came from, on text that neither training nor choice has seen."""
+
+    kind: Literal["proof"] = "proof"

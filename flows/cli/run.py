@@ -45,9 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments.set)
     server = use_server()
     if not arguments.debug:
-        for name, value in _QUIET.items():
-            os.environ.setdefault(name, value)
-        logging.getLogger().handlers[0].setLevel(logging.WARNING)  # stages are shown by a watcher
+        be_quiet()
     embedded = None if arguments.dry_run else start_server()
     site = site_of(vars(arguments))
     with Console(stderr=True).status(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
@@ -65,13 +63,20 @@ def _run(arguments: argparse.Namespace) -> int:
     with watching(store, [] if arguments.json else plan):
         state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
-        return _failed(state.result(raise_on_failure=False))
+        return failed(state.result(raise_on_failure=False))
     ref: ReportRef = state.result()
     if arguments.json:
         print(json.dumps(_outcome(store, ref), indent=1))
     else:
         _conclude(store, ref, config.title, server)
     return 0
+
+
+def be_quiet() -> None:
+    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger().handlers[0].setLevel(logging.WARNING)
 
 
 def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
@@ -86,8 +91,8 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
     return 0
 
 
-def _failed(error: object) -> int:
-    """Say what ended the run; whether running it again helps depends on what that was."""
+def failed(error: object) -> int:
+    """Say what ended a run; whether running it again helps depends on what that was."""
     from models.errors import InterruptedRunError, ModelError
     from models.translation.errors import TranslationStoppedError
     from storage.errors import StorageError

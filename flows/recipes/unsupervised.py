@@ -181,7 +181,7 @@ def tiny_barlow() -> PipelineConfig:
 def tiny_bsl() -> PipelineConfig:
     """BSL as published on a laptop, where it unlearns: the embedded encoder's vectors share one direction; minutes.
 
-    No finding stops it, so that its report shows what `custom` and `tiny` deviate for.
+    No finding stops it, so that its report shows what `tiny` deviates for.
     """
     return _tiny_round_trips("BSL as published", BSLConfig(), collapse=None)
 

@@ -66,3 +66,12 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
 def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors as `model.safetensors`."""
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, folder / WEIGHTS)
+
+
+def keep_prompts(source: Path, target: Path) -> None:
+    """Give an encoder the prompts of the one that it was made from: an export knows only that which was read."""
+    name = "config_sentence_transformers.json"
+    said, exported = read_json(source / name, {}), read_json(target / name)
+    kept = {key: said[key] for key in ("prompts", "default_prompt_name") if key in said}
+    if kept.get("prompts"):
+        write_json(target / name, exported | kept)

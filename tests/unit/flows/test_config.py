@@ -31,6 +31,16 @@ def test_one_changed_field_leaves_the_others():
     assert changed.model_copy(update={"training": base.training}) == base
 
 
+def test_a_changed_model_drops_the_pin_of_the_former_one():
+    base = recipe("nli")
+    assert base.encoder.revision
+    assert override(base, {"encoder": {"model": "other/model"}}).encoder.revision is None
+    pinned = override(base, {"encoder": {"model": "other/model", "revision": "main"}})
+    assert pinned.encoder.revision == "main"
+    assert override(base, {"encoder": {"pooling": "cls"}}).encoder.revision == base.encoder.revision
+    assert override(base, {"encoder": {"model": base.encoder.model}}).encoder == base.encoder
+
+
 def test_override_model_offers_every_field_as_optional():
     schema = Overrides.model_json_schema()
     assert set(schema["properties"]) == set(type(recipe("tiny")).model_fields)

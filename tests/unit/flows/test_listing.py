@@ -46,5 +46,5 @@ def test_the_sentences_of_a_declared_set_are_those_of_the_split_that_is_read():
 
 
 def test_own_files_take_as_long_as_they_are_and_what_is_not_trained_takes_none():
-    assert gpu_hours(recipe("custom")) is None
+    assert gpu_hours(override(recipe("nli"), {"ingest": {"sources": [{"path": "sentences.txt"}]}})) is None
     assert gpu_hours(override(recipe("nli"), {"training": None})) == 0

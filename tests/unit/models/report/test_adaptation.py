@@ -1,0 +1,67 @@
+"""The page of an adaptation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import polars as pl
+
+from models.evaluation.proof import Evidence
+from models.evaluation.study import MEAN
+from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, proof_rows
+from models.report.verdict import Verdict
+
+ROW = Evidence("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
+PLACE = {"subset": "all", "split": "test", "metric": "spearman", "protocol": "all"}
+
+
+def _comparison(dataset: str, value: float) -> dict[str, object]:
+    spread = {"value": value, "n": 10, "ci_low": value - 0.01, "ci_high": value + 0.01, "p_value": 0.5, "seed": 0}
+    return {"model": "adapted", "reference": "start", "dataset": dataset, **PLACE, **spread}
+
+
+def test_a_general_set_may_forbid_and_of_several_their_mean() -> None:
+    scores = pl.DataFrame([{"model": "adapted", "dataset": name, **PLACE, "value": 0.8} for name in ("stsb", "sts12")])
+    (row,) = general_evidence([scores], [pl.DataFrame([_comparison("stsb", 0.02)])])
+    assert (row.evidence, row.role, row.after) == ("stsb test", "guard", 0.8)
+    assert round(row.before, 6) == 0.78
+    several = pl.DataFrame([_comparison(name, 0.01) for name in ("stsb", "sts12", MEAN)])
+    roles = {row.evidence: row.role for row in general_evidence([scores], [several])}
+    assert roles == {"stsb test": "shown", "sts12 test": "shown", f"{MEAN} test": "guard"}
+    assert general_evidence([], []) == []
+
+
+def _content(word: str) -> AdaptationContent:
+    weighing = pl.DataFrame(
+        [(0.0, "neighbour", 0.2, True), (0.5, "neighbour", 0.22, True), (0.5, "general set", 0.7, False)],
+        schema=["share", "probe", "value", "counts"],
+        orient="row",
+    )
+    return AdaptationContent(
+        encoder="some/encoder",
+        verdict=Verdict(word, "MRR × 100 +3.10", "Use it."),  # type: ignore[arg-type]
+        proof=pl.DataFrame([asdict(ROW)]),
+        weighing=weighing,
+        share=0.5,
+        files=[{"files": "mine: a|b.csv", "text": "body"}],
+        figures={"sentences": 1000},
+        views=("crops", "round trips"),
+        config="{}",
+        artifacts={"proof/0123": "0123"},
+    )
+
+
+def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
+    page = adaptation_page(_content("BETTER"))
+    assert "**BETTER** than the start: MRR × 100 +3.10. Use it." in page
+    assert "Exported: the adapted encoder." in page
+    assert "| the sentence behind it in its document | 9,876 | 900 | MRR | 20.0 | 23.1 | +3.10 [+1.00, +5.00] |" in page
+    assert "| 0.5 | 22.0 | 70.0 |" in page
+    assert "| 0 | 20.0 |  |" in page
+    assert "a\\|b.csv" in page
+    assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
+
+
+def test_rows_say_what_each_figure_may_do() -> None:
+    (row,) = proof_rows(pl.DataFrame([asdict(ROW)]))
+    assert row["it"] == "decides"
