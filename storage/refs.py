@@ -109,3 +109,15 @@ class ReproductionRef(ArtifactRef):
     """A published row beside what runs of its recipe measured."""
 
     kind: Literal["reproduction"] = "reproduction"
+
+
+class PaceRef(ArtifactRef):
+    """How long a step of a training or a fit takes."""
+
+    kind: Literal["pace"] = "pace"
+
+
+class FieldRef(ArtifactRef):
+    """Several methods on one text, side by side."""
+
+    kind: Literal["field"] = "field"

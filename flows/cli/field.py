@@ -1,0 +1,77 @@
+"""`bsl field TEXT…`: which method helps on somebody's own text, by one budget each and one page."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from flows.cli.options import add_site_options, print_table
+from flows.server import start_server, use_server
+from flows.site import site_of
+
+if TYPE_CHECKING:
+    import argparse
+    from argparse import _SubParsersAction
+
+    from storage.refs import FieldRef
+    from storage.store import Store
+
+
+def add_field(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The verb."""
+    from flows.recipes.field import NAMES
+
+    parser = verbs.add_parser("field", help="try every method on your text and say which to use")
+    parser.add_argument("texts", nargs="+", metavar="TEXT", help="files, folders, patterns with *, or data sets")
+    parser.add_argument(
+        "--encoder", default="embedded:bert-mini", help="folder, Hub id, embedded: name or checkpoint/<key> to start from"
+    )
+    parser.add_argument("--labels", metavar="FILE", help="texts with classes, or pairs of sentences with scores")
+    parser.add_argument(
+        "--budget", default="2m", help="of training, for each method: seconds 90s, minutes 10m or steps 200steps (2m)"
+    )
+    parser.add_argument("--methods", help=f"only these, separated by commas: {', '.join(NAMES)}")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each method, with training.seed 0, 1, … (1)")
+    parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
+    parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
+    parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
+    add_site_options(parser)
+    parser.set_defaults(call=_field)
+
+
+def _field(arguments: argparse.Namespace) -> int:
+    from flows.recipes.field import FieldSettings, budget_of, methods_of
+
+    names = arguments.methods.split(",") if arguments.methods else None
+    methods_of(names)  # what is wrong is said before anything is started
+    settings = FieldSettings(
+        budget=budget_of(arguments.budget),
+        methods=names,
+        seeds=arguments.seeds,
+        sentences=arguments.sentences,
+        teacher=arguments.teacher,
+        translators=arguments.translators,
+    )
+    use_server()
+    embedded = start_server()
+    site = site_of(vars(arguments))
+    from flows.field import field, located
+
+    located(site, arguments.texts, arguments.labels)
+    if embedded is not None:
+        embedded.wait()
+    state = field(arguments.texts, arguments.encoder, arguments.labels, settings, site, return_state=True)
+    if not state.is_completed():
+        print(f"bsl: the field did not finish: {state.message}\nWhat was finished is kept; run again.", file=sys.stderr)
+        return 1
+    _conclude(site.open_store(), state.result())
+    return 0
+
+
+def _conclude(store: Store, ref: FieldRef) -> None:
+    from tasks.field import PAGE, PLOT, ROWS, SAID
+
+    folder, figures = store.fetch(ref), store.manifest(ref).figures
+    print_table("Your text: figures × 100, differences from the encoder as it is", figures[ROWS])
+    print("\n".join(figures[SAID]))
+    print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")
