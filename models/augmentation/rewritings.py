@@ -100,6 +100,24 @@ class DeletedView(Rewriting):
     """Language of the sentences that get the view, ISO 639-1; words are cut by the rules of English."""
 
 
+class CropView(Rewriting):
+    """A run of the sentence's words; two of one sentence, `crop` and `crop-2`, are drawn apart from each other."""
+
+    name: Literal["crop", "crop-2"] = "crop"
+
+    least: float = Field(0.4, gt=0, le=1)
+    """Smallest share of the words that a run has; one word at least."""
+
+    most: float = Field(0.9, gt=0, le=1)
+    """Largest share of the words."""
+
+    seed: int = Field(0, ge=0, lt=2**31)
+    """With the sentence's id and the view's name it decides which run."""
+
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """Language of the sentences that get the view, ISO 639-1; any."""
+
+
 class EntailView(Rewriting):
     """What annotators wrote as following from the sentence (BSL, section 4.4: NLI_entail); needs labelled sources."""
 

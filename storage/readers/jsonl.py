@@ -94,7 +94,7 @@ def _fast(content: bytes, wanted: Columns) -> pl.DataFrame | None:
         return None
     texts = [pl.col(name) for name in wanted.texts]
     suspect = [text.is_null().any() | text.str.contains(_NUL, literal=True).any() for text in texts]
-    if frame.select(pl.any_horizontal(suspect)).item():
+    if frame.select(pl.any_horizontal(pl.lit(False), *suspect)).item():
         return None
     return None if _holds_non_strings(frame, content, wanted) else frame
 

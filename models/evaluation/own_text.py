@@ -1,0 +1,99 @@
+"""Probes of held-out text: what belongs to a sentence, by where it stands and what was made of it.
+
+Which sentences ask follows from their ids and a seed, so an encoder meets the same questions in every run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from models.augmentation.cropping import halves
+from models.evaluation.retrieval import Retrieval
+from models.shuffle import scattered
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from models.evaluation.retrieval import ProbeName
+
+FEWEST: Final = 30  # questions that a probe must have, and titles that it must choose among
+
+
+def probes(
+    held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
+) -> dict[str, Retrieval]:
+    """What can be asked of held-out sentences; a probe with fewer than `FEWEST` questions is left out.
+
+    Args:
+        held: rows of one part of `models.text.passages.hold_out`.
+        trips: `sentence_id` and `text` of round trips of some of them.
+        questions: most questions of a probe.
+        seed: decides which sentences ask.
+
+    Returns:
+        By name: `neighbour` (the sentence behind it in its document), `title` (which title its document has), `round
+        trip` (the sentence that a round trip was made of) and `crop` (the second half of a sentence's words).
+    """
+    # A sentence that stands in several places has no one neighbour, so it answers and asks nothing.
+    once = held.filter(pl.len().over("sentence_id") == 1).sort("document", "position")
+    made = [
+        _neighbour(held, once, questions, seed),
+        _title(once, questions, seed),
+        _round_trip(held, trips, questions, seed),
+        _crop(held, questions, seed),
+    ]
+    return {probe.name: probe for probe in made if probe is not None and len(probe) >= FEWEST}
+
+
+def _neighbour(held: pl.DataFrame, once: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
+    before = pl.col("position") - 1
+    following = once.filter(pl.col("position") > 0).select("document", before, answer="text")
+    pairs = once.join(following, on=["document", "position"])
+    return _among("neighbour", pairs, held["text"], questions, seed)
+
+
+def _title(once: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
+    named = once.filter(pl.col("title").is_not_null()).with_columns(answer=pl.col("title"))
+    titles = named["title"].unique()
+    return _among("title", named, titles, questions, seed) if len(titles) >= FEWEST else None
+
+
+def _round_trip(held: pl.DataFrame, trips: pl.DataFrame | None, questions: int, seed: int) -> Retrieval | None:
+    if trips is None:
+        return None
+    made = trips.select("sentence_id", asks="text")
+    pairs = held.unique("sentence_id").join(made, on="sentence_id").with_columns(answer=pl.col("text"))
+    return _among("round trip", pairs.filter(pl.col("asks") != pl.col("text")), held["text"], questions, seed, "asks")
+
+
+def _crop(held: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
+    unique = held.unique("sentence_id").sort("sentence_id")
+    cut = [halves(text) for text in unique["text"]]
+    pairs = unique.with_columns(
+        asks=pl.Series([first for first, _ in cut]), answer=pl.Series([rest for _, rest in cut])
+    )
+    return _among("crop", pairs, pairs["answer"], questions, seed, "asks")
+
+
+def _among(
+    name: ProbeName, pairs: pl.DataFrame, targets: pl.Series, questions: int, seed: int, asks: str = "text"
+) -> Retrieval:
+    """Questions of some pairs: the text in column `asks` looks for that in `answer`."""
+    places = targets.unique().sort().to_frame("target").with_row_index("place")
+    asked = pairs.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
+
+    def place_of(column: str) -> NDArray[np.int64]:
+        found = asked.join(places, left_on=column, right_on="target", how="left", maintain_order="left")["place"]
+        return found.cast(pl.Int64).fill_null(-1).to_numpy()
+
+    return Retrieval(
+        name,
+        tuple(asked[asks]),
+        tuple(places["target"]),
+        place_of("answer"),
+        asked["document"].to_numpy().astype(np.int64),
+        place_of(asks),
+    )

@@ -1,0 +1,146 @@
+"""What an encoder finds in somebody's own text, where nobody has labelled anything.
+
+Given a sentence, find what belongs to it among all others of held-out documents: its neighbour in the document, its
+title, its round trip through another language, the other half of its words. A probe of the view that was trained on
+proves little; the others do. The figure is the mean reciprocal rank.
+
+Shapes: N queries, M targets, D width, K documents, R draws, P probes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from models.errors import EvaluationError
+from models.evaluation.intervals import percentile_interval
+from models.evaluation.paired import Difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+
+ProbeName = Literal["neighbour", "title", "round trip", "crop"]
+CHUNK: Final = 512  # queries of one product
+SLACK: Final = 1e-6  # products whose difference is rounding count as ties
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """What is to be found.
+
+    Attributes:
+        name: which relation a query has to what it should find.
+        queries: (N,) texts.
+        targets: (M,) texts among which is searched.
+        gold: (N,) int64, the target that each query should find.
+        document: (N,) int64, whose queries are drawn together.
+        own: (N,) int64, the target that is the query itself and no answer; -1 where there is none.
+    """
+
+    name: ProbeName
+    queries: tuple[str, ...]
+    targets: tuple[str, ...]
+    gold: NDArray[np.int64]
+    document: NDArray[np.int64]
+    own: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
+    """One by the rank of each query's target by cosine: (N,), in (0, 1]; 1 where it is found first.
+
+    Targets as near as the right one share its rank: the mean of those that they take.
+
+    Args:
+        encode: texts to vectors (n, D); the same text gets the same vector, so it may remember them.
+        probe: what is to be found.
+    """
+    queries_ND, targets_MD = (_unit(encode(texts)) for texts in (probe.queries, probe.targets))
+    out = np.empty(len(probe))
+    for start in range(0, len(probe), CHUNK):
+        rows = np.arange(start, min(start + CHUNK, len(probe)))
+        near_NM = queries_ND[rows] @ targets_MD.T
+        right_N1 = near_NM[np.arange(len(rows)), probe.gold[rows]][:, None]
+        other = probe.own[rows]
+        near_NM[np.flatnonzero(other >= 0), other[other >= 0]] = -np.inf
+        above_N = (near_NM > right_N1 + SLACK).sum(axis=1)
+        tied_N = (near_NM >= right_N1 - SLACK).sum(axis=1) - above_N - 1
+        out[rows] = 1 / (1 + above_N + tied_N / 2)
+    return out
+
+
+def chance(targets: int) -> float:
+    """The mean reciprocal rank of a guess among so many targets."""
+    return float((1 / np.arange(1, targets + 1)).mean())
+
+
+def tells(ranks_N: NDArray[np.float64], probe: Retrieval, *, resamples: int = 1000, seed: int = 0) -> bool:
+    """Whether an encoder does better than guess on a probe: else its order of the targets says nothing."""
+    draws = _draws(ranks_N - chance(len(probe.targets)), probe.document, resamples, seed)
+    return percentile_interval(draws)[0] > 0
+
+
+def compare_ranks(
+    first: Mapping[str, NDArray[np.float64]],
+    second: Mapping[str, NDArray[np.float64]],
+    probes: Mapping[str, Retrieval],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Difference:
+    """How much better the second encoder finds than the first, on the mean of some probes, in [-1, 1].
+
+    Documents are drawn with replacement, the same for both encoders and all probes, so what their sentences have in
+    common widens the interval as it should.
+
+    Args:
+        first: reciprocal ranks by probe of the encoder that is compared with.
+        second: of the other, query by query of the same probes.
+        probes: those to average; at least one.
+        resamples: draws.
+        seed: of the draws.
+
+    Raises:
+        EvaluationError: there is no probe.
+    """
+    if not probes:
+        raise EvaluationError("no probe to compare on, expected at least one; give text whose documents have sentences")
+    gains = {name: second[name] - first[name] for name in probes}
+    value = float(np.mean([gain.mean() for gain in gains.values()]))
+    draws_PR = [_draws(gain, probes[name].document, resamples, seed) for name, gain in gains.items()]
+    draws = np.mean(draws_PR, axis=0)
+    low, high = percentile_interval(draws)
+    far = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
+    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(draws) + 1)))
+
+
+def _draws(
+    values_N: NDArray[np.float64], document_N: NDArray[np.int64], resamples: int, seed: int
+) -> NDArray[np.float64]:
+    """Means (R,) over draws of documents; a draw's weight of a document depends on its number and the seed alone."""
+    names, own = np.unique(document_N, return_inverse=True)
+    sums_K = np.bincount(own, values_N)
+    sizes_K = np.bincount(own).astype(np.float64)
+    generator = np.random.Generator(np.random.PCG64(seed))
+    last = int(names[-1]) + 1
+    out = np.empty(resamples)
+    for draw in range(resamples):
+        # Poisson weights are a bootstrap whose draws are independent of how many documents a probe has.
+        weights_K = generator.poisson(1.0, last)[names]
+        total = weights_K @ sizes_K
+        out[draw] = (weights_K @ sums_K) / total if total else np.nan
+    return out
+
+
+def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+    unit_ND: NDArray[np.float32] = (vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1)).astype(np.float32, copy=False)
+    return unit_ND

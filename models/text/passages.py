@@ -1,0 +1,131 @@
+"""Texts with their order kept: the sentences of documents, and which documents are held out.
+
+A corpus is a set, so it cannot say which sentence stands beside which. What is proved about an encoder on somebody's
+own text needs that: a sentence's neighbour, its title, and a document that training has not seen.
+
+Design choices
+- Documents are held out whole. Where there are too few of them, runs of consecutive sentences stand for documents.
+- A sentence that stands in a held-out document too is learnt by nobody: it leaves the part `train`.
+- Which documents are held out follows from their numbers and a seed; a sample takes runs, so that neighbours stay.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.shuffle import scattered
+from models.text.errors import EmptyCorpusError
+from models.text.normalize import normalize, sentence_ids
+from models.text.segment import split_sentences
+
+Part = Literal["train", "choose", "report"]
+
+PASSAGES: Final = pl.Schema(
+    {
+        "document": pl.UInt32,
+        "position": pl.UInt32,
+        "sentence_id": pl.UInt64,
+        "text": pl.String,
+        "title": pl.String,
+        "source": pl.String,
+        "lang": pl.String,
+    }
+)
+"""A sentence of a document; neighbours have positions that follow each other."""
+
+RUN: Final = 64  # sentences that stand for a document where there are few
+FEW: Final = 20  # documents
+
+
+class HoldOutConfig(BaseModel):
+    """What training does not see, and how much is taken in all."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    share: float = Field(0.3, gt=0, lt=0.9)
+    """Share of the sentences that is held out, in whole documents: half chooses, half is reported."""
+    most: int = Field(10_000, ge=100)
+    """Most sentences of each half: among so many is searched."""
+    limit: int = Field(40_000, ge=100)
+    """Most sentences that are learnt; of more, runs are drawn."""
+    min_chars: int = Field(20, ge=1)
+    """Shortest sentence kept, in characters."""
+    max_chars: int = Field(1000, ge=1)
+    """Longest sentence kept, in characters."""
+    seed: int = Field(0, ge=0, lt=2**32)
+    """Decides which documents are held out and which runs are drawn."""
+
+
+def passages(records: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+    """Records to their sentences, as `PASSAGES`.
+
+    Args:
+        records: `document` (UInt32), `title` (null where there is none), `text`, `continues` (whether a record goes on
+            where the one before it in its document ended), `source`, `lang`, in reading order.
+        config: lengths that are kept.
+    """
+    kept = records.filter(pl.col("text").str.len_chars() > 0)
+    split = kept.with_columns(
+        text=pl.Series([split_sentences(text) for text in kept["text"]], dtype=pl.List(pl.String)),
+        title=normalize(pl.col("title")).replace("", None),
+        # A gap before each record that does not continue the one before: its first sentence is nobody's neighbour.
+        gap=(~pl.col("continues")).cum_sum(),
+    )
+    sentences = (
+        split.explode("text")
+        .with_columns(normalize(pl.col("text")), place=pl.int_range(pl.len()) + pl.col("gap"))
+        .with_columns(position=(pl.col("place") - pl.col("place").min().over("document")).cast(pl.UInt32))
+        .filter(pl.col("text").str.len_chars().is_between(config.min_chars, config.max_chars))
+        .with_columns(sentence_id=sentence_ids(pl.col("text")))
+    )
+    return sentences.select(pl.col(name).cast(dtype) for name, dtype in PASSAGES.items())
+
+
+def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+    """The sentences with their `part`: `train`, `choose` or `report`; what no part has room for is left out.
+
+    Args:
+        sentences: `PASSAGES`, documents numbered over all sources.
+        config: shares and bounds.
+
+    Raises:
+        EmptyCorpusError: a part is left without sentences.
+    """
+    runs = sentences.with_columns(run=pl.col("document").cast(pl.UInt64) * 2**32 + pl.col("position") // RUN)
+    whole = pl.col("document").cast(pl.UInt64) if sentences["document"].n_unique() >= FEW else pl.col("run")
+    sizes = runs.group_by(unit=whole).len().sort(scattered(pl.col("unit"), config.seed), "unit")
+    reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sizes["len"].sum()
+    parts = sizes.select(
+        "unit",
+        part=pl.when(reach < config.share / 2)
+        .then(pl.lit("choose"))
+        .when(reach < config.share)
+        .then(pl.lit("report"))
+        .otherwise(pl.lit("train")),
+    )
+    named = runs.with_columns(unit=whole).join(parts, on="unit", maintain_order="left")
+    drawn = pl.concat([_drawn(named, part, most, config.seed) for part, most in _bounds(config)])
+    held = drawn.filter(pl.col("part") != "train")
+    left = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
+    for part, _ in _bounds(config):
+        if left.filter(part=part).is_empty():
+            raise EmptyCorpusError(
+                f"{sentences.height:,} sentences of {sentences['document'].n_unique():,} documents leave none for the "
+                f"part {part!r}; a proof needs text that is held out: give more text"
+            )
+    return left.select(*PASSAGES.names(), "part").sort("document", "position")
+
+
+def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:
+    return ("train", config.limit), ("choose", config.most), ("report", config.most)
+
+
+def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFrame:
+    """The runs of a part, drawn until there are enough sentences."""
+    own = named.filter(part=part)
+    sizes = own.group_by("run").len().sort(scattered(pl.col("run"), seed), "run")
+    enough = sizes.filter(pl.col("len").cum_sum() - pl.col("len") < most)
+    return own.join(enough.select("run"), on="run", how="semi", maintain_order="left")

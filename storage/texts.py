@@ -1,0 +1,266 @@
+"""Somebody's own text: files of several formats at once, and a guess at what their columns hold, which is shown.
+
+A guess looks at names first and at the first records then. It is told to the person (`TextSource.told`), who may say
+otherwise; nothing is read by a column that was not told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+
+import fsspec
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
+from storage.keys import NotInKey
+from storage.mirror_record import source_sha256
+from storage.readers.columns import Columns, require
+from storage.readers.report import ReadReport
+from storage.readers.shapes import SHAPES
+from storage.readers.table import SUFFIXES, Format, columns_of, format_of, is_readable, read_table
+from storage.sources import SourceSpec, resolve_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SAMPLE: Final = 200  # records that a guess looks at
+_TITLES: Final = ("title", "headline", "heading", "subject", "name")
+_DOCUMENTS: Final = (
+    "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",
+    "conversation_id", "book", "chapter", "url", "page",
+)  # fmt: skip
+_TEXTS: Final = (
+    "text", "sentence", "sentences", "content", "body", "review", "comment", "message", "post", "description",
+    "abstract", "article", "passage", "document",
+)  # fmt: skip
+_PROSE_WORDS: Final = 3.0  # a column of fewer words a record, or of few different records, holds no text
+_PROSE_UNIQUE: Final = 0.2
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
+_END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
+_PAGE: Final = 120  # characters; a longer line is not cut where a page ends
+
+
+class TextSource(BaseModel):
+    """Files of one format and of equal columns, and what is read of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """What the column `source` says."""
+    digest: str
+    """sha256 of the files' content in order."""
+    format: Format
+    """Format of the files."""
+    texts: tuple[str, ...] = Field(min_length=1)
+    """Columns that hold text."""
+    title: str | None = None
+    """Column that holds the title of a record's document."""
+    document: str | None = None
+    """Column whose equal values make one document of a file's records; None where nothing says what a document is."""
+    wrapped: bool = False
+    """Whether lines are parts of paragraphs, which blank lines divide; else each line is a text."""
+    lang: str = "en"
+    """ISO 639 code of the text."""
+    files: Annotated[tuple[str, ...], NotInKey] = ()
+    """Where the content is."""
+    found: Annotated[tuple[str, ...], NotInKey] = ()
+    """All columns of the first file."""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The guess as a row of a table."""
+        left = [name for name in self.found if name not in (*self.texts, self.title, self.document)]
+        files = f"{len(self.files)} files" if len(self.files) > 1 else self.files[0].rsplit("/", 1)[-1]
+        line = "paragraphs of wrapped lines" if self.wrapped else "a text a line"
+        return {
+            "files": f"{self.name}: {files}",
+            "format": self.format,
+            "text": line if self.format == "txt" else ", ".join(self.texts),
+            "title": self.title or "",
+            "document": self.document or ("a file" if self.wrapped else ""),
+            "not read": ", ".join(left),
+        }
+
+
+def sources(
+    paths: Sequence[str],
+    *,
+    mirror: str | None = None,
+    lang: str = "en",
+    columns: Sequence[str] = (),
+    title: str | None = None,
+    document: str | None = None,
+) -> tuple[TextSource, ...]:
+    """Find files and guess what their columns hold.
+
+    Args:
+        paths: files, folders (all readable files in them, folders in them too), patterns with `*`, embedded or declared
+            data sets; formats may be mixed.
+        mirror: folder that may hold declared data sets.
+        lang: language of all of them.
+        columns: those that hold text, where the guess is to be overruled; so `title` and `document`.
+        title: as in `TextSource`.
+        document: as in `TextSource`.
+
+    Returns:
+        One source for each path and each set of columns among its files; show `told` of each.
+
+    Raises:
+        SourceError: nothing is there, or no column of a file holds text.
+    """
+    found: list[TextSource] = []
+    for path in paths:
+        name, files = _files(path, mirror)
+        groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
+        for file in files:
+            guess = _guess(file, columns, title, document)
+            groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
+        for same in groups.values():
+            own = tuple(guess.files[0] for guess in same)
+            stem = _named(own[0]) if len(own) == 1 else name
+            told = {"name": stem, "digest": _digest(own), "files": own, "lang": lang}
+            found.append(same[0].model_copy(update=told))
+    return tuple(found)
+
+
+def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """A source's records in reading order, file after file.
+
+    Args:
+        source: from `sources`.
+        report: counts what is read and rejected.
+
+    Yields:
+        For each file, `text`, `title` and `document` (strings; the latter two null where there are none), `file` and
+        `record` (UInt32, numbers); several columns of text are several rows of a record. Of wrapped lines, paragraphs
+        are records.
+    """
+    others = tuple(name for name in (source.title, source.document) if name is not None and name not in source.texts)
+    for number, path in enumerate(source.files):
+        frames = list(read_table(path, source.format, Columns(source.texts, others), report))
+        table = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys((*source.texts, *others), pl.String))
+        if source.wrapped:
+            table = _unwrapped(table, source.texts[0])
+        yield (
+            table.select(
+                text=pl.concat_list(source.texts),
+                title=pl.lit(None, pl.String) if source.title is None else pl.col(source.title),
+                document=pl.lit(None, pl.String) if source.document is None else pl.col(source.document),
+                file=pl.lit(number, pl.UInt32),
+                record=pl.int_range(pl.len(), dtype=pl.UInt32),
+            )
+            .explode("text")
+            .filter(pl.col("text").is_not_null())
+        )
+
+
+def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
+    fs, root = fsspec.url_to_fs(path)
+    if not path.startswith(EMBEDDED) and fs.isdir(root):
+        names = sorted(str(name) for name in fs.find(root) if is_readable(str(name)))
+        if not names:
+            raise SourceError(f"{path}: no file in it is of a known format ({', '.join(SUFFIXES)}); correct the path")
+        return _named(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
+    if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
+        spec = SourceSpec(path=path)
+        if "*" not in path:
+            return _named(path), (path,)
+        names = sorted(str(name) for name in fs.glob(root) if fs.isfile(name) and is_readable(str(name)))
+        if names:
+            return _named(path), tuple(names)
+    else:
+        spec = SourceSpec(dataset=path)
+    resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
+    if resolved.hub is not None:
+        raise SourceError(f"{path} is on the Hub; run `bsl mirror` for it first and give the mirror, or give its files")
+    return resolved.name, resolved.files
+
+
+def _named(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0] or path
+
+
+def _digest(files: Sequence[str]) -> str:
+    return hashlib.sha256("".join(map(source_sha256, files)).encode()).hexdigest()
+
+
+def _guess(path: str, columns: Sequence[str], title: str | None, document: str | None) -> TextSource:
+    """What the columns of a file hold: as asked, else by their names and its first records."""
+    kind = format_of(path)
+    held = columns_of(path, kind, ReadReport(path))
+    require(path, held, [name for name in (*columns, title, document) if name is not None])
+    sample = _sample(path, kind, held)
+    plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
+    if kind == "txt":
+        return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
+    lower = {name.lower(): name for name in held}
+    title = title or next((lower[name] for name in _TITLES if name in lower and lower[name] not in columns), None)
+    texts = tuple(columns) or _texts(sample, lower, title)
+    if not texts:
+        raise SourceError(
+            f"{path}: none of its columns {', '.join(map(repr, held))} holds text of more than "
+            f"{_PROSE_WORDS:g} words a record; name the columns that do in `columns`"
+        )
+    document = document or next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
+    return plain.model_copy(
+        update={"texts": texts, "title": title if title not in texts else None, "document": document}
+    )
+
+
+def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
+    """Those of a known shape, else a column of prose with a known name, else all of prose, a title aside."""
+    prose = [name for name in sample.columns if name != title and _is_prose(sample[name])]
+    shape = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*sample.columns}), None)
+    if shape is not None:
+        return shape
+    known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
+    if known is None and title is not None and not prose and _is_prose(sample[title]):
+        return (title,)
+    return (known,) if known is not None else tuple(prose)
+
+
+def _is_prose(values: pl.Series) -> bool:
+    texts = [text for text in (value.strip() for value in values.drop_nulls()) if text]
+    if not texts or len(set(texts)) < _PROSE_UNIQUE * len(texts):
+        return False
+    chars = sum(map(len, texts))
+    letters = sum(len(_LETTER.findall(text)) for text in texts) / chars
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    unspaced = sum(len(_UNSPACED.findall(text)) for text in texts) > chars / 2
+    return letters > 0.5 and (unspaced or words > _PROSE_WORDS)
+
+
+def _sample(path: str, kind: Format, held: tuple[str, ...]) -> pl.DataFrame:
+    """The first records, all columns as strings."""
+    first = next(read_table(path, kind, Columns((), held), ReadReport(path)), None)
+    if first is None or first.is_empty():
+        raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")
+    strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
+    return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))
+
+
+def _is_wrapped(lines: pl.Series) -> bool:
+    """Whether lines are cut where a page ends: blank ones divide paragraphs, and most others end no sentence."""
+    full = [line for line in lines if line.strip()]
+    if len(full) == len(lines) or len(full) < 4:
+        return False
+    ended = sum(_END.search(line) is not None for line in full) / len(full)
+    short = sum(len(line) <= _PAGE for line in full) / len(full)
+    return ended < 0.6 and short > 0.9
+
+
+def _unwrapped(lines: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Paragraphs: lines between blank ones, joined."""
+    stripped = pl.col(column).str.strip_chars()
+    return (
+        lines.with_columns(paragraph=(stripped == "").cum_sum())
+        .filter(stripped != "")
+        .group_by("paragraph", maintain_order=True)
+        .agg(pl.col(column).str.join(" "))
+        .select(column)
+    )

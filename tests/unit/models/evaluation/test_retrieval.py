@@ -1,0 +1,128 @@
+"""What an encoder finds in text that nobody labelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.own_text import probes
+from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+def _probe(queries: Sequence[str], targets: Sequence[str], gold: list[int], own: list[int] | None = None) -> Retrieval:
+    numbers = np.arange(len(queries))
+    mine = np.array(own) if own else np.full(len(queries), -1)
+    return Retrieval("neighbour", tuple(queries), tuple(targets), np.array(gold), numbers, mine)
+
+
+VECTORS = {"a": [1.0, 0.0], "b": [2.0, 0.1], "c": [0.0, 3.0], "d": [0.1, 1.0]}
+
+
+def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    return np.array([VECTORS[text] for text in texts], dtype=np.float32)
+
+
+def test_ranks_are_by_cosine_without_the_query_itself() -> None:
+    probe = _probe(["a", "c"], ["a", "b", "c", "d"], [1, 1], own=[0, 2])
+    # From a: b is next. From c: d, then b, then a (c itself is no answer).
+    assert reciprocal_ranks(_encode, probe) == pytest.approx([1, 1 / 2])
+    assert reciprocal_ranks(_encode, _probe(["a"], ["a", "b"], [1])) == pytest.approx([1 / 2])
+
+
+def test_targets_that_are_equally_near_share_a_rank() -> None:
+    def flat(texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+    # Three equal targets take ranks 1 to 3, of which the mean is 2: a collapsed encoder finds nothing first.
+    assert reciprocal_ranks(flat, _probe(["a"], ["b", "c", "d"], [0])) == pytest.approx([1 / 2])
+
+
+def test_ranks_are_those_of_a_sort_in_float64() -> None:
+    generator = np.random.default_rng(3)
+    texts = [str(number) for number in range(600)]
+    table = dict(zip(texts, generator.normal(size=(600, 8)), strict=True))
+    gold = generator.integers(0, 600, 600)
+    ranks = reciprocal_ranks(
+        lambda some: np.array([table[text] for text in some], dtype=np.float32), _probe(texts, texts, list(gold))
+    )
+    unit = np.array([table[text] / np.linalg.norm(table[text]) for text in texts])
+    near = unit @ unit.T
+    expected = [1 / (1 + (row > row[right]).sum()) for row, right in zip(near, gold, strict=True)]
+    assert ranks == pytest.approx(expected, abs=1e-5)  # which ties within rounding may cost
+
+
+def test_a_better_encoder_is_told_from_an_equal_one() -> None:
+    generator = np.random.default_rng(0)
+    probe = _probe(["a"] * 400, ["b"] * 50, [0] * 400)
+    first = 1 / generator.integers(1, 50, 400)
+    better = np.minimum(1, first * 1.3)
+    gain = compare_ranks({"p": first}, {"p": better}, {"p": probe})
+    assert gain.ci_low > 0
+    assert gain.value == pytest.approx(float((better - first).mean()))
+    shuffled = compare_ranks({"p": first}, {"p": generator.permutation(first)}, {"p": probe})
+    assert shuffled.ci_low < 0 < shuffled.ci_high
+    with pytest.raises(EvaluationError, match="no probe"):
+        compare_ranks({}, {}, {})
+
+
+def test_documents_are_drawn_together() -> None:
+    generator = np.random.default_rng(1)
+    by_document = np.repeat(generator.normal(size=20), 20)
+    alone = _probe(["a"] * 400, ["b"], [0] * 400)
+    together = Retrieval("neighbour", alone.queries, ("b",), alone.gold, np.repeat(np.arange(20), 20), alone.own)
+    wide, narrow = (
+        compare_ranks({"p": np.zeros(400)}, {"p": by_document}, {"p": probe}) for probe in (together, alone)
+    )
+    assert wide.ci_high - wide.ci_low > 3 * (narrow.ci_high - narrow.ci_low)
+
+
+def test_a_guess_is_known_for_one() -> None:
+    generator = np.random.default_rng(2)
+    probe = _probe(["a"] * 500, ["b"] * 1000, [0] * 500)
+    assert not tells(1 / generator.integers(1, 1001, 500), probe)
+    assert tells(1 / generator.integers(1, 200, 500), probe)
+    assert chance(2) == 0.75
+
+
+def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
+    rows = [
+        (d, n, 1000 * d + n, f"Word {n} of many words in number {d} here.", f"Title {d}")
+        for d in range(documents)
+        for n in range(each)
+    ]
+    return pl.DataFrame(rows, schema=["document", "position", "sentence_id", "text", "title"], orient="row").cast(
+        {"document": pl.UInt32, "position": pl.UInt32, "sentence_id": pl.UInt64}
+    )
+
+
+def test_probes_ask_for_what_belongs_together() -> None:
+    held = _held()
+    trips = held.head(60).select("sentence_id", text=pl.col("text").str.replace("Word", "Term"))
+    found = probes(held, trips, questions=50)
+    assert {*found} == {"neighbour", "title", "round trip", "crop"}
+    neighbour, title, trip, crop = (found[name] for name in ("neighbour", "title", "round trip", "crop"))
+    for query, gold, own in zip(neighbour.queries, neighbour.gold, neighbour.own, strict=True):
+        number = int(query.split()[1])
+        assert neighbour.targets[gold] == query.replace(f"Word {number} ", f"Word {number + 1} ")
+        assert neighbour.targets[own] == query
+    assert all(title.targets[g] == f"Title {q.split()[-2]}" for q, g in zip(title.queries, title.gold, strict=True))
+    assert all(trip.targets[g] == q.replace("Term", "Word") for q, g in zip(trip.queries, trip.gold, strict=True))
+    assert (trip.own == -1).all()
+    asked = {f"{q} {crop.targets[g]}" for q, g in zip(crop.queries, crop.gold, strict=True)}
+    assert asked <= {*held["text"]}
+    assert len(crop) == 50
+
+
+def test_what_cannot_be_asked_is_left_out() -> None:
+    lone = _held(documents=100, each=1).with_columns(title=pl.lit(None, pl.String))
+    assert {*probes(lone)} == {"crop"}
+    assert probes(lone.head(10)) == {}

@@ -1,0 +1,109 @@
+"""Text with its order kept: sentences, documents, what is held out."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from models.text.documents import documents
+from models.text.errors import EmptyCorpusError
+from models.text.passages import HoldOutConfig, hold_out, passages
+from models.text.segment import split_sentences
+
+SHORT = HoldOutConfig(min_chars=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Mr. Smith left. He was 3.5 m tall!", ["Mr. Smith left.", "He was 3.5 m tall!"]),
+        ("J. R. Brown and e.g. this. So?", ["J. R. Brown and e.g. this.", "So?"]),
+        (
+            '"Stop!" he said. "Why?" (No answer.) Then rain.',
+            ['"Stop!" he said.', '"Why?"', "(No answer.)", "Then rain."],
+        ),
+        ("Wait … and see . Tokenised text .", ["Wait … and see .", "Tokenised text ."]),
+        ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        ("no mark at all", ["no mark at all"]),
+        ("  ", []),
+    ],
+)
+def test_sentences_end_where_marks_end_them(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+def _records(texts: list[str], title: str | None = None, document: list[str | None] | None = None) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"text": texts, "title": [title] * len(texts), "document": document or [None] * len(texts)},
+        schema={"text": pl.String, "title": pl.String, "document": pl.String},
+    ).with_columns(record=pl.int_range(pl.len(), dtype=pl.UInt32))
+
+
+def test_documents_are_what_records_say_of_themselves() -> None:
+    wiki = documents(_records(["= One =", "A b.", "= = Part = =", "C d.", "= Two =", "E f."]), lines=False, first=3)
+    assert wiki.rows() == [(4, "One", "A b.", True), (4, "One", "C d.", True), (5, "Two", "E f.", True)]
+    named = documents(_records(["a", "b", "c"], document=["y", "x", "y"]), lines=False, first=0)
+    assert named["document"].to_list() == [0, 1, 1]
+    assert documents(_records(["a", "b"]), lines=True, first=7)["document"].to_list() == [7, 7]
+    assert documents(_records(["a", "b"]), lines=False, first=7)["document"].to_list() == [7, 8]
+
+
+def test_neighbours_stand_side_by_side_only_where_a_record_continues() -> None:
+    records = pl.DataFrame(
+        {
+            "document": [0, 0, 1],
+            "title": ["T ", None, None],
+            "text": ["One. Two.", "Three.", "Four."],
+            "continues": [False, False, True],
+            "source": ["s"] * 3,
+            "lang": ["en"] * 3,
+        },
+        schema_overrides={"document": pl.UInt32, "title": pl.String},
+    )
+    found = passages(records, SHORT)
+    assert found["text"].to_list() == ["One.", "Two.", "Three.", "Four."]
+    assert found["position"].to_list() == [0, 1, 3, 0]
+    assert found["title"].to_list() == ["T", "T", None, None]
+
+
+def _many(documents: int, each: int) -> pl.DataFrame:
+    rows = [(d, n, f"Sentence {n} of document {d}.") for d in range(documents) for n in range(each)]
+    frame = pl.DataFrame(rows, schema={"document": pl.UInt32, "position": pl.UInt32, "text": pl.String}, orient="row")
+    ids = pl.col("text").hash(seed=0).alias("sentence_id")
+    none = pl.lit(None, pl.String).alias("title")
+    return frame.select("document", "position", ids, "text", none, source=pl.lit("s"), lang=pl.lit("en"))
+
+
+def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
+    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, most=100))
+    by = parts.group_by("part").agg(pl.len(), pl.col("document").unique())
+    assert all(
+        set(one).isdisjoint(other)
+        for one, other in zip(by["document"].to_list(), by["document"].to_list()[1:], strict=False)
+    )
+    sizes = dict(by.select("part", "len").iter_rows())
+    assert 500 <= sizes["train"] < 564
+    assert 100 <= sizes["choose"] < 164
+    assert 100 <= sizes["report"] < 164
+
+
+def test_where_documents_are_few_runs_are_held_out() -> None:
+    parts = hold_out(_many(1, 1000), HoldOutConfig(share=0.4))
+    assert {*parts["part"]} == {"train", "choose", "report"}
+    assert parts.height == 1000
+
+
+def test_a_held_out_sentence_is_nowhere_learnt() -> None:
+    frame = _many(30, 10).with_columns(
+        text=pl.when(pl.col("position") == 0).then(pl.lit("The same everywhere.")).otherwise(pl.col("text"))
+    )
+    frame = frame.with_columns(sentence_id=pl.col("text").hash(seed=0))
+    parts = hold_out(frame, HoldOutConfig())
+    learnt, held = parts.filter(part="train"), parts.filter(pl.col("part") != "train")
+    assert {*learnt["sentence_id"]}.isdisjoint(held["sentence_id"])
+    assert "The same everywhere." in held["text"].to_list()
+
+
+def test_too_little_text_is_refused_with_what_to_do() -> None:
+    with pytest.raises(EmptyCorpusError, match="give more text"):
+        hold_out(_many(1, 20), HoldOutConfig())

@@ -1,0 +1,94 @@
+"""Somebody's own files: found, told, read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from storage.errors import SourceError
+from storage.readers.report import ReadReport
+from storage.texts import records, sources
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROSE = [f"This is the sentence of number {n}, long enough for prose." for n in range(8)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "lines.txt").write_text("\n".join(PROSE) + "\n")
+    (tmp_path / "in" / "book.txt").write_text("Call me by a name\nthat I chose.\n\nIt was late\nand it rained.\n")
+    rows = pl.DataFrame({"ticket_no": range(8), "subject": ["Lost parcel"] * 8, "body": PROSE, "lang": ["en"] * 8})
+    rows.write_csv(tmp_path / "in" / "tickets.csv")
+    rows.select(thread_id=pl.col("ticket_no") // 2, comment="body", stars=1.5).write_ndjson(tmp_path / "posts.jsonl")
+    rows.select(question="body", answer=pl.col("body").str.replace("This", "That"), label="lang").write_parquet(
+        tmp_path / "qa.parquet"
+    )
+    return tmp_path
+
+
+def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
+    found = sources([str(folder / "in"), str(folder / "posts.jsonl"), str(folder / "*.parquet")])
+    told = {source.told["files"]: source.told for source in found}
+    assert told["lines: lines.txt"]["text"] == "a text a line"
+    assert told["book: book.txt"]["text"] == "paragraphs of wrapped lines"
+    assert told["tickets: tickets.csv"] == {
+        "files": "tickets: tickets.csv", "format": "csv", "text": "body", "title": "subject", "document": "",
+        "not read": "ticket_no, lang",
+    }  # fmt: skip
+    assert told["posts: posts.jsonl"]["text"] == "comment"
+    assert told["posts: posts.jsonl"]["document"] == "thread_id"
+    assert told["qa: qa.parquet"]["text"] == "question, answer"
+
+
+def test_records_have_what_was_told(folder: Path) -> None:
+    (tickets,) = sources([str(folder / "in" / "tickets.csv")])
+    (table,) = records(tickets, ReadReport("tickets"))
+    assert table.row(0, named=True) == {
+        "text": PROSE[0], "title": "Lost parcel", "document": None, "file": 0, "record": 0,
+    }  # fmt: skip
+    (pairs,) = sources([str(folder / "qa.parquet")])
+    (table,) = records(pairs, ReadReport("qa"))
+    assert table["record"].to_list()[:4] == [0, 0, 1, 1]
+
+
+def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
+    (book,) = sources([str(folder / "in" / "book.txt")])
+    assert book.told["text"] == "paragraphs of wrapped lines"
+    (table,) = records(book, ReadReport("book"))
+    assert table["text"].to_list() == ["Call me by a name that I chose.", "It was late and it rained."]
+
+
+def test_the_guess_can_be_overruled(folder: Path) -> None:
+    (told,) = sources([str(folder / "in" / "tickets.csv")], columns=["subject"], document="ticket_no", lang="de")
+    assert (told.texts, told.document, told.lang) == (("subject",), "ticket_no", "de")
+    with pytest.raises(SourceError, match="did you mean 'subject'"):
+        sources([str(folder / "in" / "tickets.csv")], columns=["subjct"])
+
+
+def test_content_decides_the_digest_not_the_place(folder: Path) -> None:
+    (first,) = sources([str(folder / "posts.jsonl")])
+    moved = folder / "elsewhere.jsonl"
+    moved.write_bytes((folder / "posts.jsonl").read_bytes())
+    assert sources([str(moved)])[0].digest == first.digest
+
+
+@pytest.mark.parametrize("name", ["none.txt", "in/none-*.csv", "nowhere"])
+def test_what_is_not_there_is_named(folder: Path, name: str) -> None:
+    with pytest.raises(SourceError, match=name.partition("/")[2].partition("*")[0] or name):
+        sources([str(folder / name)])
+
+
+def test_a_table_without_text_is_refused(tmp_path: Path) -> None:
+    pl.DataFrame({"a": [1, 2], "b": ["x", "y"]}).write_csv(tmp_path / "n.csv")
+    with pytest.raises(SourceError, match="columns"):
+        sources([str(tmp_path / "n.csv")])
+
+
+def test_embedded_sets_are_text_too() -> None:
+    (nli,) = sources(["embedded:nli-sample"])
+    assert nli.texts == ("premise", "hypothesis")
