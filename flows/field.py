@@ -25,6 +25,7 @@ from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
 from tasks.field import compare_field
 from tasks.field_text import asked, held, learnt
+from tasks.passages import passages
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.show import show_table

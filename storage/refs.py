@@ -111,6 +111,12 @@ class ReproductionRef(ArtifactRef):
     kind: Literal["reproduction"] = "reproduction"
 
 
+class PassagesRef(ArtifactRef):
+    """Sentences of documents in their order, some held out."""
+
+    kind: Literal["passages"] = "passages"
+
+
 class PaceRef(ArtifactRef):
     """How long a step of a training or a fit takes."""
 

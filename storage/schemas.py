@@ -123,6 +123,20 @@ STUDY = pl.Schema(
         "p_value": pl.Float64,
     }
 )
+PASSAGES = pl.Schema(
+    {
+        "document": pl.UInt32,
+        # Of neighbours in a document follow each other.
+        "position": pl.UInt32,
+        "sentence_id": pl.UInt64,
+        "text": pl.String,
+        "title": pl.String,
+        "source": pl.String,
+        "lang": pl.String,
+        # `train`, or `choose` or `report`, which are held out.
+        "part": pl.String,
+    }
+)
 FIELD = pl.Schema(
     {
         **STUDY,
@@ -165,6 +179,7 @@ TABLES: dict[str, pl.Schema] = {
     "comparison": COMPARISON,
     "reproduction": REPRODUCTION,
     "study": STUDY,
+    "passages": PASSAGES,
     "field": FIELD,
     "field_methods": FIELD_METHODS,
 }

@@ -11,6 +11,7 @@ from flows.cli.artifacts import add_artifacts
 from flows.cli.assets import add_assets
 from flows.cli.doctor import add_doctor
 from flows.cli.evaluate import add_evaluate
+from flows.cli.field import add_field
 from flows.cli.mirror import add_mirror
 from flows.cli.pins import add_pins
 from flows.cli.reproduce import add_reproduce
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
 VERBS = (
-    add_run, add_evaluate, add_reproduce, add_sweep, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
+    add_run, add_evaluate, add_reproduce, add_sweep, add_field, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
     add_doctor, add_ui,
 )  # fmt: skip
 
