@@ -1,7 +1,7 @@
 """Which method helps on this text: a table of methods, one text, one budget each, proved on what none has seen.
 
-Methods share whatever they have in common, so one more costs itself alone, and a killed run goes on where it was. What a
-method cannot do is said on the page; it does not end the others.
+Methods share whatever they have in common, so one more costs itself alone, and a killed run goes on where it was. What
+a method cannot do is said on the page; it does not end the others.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def _ground(
     )
 
 
-def _trips(
-    site: Site, divided: PassagesRef, settings: FieldSettings, methods: tuple[Method, ...]
-) -> ViewsRef | None:
+def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: tuple[Method, ...]) -> ViewsRef | None:
     """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
     if all(method.views != "round trips" for method in methods):
         return None
@@ -171,7 +169,9 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
     store = ground.site.open_store()
     counts, questions = (store.manifest(ref).figures for ref in (ground.corpus, ground.asked))
     settings = ground.settings
-    pace = "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
+    pace = (
+        "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
+    )
     asked_of = ", ".join(f"{number} of {name}" for name, number in dict(questions["questions"]).items())
     notes = [
         f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "

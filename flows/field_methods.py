@@ -6,11 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.field import SMALL, START, WORDS, Budget, FieldSettings, Method, Start, augmentation, pairing
-from models.augmentation.config import AugmentConfig
+from flows.recipes.field import SMALL, START, WORDS, FieldSettings, Method, Start, augmentation, pairing
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.own_labels import OwnLabels
 from tasks.augment import augment
 from tasks.embed import embed
 from tasks.embed_tfidf import embed_tfidf
@@ -28,6 +26,8 @@ from tasks.transform import fit_transform, fold_transform, transform
 from tasks.translate import find_hop
 
 if TYPE_CHECKING:
+    from models.augmentation.config import AugmentConfig
+    from storage.own_labels import OwnLabels
     from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, PairsRef, PassagesRef, ViewsRef
     from storage.weights import ResolvedModel
     from tasks.site import Site
@@ -150,7 +150,9 @@ def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
 
 def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     site, settings = ground.site, ground.settings
-    views = augmentation(method.views, settings.catalog) if method.views in ("round trips", "deleted", "sentence") else None
+    views = (
+        augmentation(method.views, settings.catalog) if method.views in ("round trips", "deleted", "sentence") else None
+    )
     pairs = _pairs(ground, method, views)
     student, teacher, notes = _taught(ground, contender) if method.taught else (contender, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
@@ -233,9 +235,7 @@ def _vectors(
 
 
 def _memories(site: Site, views: AugmentConfig) -> tuple[str, ...]:
-    return tuple(
-        f"translations/{find_hop(site, hop).fingerprint}" for view in views.translations for hop in view.hops
-    )
+    return tuple(f"translations/{find_hop(site, hop).fingerprint}" for view in views.translations for hop in view.hops)
 
 
 def _device(site: Site) -> str:

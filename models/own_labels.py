@@ -69,8 +69,8 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int =
     sizes = np.bincount(classes)
     if (sizes > 1).sum() < _CLASSES:
         raise TrainingError(
-            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts each "
-            "or more; give more labels, or leave the method `labels` out"
+            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
+            "each or more; give more labels, or leave the method `labels` out"
         )
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
@@ -106,11 +106,10 @@ def shares(scores: pl.Series) -> pl.Series:
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:
     """`row` and `sentence_id` of every sentence."""
-    split = pl.Series("text", [split_sentences(text) for text in texts], dtype=pl.List(pl.String))
+    split = pl.Series("text", [split_sentences(text) or [""] for text in texts], dtype=pl.List(pl.String))
     return (
         split.to_frame()
         .with_row_index("row")
         .explode("text")
-        .with_columns(pl.col("text").fill_null(""))
         .select("row", sentence_id=sentence_ids(normalize(pl.col("text"))))
     )

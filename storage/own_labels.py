@@ -56,13 +56,15 @@ class OwnLabels(BaseModel):
         """
         report = ReadReport(self.name)
         frames = list(read_table(self.path, self.format, Columns(self.sides, (self.label,)), report))
-        rows = pl.concat(frames).drop_nulls() if frames else pl.DataFrame()
+        said = pl.col(self.label).cast(pl.String).str.strip_chars()
+        labelled = [frame.with_columns(said).drop_nulls().filter(pl.col(self.label) != "") for frame in frames]
+        rows = pl.concat(labelled) if labelled else pl.DataFrame()
         if rows.is_empty():
             raise SourceError(f"{self.path}: no row has text and {self.label!r}, expected labels; correct the file")
         if self.kind == "classes":
             classes = pl.col(self.label).rank("dense").cast(pl.Int64) - 1
             return rows.select(text=self.sides[0], **{"class": classes})
-        scores = rows[self.label].cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False)
+        scores = rows[self.label].cast(pl.Float64, strict=False)
         if scores.null_count():
             first = rows[self.label].filter(scores.is_null())[0]
             raise SourceError(f"{self.path}: column {self.label!r} holds {first!r}, expected numbers; correct the file")

@@ -18,7 +18,7 @@ TITLE: Final = "Unigram TF-IDF"
 
 @stage(ref=EmbeddingsRef, version=2)
 def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
-    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the unique sentences of all sets, or of a corpus.
+    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the sentences of all sets, or of a corpus.
 
     Raises:
         EvaluationError: the corpus has no words.

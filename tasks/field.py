@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.field import FieldContent, advice, field_page, method_rows
+from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
 from storage.checkpoint import ENCODER
 from storage.own_labels import OwnLabels
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
@@ -113,13 +113,13 @@ def compare_field(
 
 
 def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
-    page, rows = field_page(content), method_rows(content)
+    page = field_page(content)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
     said: list[JsonValue] = list(advice(content))
-    work.draft.note({ROWS: [dict(row) for row in rows], SAID: said})
+    work.draft.note({ROWS: [dict(row) for row in summary_rows(content)], SAID: said})
     show_markdown("field", page.replace(f"![plot]({PLOT})", "(see field-plot)"), content.title)
-    show_table("field-table", rows, content.title)
+    show_table("field-table", method_rows(content), content.title)
     show_image("field-plot", picture, content.title)
 
 
@@ -138,8 +138,9 @@ def _text_proofs(
 def _ranks(encoder: Vectors, probe: Any) -> NDArray[np.float64]:  # noqa: ANN401 - a Retrieval
     from models.evaluation.retrieval import reciprocal_ranks
 
-    def encode(texts: Sequence[str]) -> Any:  # noqa: ANN401 - dense or sparse rows
-        return encoder.features(pl.Series(texts), probe.name)
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = encoder.features(pl.Series(texts), probe.name)
+        return rows if isinstance(rows, np.ndarray) else rows.toarray().astype(np.float32)
 
     return reciprocal_ranks(encode, probe)
 
@@ -220,9 +221,7 @@ def _forgetful(table: pl.DataFrame, proofs: Sequence[Proof], may_forget: float) 
     return dict(lost.group_by("label").agg(pl.col("difference").min()).sort("label").iter_rows())
 
 
-def _ranked(
-    names: list[str], proofs: Sequence[Proof], forgets: Mapping[str, float], seed: int
-) -> Ranking | None:
+def _ranked(names: list[str], proofs: Sequence[Proof], forgets: Mapping[str, float], seed: int) -> Ranking | None:
     from models.evaluation.field import decisive, ranking
 
     return ranking(names, decisive(proofs), forgets, seed=seed) if len(names) > 1 else None
@@ -263,9 +262,7 @@ def _costs(
     return pl.DataFrame(rows, schema=FIELD_METHODS)
 
 
-def _training_seconds(
-    store: Store, refs: Sequence[CheckpointRef], steps: int, pace: PaceRef | None
-) -> float | None:
+def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, pace: PaceRef | None) -> float | None:
     """Of one run's steps, at the rate that it had itself, else at the pace that was measured before."""
     if refs:
         manifest = store.manifest(refs[0])

@@ -94,9 +94,7 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: OwnLabels) -> pl.
     return rows.with_columns(proves(rows, _sides(rows), *known, share=PROVING).alias("proves"))
 
 
-def own_probes(
-    store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int
-) -> Mapping[str, Retrieval]:
+def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:
     """What is asked of the held-out text."""
     sentences = store.scan(passages).filter(pl.col("part") != TRAIN).drop("part").collect()
     made = None if trips is None else store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()

@@ -24,7 +24,9 @@ def add_field(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser("field", help="try every method on your text and say which to use")
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="files, folders, patterns with *, or data sets")
     parser.add_argument(
-        "--encoder", default="embedded:bert-mini", help="folder, Hub id, embedded: name or checkpoint/<key> to start from"
+        "--encoder",
+        default="embedded:bert-mini",
+        help="folder, Hub id, embedded: name or checkpoint/<key> to start from",
     )
     parser.add_argument("--labels", metavar="FILE", help="texts with classes, or pairs of sentences with scores")
     parser.add_argument(
@@ -73,5 +75,5 @@ def _conclude(store: Store, ref: FieldRef) -> None:
 
     folder, figures = store.fetch(ref), store.manifest(ref).figures
     print_table("Your text: figures × 100, differences from the encoder as it is", figures[ROWS])
-    print("\n".join(figures[SAID]))
+    print("\n".join(line.replace("**", "") for line in figures[SAID]))
     print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
 VERBS = (
-    add_run, add_evaluate, add_reproduce, add_sweep, add_field, add_recipes, add_artifacts, add_assets, add_mirror, add_pins,
-    add_doctor, add_ui,
+    add_run, add_evaluate, add_reproduce, add_sweep, add_field, add_recipes, add_artifacts, add_assets, add_mirror,
+    add_pins, add_doctor, add_ui,
 )  # fmt: skip
 
 

@@ -145,9 +145,7 @@ METHODS: Final = (
     ),
     Method("simcse", "SimCSE", "sentence", SimCSEConfig(), training={**_PLAIN, "eps": 1e-8}, encoder=_DROPS),
     Method("contrastive", "contrastive", "round trips", ContrastiveConfig(), _TWO_BRANCHES, encoder=_DROPS),
-    Method(
-        "vicreg", "VICReg", "round trips", VICRegConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS
-    ),
+    Method("vicreg", "VICReg", "round trips", VICRegConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS),
     Method(
         "barlow", "Barlow Twins", "round trips", BarlowConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS
     ),
@@ -215,7 +213,7 @@ class FieldSettings(BaseModel):
     """Runs of each method that draws."""
     sentences: int = Field(20_000, ge=100)
     """Most sentences that are learnt; of more, runs of neighbours are drawn."""
-    held: int = Field(2_000, ge=50)
+    held: int = Field(1_000, ge=50)
     """Most sentences of each of the two held-out parts."""
     questions: int = Field(1_000, ge=30)
     """Most questions of a probe."""

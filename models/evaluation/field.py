@@ -146,9 +146,7 @@ def verdict(row: Mapping[str, object]) -> str | None:
     return "below" if p_value < LEVEL and high < 0 else "no"
 
 
-def ranking(
-    labels: Sequence[str], methods: Sequence[Draws], barred: Collection[str] = (), *, seed: int = 0
-) -> Ranking:
+def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[str] = (), *, seed: int = 0) -> Ranking:
     """The best method, and which of the others it is better than for sure.
 
     Args:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _LEGEND: Final = (
     "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as it "
-    "is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction over "
-    "all methods is below 0.05. *Behind the best* is corrected over all pairs of methods, since which one is best was "
-    "not known before."
+    "is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction over all "
+    "methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best was not "
+    "known before. *Forgets* is a loss on the check that is sure and more than may be; such a method is not chosen."
 )
 _ONE_SEED: Final = (
     "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
@@ -93,6 +93,12 @@ def method_rows(content: FieldContent) -> list[dict[str, str]]:
     return [_method_row(content, method, rows.get(method["label"])) for method in methods]
 
 
+def summary_rows(content: FieldContent) -> list[dict[str, str]]:
+    """As `method_rows`, what a terminal has room for."""
+    wanted = ("method", TEXT, "difference", "p", "beside the start", "check", "steps", "seconds")
+    return [{name: row[name] for name in wanted} for row in method_rows(content)]
+
+
 def proof_rows(table: pl.DataFrame) -> list[dict[str, str]]:
     """One row a method and proof."""
     return [
@@ -118,7 +124,9 @@ def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str
     held = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {_p(row['p_value'])}"
     if row["verdict"] == "above":
         return f"**Use {plain(best)}**: {held} on your text."
-    return f"**Keep the encoder as it is**: nothing is above it for sure; highest is {plain(best)}, {held} on your text."
+    return (
+        f"**Keep the encoder as it is**: nothing is above it for sure; highest is {plain(best)}, {held} on your text."
+    )
 
 
 def _sureness(ranking: Ranking) -> str:
@@ -145,19 +153,19 @@ def _seconds(method: Mapping[str, Any]) -> str:
     return f"{own:.0f} s of training{steps}{shared}"
 
 
-def _method_row(
-    content: FieldContent, method: Mapping[str, Any], row: Mapping[str, Any] | None
-) -> dict[str, str]:
+def _method_row(content: FieldContent, method: Mapping[str, Any], row: Mapping[str, Any] | None) -> dict[str, str]:
+    label = method["label"]
+    lost = f"forgets ({100 * content.forgets[label]:+.1f})" if label in content.forgets else ""
     behind = _signed(method["behind"], method["behind_low"], method["behind_high"], flip=True)
     return {
-        "method": method["label"],
+        "method": label,
         TEXT: "–" if row is None else _mean(row),
         "95 % interval": "" if row is None else _interval(row["ci_low"], row["ci_high"]),
         "difference": "" if row is None else _difference(row),
         "p": "" if row is None else _p(row["p_value"]),
         "beside the start": "no figures" if row is None else row["verdict"] or "the start",
         "beside the best": behind and f"{behind}, p {_p(method['behind_p'])}",
-        "check": f"forgets ({100 * content.forgets[method['label']]:+.1f})" if method["label"] in content.forgets else "",
+        "check": lost,
         "steps": f"{method['steps']:,}" if method["steps"] else "",
         "seconds": "" if method["seconds"] is None else f"{method['seconds']:.0f}",
         "of translation": "" if method["translation_seconds"] is None else f"{method['translation_seconds']:.0f}",

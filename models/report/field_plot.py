@@ -31,9 +31,7 @@ def field_plot(table: pl.DataFrame, title: str) -> bytes:
     """
     ranked = table.filter(dataset=TEXT).sort("mean")["label"].to_list()
     panels = table["dataset"].unique(maintain_order=True).to_list()
-    figure = Figure(
-        figsize=(2.2 + 2.4 * len(panels), 1.6 + _INCHES * len(ranked)), dpi=120, layout="constrained"
-    )
+    figure = Figure(figsize=(2.2 + 2.4 * len(panels), 1.6 + _INCHES * len(ranked)), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, name in zip(axes, panels, strict=True):

@@ -82,9 +82,7 @@ def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats
 def test_the_best_pays_for_all_pairs():
     methods = drawn(0, 0.02, 0.021, 0.05)
     found = ranking(list("abcd"), methods)
-    gaps = [
-        (methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)
-    ]
+    gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
     raw = [min(1.0, 2 * (min((gap <= 0).sum(), (gap >= 0).sum()) + 1) / 2001) for gap in gaps]
     corrected = holm(raw)
     assert [standing.p_value for standing in found.others] == pytest.approx([corrected[2], corrected[4], corrected[5]])
