@@ -24,7 +24,7 @@ from tasks.augment import augment
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
 from tasks.field import compare_field
-from tasks.field_text import asked, held, learnt
+from tasks.field_text import asked, held, learnt, question_counts
 from tasks.passages import passages
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -167,12 +167,12 @@ def _entries(
 
 def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> tuple[str, ...]:
     store = ground.site.open_store()
-    counts, questions = (store.manifest(ref).figures for ref in (ground.corpus, ground.asked))
+    counts = store.manifest(ground.corpus).figures
     settings = ground.settings
     pace = (
         "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
     )
-    asked_of = ", ".join(f"{number} of {name}" for name, number in dict(questions["questions"]).items())
+    asked_of = ", ".join(f"{number} of {name}" for name, number in question_counts(store, ground.asked).items())
     notes = [
         f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
         f"{counts['held_out']:,}, in whole documents.",

@@ -139,13 +139,15 @@ def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
         ModelError: it cannot be trained from this encoder, or diverged.
     """
     if method.name == WORDS:
-        return Entry(*((embed_tfidf(ground.site, ground.corpus, texts),) for texts in (ground.asked, ground.checks)))
+        asked, checked = (embed_tfidf(ground.site, ground.corpus, texts) for texts in (ground.asked, ground.checks))
+        return Entry((asked,), (checked,))
     if method.objective is not None:
         return _trained(ground, contender, method)
     if method.transform is not None:
         return _fitted(ground, contender, method)
     assert method.name == START  # all others train or fit
-    return Entry(*((part,) for part in _vectors(ground, contender.encoder, contender.config)))
+    own, checks = _vectors(ground, contender.encoder, contender.config)
+    return Entry((own,), (checks,))
 
 
 def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:

@@ -141,9 +141,9 @@ FIELD = pl.Schema(
     {
         **STUDY,
         # `above`, `below` or `no` beside the first label; null in its own rows.
-        "verdict": pl.String,
+        "verdict": pl.String(),
         # Whether the proof has a say in which method is best.
-        "decides": pl.Boolean,
+        "decides": pl.Boolean(),
     }
 )
 FIELD_METHODS = pl.Schema(

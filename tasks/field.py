@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
+from pydantic import BaseModel
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from pydantic import JsonValue
 
     from models.evaluation.field import Proof, Ranking
     from storage.store import Store
@@ -34,8 +34,16 @@ if TYPE_CHECKING:
 
 PAGE: Final = "field.md"
 PLOT: Final = "field.png"
-ROWS, SAID = "rows", "said"  # of the manifest's figures, for the terminal
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
+
+
+class Summary(BaseModel):
+    """What a terminal prints."""
+
+    rows: list[dict[str, str]]
+    """A row a method."""
+    said: list[str]
+    """Which to use, how sure that is, what it costs."""
 
 
 @stage(ref=FieldRef, version=1)
@@ -116,11 +124,15 @@ def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
     page = field_page(content)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
-    said: list[JsonValue] = list(advice(content))
-    work.draft.note({ROWS: [dict(row) for row in summary_rows(content)], SAID: said})
+    work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))
     show_markdown("field", page.replace(f"![plot]({PLOT})", "(see field-plot)"), content.title)
     show_table("field-table", method_rows(content), content.title)
     show_image("field-plot", picture, content.title)
+
+
+def summary_of(store: Store, ref: FieldRef) -> Summary:
+    """What is kept for the terminal."""
+    return Summary.model_validate(store.manifest(ref).figures)
 
 
 def _text_proofs(
@@ -182,8 +194,8 @@ def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
         features, classes = encoder.features(own["text"], f"labels, {split}"), own["class"].to_numpy()
         parts[split] = Part(features, classes, np.arange(own.height))
     config = ProbeConfig(protocols=("fast",), folds=5)
-    classes = tuple(str(number) for number in range(int(rows["class"].n_unique())))
-    problem = make_problem("your labels", "kfold", parts, classes, folds=config.folds, seed=config.seed)
+    names = tuple(map(str, range(rows["class"].n_unique())))
+    problem = make_problem("your labels", "kfold", parts, names, folds=config.folds, seed=config.seed)
     ((outcome,),) = probe([problem], "fast", config)
     return outcome.right.astype(np.float64)
 
@@ -267,8 +279,10 @@ def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, p
     if refs:
         manifest = store.manifest(refs[0])
         measured, config = manifest.figures.get("measured"), manifest.provenance.config.get("config")
-        if isinstance(measured, dict) and isinstance(config, dict) and (rate := measured["pairs_per_s"]):
-            return steps * float(config["batch_size"]) / float(rate)
+        if isinstance(measured, dict) and isinstance(config, dict):
+            rate, batch = measured["pairs_per_s"], config["batch_size"]
+            if isinstance(rate, int | float) and isinstance(batch, int) and rate > 0:
+                return steps * batch / rate
     return steps * seconds_a_step(store, pace) if pace else None
 
 

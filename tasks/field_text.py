@@ -86,6 +86,13 @@ def pair_own_labels(work: Work, passages: PassagesRef, labels: OwnLabels) -> Non
     show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
 
 
+def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
+    """Probe → how many questions it asks."""
+    counts = store.manifest(texts).figures["questions"]
+    assert isinstance(counts, dict)
+    return {name: number for name, number in counts.items() if isinstance(number, int)}
+
+
 def labelled_rows(store: Store, passages: PassagesRef, labels: OwnLabels) -> pl.DataFrame:
     """The labels, and `proves`: whether a row is held out."""
     parts = store.scan(passages).select("sentence_id", "part").collect()

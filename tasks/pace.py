@@ -124,7 +124,7 @@ def affordable(seconds: float, a_step: float) -> int:
         a_step: seconds of a step.
     """
     steps = max(1, int(seconds / a_step))
-    digits = 10 ** max(0, len(str(steps)) - 2)
+    digits: int = 10 ** max(0, len(str(steps)) - 2)
     return steps // digits * digits
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_site_options, print_table
+from flows.cli.settings import changes_of
 from flows.server import start_server, use_server
 from flows.site import site_of
 
@@ -37,6 +38,9 @@ def add_field(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
     parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"
+    )
     add_site_options(parser)
     parser.set_defaults(call=_field)
 
@@ -46,13 +50,16 @@ def _field(arguments: argparse.Namespace) -> int:
 
     names = arguments.methods.split(",") if arguments.methods else None
     methods_of(names)  # what is wrong is said before anything is started
-    settings = FieldSettings(
-        budget=budget_of(arguments.budget),
-        methods=names,
-        seeds=arguments.seeds,
-        sentences=arguments.sentences,
-        teacher=arguments.teacher,
-        translators=arguments.translators,
+    settings = FieldSettings.model_validate(
+        {
+            "budget": budget_of(arguments.budget),
+            "methods": names,
+            "seeds": arguments.seeds,
+            "sentences": arguments.sentences,
+            "teacher": arguments.teacher,
+            "translators": arguments.translators,
+            **changes_of(arguments.set),
+        }
     )
     use_server()
     embedded = start_server()
@@ -71,9 +78,9 @@ def _field(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:
-    from tasks.field import PAGE, PLOT, ROWS, SAID
+    from tasks.field import PAGE, PLOT, summary_of
 
-    folder, figures = store.fetch(ref), store.manifest(ref).figures
-    print_table("Your text: figures × 100, differences from the encoder as it is", figures[ROWS])
-    print("\n".join(line.replace("**", "") for line in figures[SAID]))
+    folder, summary = store.fetch(ref), summary_of(store, ref)
+    print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
+    print("\n".join(line.replace("**", "") for line in summary.said))
     print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from models.evaluation.field import Ranking
 
 _LEGEND: Final = (
-    "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as it "
-    "is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction over all "
-    "methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best was not "
-    "known before. *Forgets* is a loss on the check that is sure and more than may be; such a method is not chosen."
+    "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
+    "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
+    "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
+    "was not known before. *Forgets* is a loss on the check that is sure and more than may be; such a method is not "
+    "chosen."
 )
 _ONE_SEED: Final = (
     "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
