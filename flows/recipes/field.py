@@ -213,9 +213,9 @@ class FieldSettings(BaseModel):
     """Runs of each method that draws."""
     sentences: int = Field(20_000, ge=100)
     """Most sentences that are learnt; of more, runs of neighbours are drawn."""
-    held: int = Field(250, ge=50)
+    held: int = Field(1_000, ge=50)
     """Most sentences of each of the two held-out parts."""
-    questions: int = Field(400, ge=30)
+    questions: int = Field(1_000, ge=30)
     """Most questions of a probe."""
     translators: Literal["embedded", "opus-mt"] = "embedded"
     """Of the round trips."""
