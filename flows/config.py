@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
@@ -11,6 +11,8 @@ from models.baselines.config import AnyTransform
 from models.evaluation.published import rows_of
 from models.objectives.config import AnyObjective
 from tasks.settings import RunSettings
+
+C = TypeVar("C", bound=BaseModel)
 
 
 class PipelineConfig(RunSettings):
@@ -93,12 +95,23 @@ def override(config: PipelineConfig, changes: BaseModel | Mapping[str, Any]) -> 
     Raises:
         pydantic.ValidationError: a field is unknown, of another type or out of bounds.
     """
+    return overridden(config, changes)
+
+
+def overridden(config: C, changes: BaseModel | Mapping[str, Any]) -> C:
+    """As `override`, of any configuration.
+
+    Raises:
+        pydantic.ValidationError: as `override`.
+    """
     given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
-    return PipelineConfig.model_validate(_merged(config.model_dump(), given))
+    return type(config).model_validate(_merged(config.model_dump(), given))
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
+    if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
+        merged["revision"] = None  # the pin is another model's
     for name, value in changes.items():
         inner = merged.get(name)
         nested = isinstance(value, Mapping) and isinstance(inner, Mapping)

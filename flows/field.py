@@ -17,18 +17,17 @@ from flows.recipes.field import LABELS, FieldSettings, Method, augmentation, met
 from flows.site import site_of
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
-from storage.own_labels import OwnLabels, find_labels
+from storage.labels import LabelSource, label_source
 from storage.refs import FieldRef
 from storage.texts import TextSource, sources
 from tasks.augment import augment
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
 from tasks.field import compare_field
-from tasks.field_text import asked, held, learnt, question_counts
-from tasks.passages import passages
+from tasks.field_text import field_asked, field_corpus, field_held, question_counts
+from tasks.passages import read_passages
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +64,6 @@ def field(
     show_logs()
     place, chosen = site_of(site), settings or FieldSettings()
     files, labelled = located(place, texts, labels)
-    show_table("text-columns", [source.told for source in files], "What is read as text")
     methods = contested(chosen, labelled)
     ground = _ground(place, files, labelled, chosen, methods)
     contender = contender_of(place, encoder)
@@ -93,16 +91,16 @@ def field(
     )
 
 
-def located(site: Site, texts: Sequence[str], labels: str | None) -> tuple[tuple[TextSource, ...], OwnLabels | None]:
+def located(site: Site, texts: Sequence[str], labels: str | None) -> tuple[tuple[TextSource, ...], LabelSource | None]:
     """The files, and what is read of them.
 
     Raises:
         SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
     """
-    return sources(texts, mirror=site.mirror), find_labels(labels) if labels else None
+    return sources(texts, mirror=site.mirror), label_source(labels) if labels else None
 
 
-def contested(settings: FieldSettings, labels: OwnLabels | None) -> tuple[Method, ...]:
+def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
     """The methods that can be tried.
 
     Raises:
@@ -119,21 +117,21 @@ def contested(settings: FieldSettings, labels: OwnLabels | None) -> tuple[Method
 def _ground(
     site: Site,
     files: tuple[TextSource, ...],
-    labels: OwnLabels | None,
+    labels: LabelSource | None,
     settings: FieldSettings,
     methods: tuple[Method, ...],
 ) -> Ground:
     """What all methods have in common."""
-    divided = passages(site, files, settings.hold_out)
+    divided = read_passages(site, files, None, settings.hold_out)
     trips = _trips(site, divided, settings, methods)
     found = available(site, CHECKS).sets.values()
     return Ground(
         site=site,
         settings=settings,
         passages=divided,
-        corpus=learnt(site, divided, labels),
+        corpus=field_corpus(site, divided, labels),
         trips=trips,
-        asked=asked(site, divided, trips, labels, settings.questions),
+        asked=field_asked(site, divided, trips, labels, settings.questions),
         checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
         labels=labels,
     )
@@ -145,7 +143,7 @@ def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: t
         return None
     config = augmentation("round trips", settings.catalog)
     first = config.model_copy(update={"translations": config.translations[:1], "original": False})
-    return augment(site, held(site, divided), first)
+    return augment(site, field_held(site, divided), first)
 
 
 def _entries(

@@ -20,14 +20,15 @@ from tasks.pace import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.pair import pair
 from tasks.pretrained import described_folder, resolve_encoder
 from tasks.stage.machine import device_of
-from tasks.teach import MODULES, as_saved, teach
+from tasks.start import is_bare
+from tasks.teach import as_saved, teach
 from tasks.train import train
 from tasks.transform import fit_transform, fold_transform, transform
 from tasks.translate import find_hop
 
 if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig
-    from storage.own_labels import OwnLabels
+    from storage.labels import LabelSource
     from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, PairsRef, PassagesRef, ViewsRef
     from storage.weights import ResolvedModel
     from tasks.site import Site
@@ -65,7 +66,7 @@ class Ground:
     trips: ViewsRef | None
     asked: CorpusRef
     checks: tuple[ScoredSet, ...]
-    labels: OwnLabels | None
+    labels: LabelSource | None
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,9 @@ def contender_of(site: Site, name: str) -> Contender:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
     encoder, named = resolve_encoder(site, EncoderConfig(model=name))
-    folder = described_folder(site.open_store(), encoder)
-    if (folder / MODULES).is_file():
+    if not is_bare(site, encoder):
         return Contender(name, encoder, as_saved(site, encoder, named), "trained")
+    folder = described_folder(site.open_store(), encoder)
     width = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
     return Contender(name, encoder, named, "small" if width <= SMALL else "raw")
 

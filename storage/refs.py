@@ -33,6 +33,12 @@ class CorpusRef(ArtifactRef):
     kind: Literal["corpus"] = "corpus"
 
 
+class PassagesRef(ArtifactRef):
+    """Sentences of documents in order, some documents held out."""
+
+    kind: Literal["passages"] = "passages"
+
+
 class NliRef(ArtifactRef):
     """Labelled pairs of a corpus's sentences."""
 
@@ -111,12 +117,6 @@ class ReproductionRef(ArtifactRef):
     kind: Literal["reproduction"] = "reproduction"
 
 
-class PassagesRef(ArtifactRef):
-    """Sentences of documents in their order, some held out."""
-
-    kind: Literal["passages"] = "passages"
-
-
 class PaceRef(ArtifactRef):
     """How long a step of a training or a fit takes."""
 
@@ -127,3 +127,15 @@ class FieldRef(ArtifactRef):
     """Several methods on one text, side by side."""
 
     kind: Literal["field"] = "field"
+
+
+class WeighingRef(ArtifactRef):
+    """What each share of a trained encoder in the one that it came from finds, and the share that was chosen."""
+
+    kind: Literal["weighing"] = "weighing"
+
+
+class ProofRef(ArtifactRef):
+    """An adapted encoder beside the one that it came from, on text that neither training nor choice has seen."""
+
+    kind: Literal["proof"] = "proof"

@@ -7,6 +7,19 @@ import polars as pl
 from storage.errors import SchemaError
 
 CORPUS = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "source": pl.String, "lang": pl.String})
+PASSAGES = pl.Schema(
+    {
+        # A sentence of a document; neighbours have positions that follow each other.
+        "document": pl.UInt32,
+        "position": pl.UInt32,
+        "sentence_id": pl.UInt64,
+        "text": pl.String,
+        "title": pl.String,
+        "source": pl.String,
+        "lang": pl.String,
+        "part": pl.String,
+    }
+)
 NLI = pl.Schema({"premise_id": pl.UInt64, "hypothesis_id": pl.UInt64, "label": pl.Int8})
 TRANSLATIONS = pl.Schema(
     {
@@ -87,6 +100,23 @@ COMPARISON = pl.Schema(
         "seed": pl.Int64,
     }
 )
+WEIGHING = pl.Schema({"share": pl.Float64, "probe": pl.String, "value": pl.Float64, "counts": pl.Boolean})
+PROOF = pl.Schema(
+    {
+        "evidence": pl.String,
+        "metric": pl.String,
+        # `counts` decides the verdict, `guard` may forbid it, `shown` is of a view that was trained on.
+        "role": pl.String,
+        "before": pl.Float64,
+        "after": pl.Float64,
+        "difference": pl.Float64,
+        "ci_low": pl.Float64,
+        "ci_high": pl.Float64,
+        "p_value": pl.Float64,
+        "n": pl.UInt32,
+        "among": pl.UInt32,
+    }
+)
 REPRODUCTION = pl.Schema(
     {
         "row": pl.String,
@@ -121,20 +151,6 @@ STUDY = pl.Schema(
         "difference_low": pl.Float64,
         "difference_high": pl.Float64,
         "p_value": pl.Float64,
-    }
-)
-PASSAGES = pl.Schema(
-    {
-        "document": pl.UInt32,
-        # Of neighbours in a document follow each other.
-        "position": pl.UInt32,
-        "sentence_id": pl.UInt64,
-        "text": pl.String,
-        "title": pl.String,
-        "source": pl.String,
-        "lang": pl.String,
-        # `train`, or `choose` or `report`, which are held out.
-        "part": pl.String,
     }
 )
 FIELD = pl.Schema(
@@ -182,6 +198,8 @@ TABLES: dict[str, pl.Schema] = {
     "passages": PASSAGES,
     "field": FIELD,
     "field_methods": FIELD_METHODS,
+    "weighing": WEIGHING,
+    "proof": PROOF,
 }
 
 

@@ -214,17 +214,18 @@ def _guess(path: str, columns: Sequence[str], title: str | None, document: str |
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
     """Those of a known shape, else a column of prose with a known name, else all of prose, a title aside."""
-    prose = [name for name in sample.columns if name != title and _is_prose(sample[name])]
+    prose = [name for name in sample.columns if name != title and is_prose(sample[name])]
     shape = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*sample.columns}), None)
     if shape is not None:
         return shape
     known = next((lower[name] for name in _TEXTS if lower.get(name) in prose), None)
-    if known is None and title is not None and not prose and _is_prose(sample[title]):
+    if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)
     return (known,) if known is not None else tuple(prose)
 
 
-def _is_prose(values: pl.Series) -> bool:
+def is_prose(values: pl.Series) -> bool:
+    """Whether strings are text: words, of letters, that seldom repeat."""
     texts = [text for text in (value.strip() for value in values.drop_nulls()) if text]
     if not texts or len(set(texts)) < _PROSE_UNIQUE * len(texts):
         return False

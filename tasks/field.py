@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
 from storage.checkpoint import ENCODER
-from storage.own_labels import OwnLabels
+from storage.labels import LabelSource
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
 from storage.schemas import FIELD, FIELD_METHODS
 from tasks.evaluation.sets import ScoredSet, read_scored_set
@@ -61,7 +61,7 @@ def compare_field(
     passages: PassagesRef,
     corpus: CorpusRef,
     trips: ViewsRef | None,
-    labels: OwnLabels | None,
+    labels: LabelSource | None,
     checks: tuple[ScoredSet, ...],
     questions: int,
     may_forget: float,
@@ -160,7 +160,7 @@ def _ranks(encoder: Vectors, probe: Any) -> NDArray[np.float64]:  # noqa: ANN401
 def _label_proofs(
     store: Store,
     passages: PassagesRef,
-    labels: OwnLabels | None,
+    labels: LabelSource | None,
     vectors: Sequence[Sequence[Vectors]],
     config: BootstrapConfig,
 ) -> Iterator[Proof]:
@@ -178,7 +178,8 @@ def _label_proofs(
         return
     proving = rows.filter("proves")
     gold = proving["score"].to_numpy()
-    cosines = [np.stack([encoder.cosines(proving, labels.name) for encoder in seeds]) for seeds in vectors]
+    pairs = proving.rename({"text_1": "sentence1", "text_2": "sentence2"})
+    cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
     correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
     yield Proof("your labels", "spearman", "labels", correlations)
 
@@ -191,7 +192,7 @@ def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
 
     parts = {}
     for split, own in (("train", rows.filter(~pl.col("proves"))), ("test", rows.filter("proves"))):
-        features, classes = encoder.features(own["text"], f"labels, {split}"), own["class"].to_numpy()
+        features, classes = encoder.features(own["text_1"], f"labels, {split}"), own["class"].to_numpy()
         parts[split] = Part(features, classes, np.arange(own.height))
     config = ProbeConfig(protocols=("fast",), folds=5)
     names = tuple(map(str, range(rows["class"].n_unique())))

@@ -11,7 +11,7 @@ from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.own_labels import class_pairs, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
-from storage.own_labels import OwnLabels
+from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
@@ -27,20 +27,20 @@ PROVING: Final = 0.3  # share of labels on other text that prove
 
 
 @stage(ref=CorpusRef, version=1)
-def learnt(work: Work, passages: PassagesRef, labels: OwnLabels | None) -> None:
+def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
     """The sentences that every method may learn from: none that is held out, or that a proving label speaks of."""
     rows = work.store.scan(passages).collect()
     own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
     if labels is not None:
         labelled = labelled_rows(work.store, passages, labels).filter("proves")
-        spoken = pl.concat([sentences_of(labelled[side]) for side in _sides(labelled)])
+        spoken = pl.concat([sentences_of(labelled[side]) for side in sides_of(labels)])
         own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
     work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
     work.draft.note({"sentences": own.height, "held_out": rows.filter(pl.col("part") != TRAIN).height})
 
 
 @stage(ref=CorpusRef, version=1)
-def held(work: Work, passages: PassagesRef) -> None:
+def field_held(work: Work, passages: PassagesRef) -> None:
     """The sentences that no method sees."""
     rows = work.store.scan(passages).filter(pl.col("part") != TRAIN).collect()
     unique = rows.unique("sentence_id", keep="first").sort("sentence_id")
@@ -49,7 +49,9 @@ def held(work: Work, passages: PassagesRef) -> None:
 
 
 @stage(ref=CorpusRef, version=1)
-def asked(work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: OwnLabels | None, questions: int) -> None:
+def field_asked(
+    work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: LabelSource | None, questions: int
+) -> None:
     """Every text that the proofs ask about, as it is asked: questions, what is searched, labelled texts.
 
     Raises:
@@ -58,8 +60,8 @@ def asked(work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: Own
     found = own_probes(work.store, passages, trips, questions)
     texts = [pl.Series(text, dtype=pl.String) for probe in found.values() for text in (probe.queries, probe.targets)]
     if labels is not None:
-        rows = labels.read()
-        texts += [rows[side] for side in _sides(rows)]
+        rows = read_labels(labels)
+        texts += [rows[side] for side in sides_of(labels)]
     if not texts:
         raise EvaluationError("nothing can be asked of so little text, expected 30 held-out sentences; give more text")
     unique = pl.concat([part.alias("text") for part in texts]).unique().to_frame()
@@ -69,7 +71,7 @@ def asked(work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: Own
 
 
 @stage(ref=PairsRef, version=1)
-def pair_own_labels(work: Work, passages: PassagesRef, labels: OwnLabels) -> None:
+def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
     Raises:
@@ -77,10 +79,10 @@ def pair_own_labels(work: Work, passages: PassagesRef, labels: OwnLabels) -> Non
     """
     rows = labelled_rows(work.store, passages, labels).filter(~pl.col("proves"))
     if labels.kind == "classes":
-        pairs = class_pairs(rows["text"].to_list(), rows["class"].to_numpy())
+        pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
     else:
-        pairs = rows.with_columns(shares(rows["score"]).alias("score"))
-    made = scored_pairs(pairs, 1.0, labels.name, 0)
+        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["score"]))
+    made = scored_pairs(pairs, 1.0, "labels", 0)
     work.draft.write(made)
     work.draft.note({"labels": rows.height, "pairs": made.height})
     show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
@@ -93,12 +95,14 @@ def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
     return {name: number for name, number in counts.items() if isinstance(number, int)}
 
 
-def labelled_rows(store: Store, passages: PassagesRef, labels: OwnLabels) -> pl.DataFrame:
-    """The labels, and `proves`: whether a row is held out."""
+def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
+    """`text_1`, `text_2` of pairs, `class` (a number) or `score`, and `proves`: whether a row is held out."""
     parts = store.scan(passages).select("sentence_id", "part").collect()
     known = [parts.filter((pl.col("part") == TRAIN) == is_learnt)["sentence_id"] for is_learnt in (False, True)]
-    rows = labels.read()
-    return rows.with_columns(proves(rows, _sides(rows), *known, share=PROVING).alias("proves"))
+    rows = read_labels(labels)
+    said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
+    named = rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))
+    return named.with_columns(proves(rows, sides_of(labels), *known, share=PROVING).alias("proves"))
 
 
 def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:
@@ -108,5 +112,6 @@ def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, ques
     return probes(sentences, made, questions=questions)
 
 
-def _sides(rows: pl.DataFrame) -> list[str]:
-    return ["text"] if "text" in rows.columns else ["sentence1", "sentence2"]
+def sides_of(labels: LabelSource) -> list[str]:
+    """The columns of labelled rows that hold text."""
+    return ["text_1", "text_2"][: len(labels.texts)]

@@ -5,42 +5,29 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from models.text.corpus import CORPUS_VERSION, CorpusConfig, TextChunk, build_corpus
-from storage.keys import NotInKey
+from models.text.corpus import CORPUS_VERSION, TextChunk, build_corpus
 from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.refs import CorpusRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source, source_bytes
+from storage.sources import ResolvedSource, resolve_source, source_bytes
+from tasks.ingest_config import IngestConfig
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_markdown, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pydantic import JsonValue
+
     from models.progress import OnProgress
     from models.text.statistics import CorpusStatistics
     from tasks.site import Site
 
 logger = logging.getLogger(__name__)
-
-
-class IngestConfig(BaseModel):
-    """What becomes the corpus."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    # Their content is in the key, through `locate_sources`; where they lie on this machine is not.
-    sources: Annotated[tuple[SourceSpec, ...], NotInKey] = Field(min_length=1)
-    """Where sentences come from, in this order: the first source that has a sentence gives it its name."""
-    corpus: CorpusConfig = CorpusConfig()
-    """Which sentences are kept."""
-    max_bad_share: float = Field(0.01, ge=0, le=1)
-    """Share of a source's records that may be unreadable; above it the run stops and names them."""
 
 
 def locate_sources(site: Site, config: IngestConfig) -> tuple[ResolvedSource, ...]:

@@ -10,7 +10,7 @@ from storage.readers.report import ReadReport
 from storage.reading import is_nli, read_nli_pairs
 from storage.refs import CorpusRef, NliRef
 from storage.sources import ResolvedSource
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 

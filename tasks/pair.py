@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from models.annotated import labelled_pairs, scored_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
@@ -13,7 +15,6 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
-    import polars as pl
     from pydantic import JsonValue
 
     from tasks.site import Site
@@ -51,6 +52,23 @@ def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
     work.draft.write(pairs)
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
     work.draft.note({"pairings": pairings})
+    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    _show_first(pairs)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_own(work: Work, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
+    """As `pair`, of own sentences and of round trips of some of them; trips of sentences without views are left out."""
+    own = work.store.scan(views)
+    more = (
+        [] if trips is None else [work.store.scan(trips).join(own.select("sentence_id"), on="sentence_id", how="semi")]
+    )
+    frame = pl.concat([own, *more])
+    counts = count_pairs(frame, config)
+    require_pairs(counts)
+    pairs = build_pairs(frame, config).collect()
+    work.draft.write(pairs)
+    work.draft.note({"pairings": [dict(row) for row in counts.iter_rows(named=True)]})
     show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
     _show_first(pairs)
 

@@ -1,50 +1,99 @@
-"""Somebody's own text as sentences in their documents, some of these held out from every training."""
+"""Own files to sentences in their order, and the sentences that are learnt, translated and held out."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.shuffle import scattered
 from models.text.documents import documents
-from models.text.passages import HoldOutConfig, hold_out
-from models.text.passages import passages as sentences_of_documents
+from models.text.passages import HoldOutConfig, hold_out, passages
+from storage.labels import LabelSource
 from storage.readers.report import ReadReport
-from storage.refs import PassagesRef
+from storage.refs import CorpusRef, PassagesRef
 from storage.texts import TextSource, records
+from tasks.labels import labelled_ids
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_table
+from tasks.stage.show import progress_of, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-logger = logging.getLogger(__name__)
+TITLES, NEIGHBOURS = "titles", "neighbours"
+"""Figures: how many documents have a title, how many sentences a neighbour."""
+BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
 @stage(ref=PassagesRef, version=1)
-def passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
-    """Read texts in their order, cut them into sentences, and hold whole documents out.
+def read_passages(
+    work: Work, sources: tuple[TextSource, ...], labels: LabelSource | None, config: HoldOutConfig
+) -> None:
+    """Read files, cut their records into sentences, hold documents out.
 
-    Raises:
-        SourceError: a file cannot be read.
-        EmptyCorpusError: there is too little text to hold any out.
+    A sentence that somebody has labelled is not learnt.
     """
-    table = hold_out(sentences_of_documents(pl.concat(list(_documents(sources))), config), config)
-    work.draft.write(table)
-    counts = table.group_by("part").agg(sentences=pl.len(), documents=pl.col("document").n_unique()).sort("part")
-    work.draft.note({str(part): {"sentences": n, "documents": m} for part, n, m in counts.iter_rows()})
-    show_table("passages", counts.to_dicts(), "What is learnt, and what is held out in whole documents")
+    show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
+    table = pl.concat(list(_sentences(sources, config)))
+    parts = hold_out(table, config)
+    if labels is not None:
+        parts = parts.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(labelled_ids(labels).implode()))
+    work.draft.write(parts)
+    sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
+    work.draft.note(
+        {
+            "sentences": table.height,
+            "documents": table["document"].n_unique(),
+            TITLES: parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
+            NEIGHBOURS: int((parts["position"].diff() == 1).sum()),
+            **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
+            **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
+        }
+    )
+    show_table("own-sentences", parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
 
 
-def _documents(sources: tuple[TextSource, ...]) -> Iterator[pl.DataFrame]:
-    """Records with the numbers of their documents, over all files of all sources."""
-    first = 0
+def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterator[pl.DataFrame]:
+    first, told = 0, progress_of("reading, files")
+    total = sum(len(source.files) for source in sources)
+    done = 0
     for source in sources:
         report = ReadReport(source.name)
-        for frame in records(source, report):
-            numbered = documents(frame, lines=source.format == "txt", first=first)
-            if numbered.height:
-                first = int(numbered["document"].max()) + 1  # type: ignore[arg-type]  # a column of numbers
-            yield numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
-        logger.info("%s: %d records, %d unreadable", source.name, report.records, report.rejected)
+        for table in records(source, report):
+            numbered = documents(table, lines=source.format == "txt", first=first)
+            first = max(numbered["document"], default=first) + 1
+            yield passages(numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang)), config)
+            done += 1
+            told(done, total, source.name)
+        report.check(BAD_SHARE)
+
+
+@stage(ref=CorpusRef, version=1)
+def learnt(work: Work, passages: PassagesRef) -> None:
+    """The corpus of what is learnt: the sentences of the part `train`, each once."""
+    work.draft.write(_corpus(work.store.scan(passages).filter(pl.col("part") == "train").collect()))
+
+
+@stage(ref=CorpusRef, version=1)
+def translated(work: Work, passages: PassagesRef, learnt: int, asked: int, seed: int) -> None:
+    """The corpus of what is translated: some sentences of each part, for views and for questions.
+
+    Args:
+        work: the draft.
+        passages: all sentences.
+        learnt: most sentences of the part `train`.
+        asked: most sentences of each held-out part.
+        seed: decides which.
+    """
+    unique = _corpus(work.store.scan(passages).collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
+    bounds = {"train": learnt, "choose": asked, "report": asked}
+    chosen = pl.concat([unique.filter(part=part).head(most) for part, most in bounds.items()])
+    work.draft.write(chosen.drop("part").sort("sentence_id"))
+
+
+def _corpus(table: pl.DataFrame, *more: str) -> pl.DataFrame:
+    return (
+        table.unique("sentence_id", keep="first", maintain_order=True)
+        .select("sentence_id", "text", "source", "lang", *more)
+        .sort("sentence_id")
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from models.augmentation.rewritings import DeletedView, EntailView, MaskedView, Rewriting, SynonymView
+from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, Rewriting, SynonymView
+from tasks.rewrites.crop import make_crop
 from tasks.rewrites.delete import make_deleted
 from tasks.rewrites.entail import make_entail
 from tasks.rewrites.mlm import make_mlm
@@ -22,6 +23,7 @@ REWRITERS: Final[dict[type[Rewriting], Callable[[Site, CorpusRef, NliRef | None,
     MaskedView: make_mlm,
     EntailView: make_entail,
     DeletedView: make_deleted,
+    CropView: make_crop,
 }
 """Settings of a view → how it is made, or found made, from a corpus and the labelled pairs of its sources."""
 

@@ -14,7 +14,7 @@ from models.encoder.config import EncoderConfig, WordsConfig
 from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 
 class Phase(BaseModel):

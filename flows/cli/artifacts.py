@@ -20,8 +20,6 @@ from storage.export import export
 from storage.lookup import find
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from storage.manifest import Manifest
     from storage.refs import ArtifactRef
     from storage.store import Store
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
 _LONGEST = timedelta(days=36_500)
 
 
-def add_artifacts(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_artifacts(parser: argparse.ArgumentParser) -> None:
     """The verb and its own verbs."""
-    parser = verbs.add_parser("artifacts", help="list, show, verify, collect or export what runs have made")
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")

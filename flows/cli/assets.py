@@ -14,12 +14,10 @@ from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
 
-def add_assets(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_assets(parser: argparse.ArgumentParser) -> None:
     """The verb with its three forms."""
-    parser = verbs.add_parser("assets", help="list, verify or rebuild the models and texts in the package")
     forms = parser.add_subparsers(dest="form", required=True, metavar="FORM")
     forms.add_parser("ls", help="what there is, with licences and sizes").set_defaults(call=_list)
     forms.add_parser("verify", help="recompute checksums and figures (minutes)").set_defaults(call=_verify)

@@ -14,12 +14,10 @@ from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
 
-def add_doctor(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_doctor(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("doctor", help="check devices, disk, store, server, models and data of a recipe")
     parser.add_argument("recipe", nargs="?", default="tiny")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
     add_site_options(parser)

@@ -12,20 +12,13 @@ from flows.site import site_of
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from storage.refs import EvaluationRef
     from storage.store import Store
 
 
-def add_evaluate(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_evaluate(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser(
-        "evaluate",
-        help="score any encoder on the papers' sets; compare several on the same pairs",
-        add_help=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,  # names of protocols have hyphens, at which lines break
-    )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter  # names of protocols have hyphens, where lines break
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this, with the suites and their sets")
     parser.add_argument(
         "models",

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_site_options, print_table
+from flows.cli.run import be_quiet, failed
 from flows.cli.settings import changes_of
 from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import FieldRef
     from storage.store import Store
 
 
-def add_field(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_field(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     from flows.recipes.field import NAMES
 
-    parser = verbs.add_parser("field", help="try every method on your text and say which to use")
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="files, folders, patterns with *, or data sets")
     parser.add_argument(
         "--encoder",
@@ -62,18 +60,25 @@ def _field(arguments: argparse.Namespace) -> int:
         }
     )
     use_server()
+    if not arguments.debug:
+        be_quiet()
     embedded = start_server()
     site = site_of(vars(arguments))
+    from flows.cli.watching import watching
     from flows.field import field, located
 
-    located(site, arguments.texts, arguments.labels)
+    files, labels = located(site, arguments.texts, arguments.labels)
+    print_table("What your files were taken to hold", [source.told for source in files])
+    if labels is not None:
+        print(labels.told)
     if embedded is not None:
         embedded.wait()
-    state = field(arguments.texts, arguments.encoder, arguments.labels, settings, site, return_state=True)
+    store = site.open_store()
+    with watching(store, []):
+        state = field(arguments.texts, arguments.encoder, arguments.labels, settings, site, return_state=True)
     if not state.is_completed():
-        print(f"bsl: the field did not finish: {state.message}\nWhat was finished is kept; run again.", file=sys.stderr)
-        return 1
-    _conclude(site.open_store(), state.result())
+        return failed(state.result(raise_on_failure=False))
+    _conclude(store, state.result())
     return 0
 
 

@@ -5,29 +5,22 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from flows.cli.artifacts import add_artifacts
-from flows.cli.assets import add_assets
-from flows.cli.doctor import add_doctor
-from flows.cli.evaluate import add_evaluate
-from flows.cli.field import add_field
-from flows.cli.mirror import add_mirror
-from flows.cli.pins import add_pins
-from flows.cli.reproduce import add_reproduce
-from flows.cli.run import add_recipes, add_run, add_ui
-from flows.cli.sweep import add_sweep
-from models.errors import ModelError
-from storage.errors import StorageError
+from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
-VERBS = (
-    add_run, add_evaluate, add_reproduce, add_sweep, add_field, add_recipes, add_artifacts, add_assets, add_mirror,
-    add_pins, add_doctor, add_ui,
-)  # fmt: skip
+FIRST_STEPS: Final = """\
+Raw sentences in, an evaluated sentence encoder out. First steps:
+
+  bsl run tiny          a true run on this machine, without the Hub or a GPU; minutes
+  bsl recipes           what else can be run: the papers' systems, each with its row, needs and hours
+  bsl doctor RECIPE     whether this machine has what a recipe needs
+
+All verbs: bsl --help"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,24 +28,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Ctrl-C gives 130, as the shell has it.
     """
-    parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for add in VERBS:
-        add(verbs)
-    arguments = parser.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        print(FIRST_STEPS)
+        return 0
+    arguments = _parser(words).parse_args(words)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
     call: Callable[[argparse.Namespace], int] = arguments.call
+    # Imported for a verb's work alone, like all that needs more than the standard library: help comes at once.
+    from models.errors import ModelError
+    from storage.errors import StorageError
+
     try:
         return call(arguments)
     except KeyboardInterrupt:
         print("bsl: interrupted; what was finished is kept, run again to go on", file=sys.stderr)
         return INTERRUPTED
-    except (StorageError, ModelError, OSError, ImportError) as error:  # an optional package may be missing: s3fs
+    except (StorageError, ModelError, OSError, ImportError, ValueError) as error:
+        if arguments.debug:
+            raise
         print(f"bsl: {error}", file=sys.stderr)
-        return FAILURE
-    except ValueError as error:  # unknown recipe, field or value: said before anything was started
-        print(f"bsl: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        # A ValueError that is none of ours: an unknown recipe, field or value, said before anything was started. An
+        # ImportError is an optional package that is missing, such as s3fs.
+        ours = isinstance(error, StorageError | ModelError)
+        return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
+
+
+def _parser(words: list[str]) -> argparse.ArgumentParser:
+    """The parser of a call: of all verbs the names, of the one that is called the options."""
+    parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        # `resolve`: a verb may have a --help of its own.
+        own = verbs.add_parser(verb.name, help=verb.help, description=verb.help, conflict_handler="resolve")
+        if verb.name in words:
+            verb.define(own)
+        own.add_argument("--debug", action="store_true", help="show where an error comes from, and Prefect's log")
+    return parser
+
+
+class _Version(argparse.Action):
+    """The installed version, looked up for it alone."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"bsl-pipeline {version('bsl-pipeline')}")
+        parser.exit()
 
 
 if __name__ == "__main__":

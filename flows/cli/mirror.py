@@ -13,12 +13,10 @@ from storage.mirror import MODEL, Mirror
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
 
-def add_mirror(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_mirror(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("mirror", help="fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR")
     parser.add_argument("folder", type=Path)
     parser.add_argument(
         "names",

@@ -8,14 +8,12 @@ from flows.cli.options import print_table
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from flows.pins import Finding
 
 
-def add_pins(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_pins(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("pins", help="list the Hub's commits that recipes read; compare them with the Hub")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
     how.add_argument("--update", action="store_true", help="write the newest commits into the source")

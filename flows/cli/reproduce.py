@@ -12,15 +12,13 @@ from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import ReproductionRef
     from storage.store import Store
 
 
-def add_reproduce(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_reproduce(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("reproduce", help="run the recipe behind a published row, and hold it against the row")
     parser.add_argument("row", help="a published row, such as BSL-BERT, or a recipe that is held against one")
     parser.add_argument("--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1)")
     parser.add_argument(

@@ -1,13 +1,14 @@
-"""`bsl run`, `bsl recipes`, `bsl ui`."""
+"""`bsl run RECIPE [--set field=value …]`: from raw sentences to the report, watched."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
 
 from flows.cli.options import add_site_options, print_table
 from flows.cli.settings import changes_of, configured
@@ -16,63 +17,110 @@ from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
+    from collections.abc import Sequence
 
     from storage.refs import ReportRef
     from storage.store import Store
+    from tasks.stage.watch import Step
 
-    Verbs = _SubParsersAction[argparse.ArgumentParser]
+# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
+_QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
-def add_run(verbs: Verbs) -> None:
-    """`bsl run RECIPE [--set field=value …]`."""
-    parser = verbs.add_parser("run", help="run a recipe from raw sentences to its report")
+def define_run(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
     parser.add_argument("recipe", help="see `bsl recipes`")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
     )
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
+    parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
+    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
     parser.set_defaults(call=_run)
 
 
-def add_recipes(verbs: Verbs) -> None:
-    """`bsl recipes [RECIPE]`."""
-    parser = verbs.add_parser("recipes", help="list the recipes, or print one's complete configuration")
-    parser.add_argument("recipe", nargs="?")
-    parser.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(call=_recipes)
-
-
-def add_ui(verbs: Verbs) -> None:
-    """`bsl ui [--port N]`."""
-    parser = verbs.add_parser("ui", help="serve the Prefect UI over the runs of this folder")
-    parser.add_argument("--port", type=int, default=4200)
-    parser.set_defaults(call=_ui)
-
-
 def _run(arguments: argparse.Namespace) -> int:
-    server = use_server()
-    embedded = start_server()
-    site = site_of(vars(arguments))
-    config = configured(arguments.recipe, arguments.set)
-    from flows.pipeline import pipeline
-    from tasks.ingest import locate_sources
-
-    locate_sources(site, config.ingest)  # what is missing is said alone, before a run starts that it would end
+    config = configured(arguments.recipe, arguments.set)  # what is misspelt is said before anything is started
     changes = changes_of(arguments.set)
-    if embedded is not None:
-        embedded.wait()
-    state = pipeline(arguments.recipe, changes or None, site, return_state=True)
+    server = use_server()
+    if not arguments.debug:
+        be_quiet()
+    embedded = None if arguments.dry_run else start_server()
+    site = site_of(vars(arguments))
+    with Console(stderr=True).status(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
+        from flows.cli.watching import watching
+        from flows.pipeline import pipeline, run
+        from tasks.stage.watch import planning
+
+        with planning() as plan:  # what is missing is said alone, before a run starts that it would end
+            run(config, site)
+        if embedded is not None:
+            embedded.wait()
+    store = site.open_store()
+    if arguments.dry_run:
+        return _dry_run(store, plan, as_json=arguments.json)
+    with watching(store, [] if arguments.json else plan):
+        state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
-        print(
-            f"bsl: the run did not finish: {state.message}\nWhat was finished is kept; run again to go on.",
-            file=sys.stderr,
-        )
-        return 1
+        return failed(state.result(raise_on_failure=False))
     ref: ReportRef = state.result()
-    _conclude(site.open_store(), ref, config.title, server)
+    if arguments.json:
+        print(json.dumps(_outcome(store, ref), indent=1))
+    else:
+        _conclude(store, ref, config.title, server)
     return 0
+
+
+def be_quiet() -> None:
+    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger().handlers[0].setLevel(logging.WARNING)
+
+
+def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
+    rows = [
+        {"stage": step.stage, "artifact": str(step.ref), "state": "cached" if not store.defect(step.ref) else "to make"}
+        for step in plan
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
+    return 0
+
+
+def failed(error: object) -> int:
+    """Say what ended a run; whether running it again helps depends on what that was."""
+    from models.errors import InterruptedRunError, ModelError
+    from models.translation.errors import TranslationStoppedError
+    from storage.errors import StorageError
+
+    again = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    known = isinstance(error, StorageError | OSError | ModelError)
+    print(f"bsl: {error if known else f'{type(error).__name__}: {error}'}", file=sys.stderr)
+    print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
+    if not known:
+        print("With --debug the same call shows where this came from.", file=sys.stderr)
+    return 1
+
+
+def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
+    manifest = store.manifest(ref)
+    return {
+        "report": str(ref),
+        "page": str(store.fetch(ref) / "report.md"),
+        "encoder": _encoder(store, ref),
+        **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},
+        "scores": store.scan(ref, "scores").collect().to_dicts(),
+    }
+
+
+def _encoder(store: Store, ref: ReportRef) -> str | None:
+    inputs = store.manifest(ref).provenance.inputs.values()
+    trained = [entry.key for entry in inputs if entry.kind == "checkpoint"]
+    return f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
 
 
 def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
@@ -84,34 +132,6 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
     if verdict := figures.get("verdict"):
         print(f"{verdict}: {figures['reason']}. {figures['advice']}")
     print(f"report:  {folder / 'report.md'}")
-    inputs = store.manifest(ref).provenance.inputs.values()
-    if trained := [entry.key for entry in inputs if entry.kind == "checkpoint"]:
-        print(f"encoder: {store.url}/checkpoint/{trained[-1]}/encoder   (loads with SentenceTransformer)")
+    if encoder := _encoder(store, ref):
+        print(f"encoder: {encoder}   (loads with SentenceTransformer)")
     print(f"browse:  make ui   (or `bsl ui`; {server})")
-
-
-def _recipes(arguments: argparse.Namespace) -> int:
-    from flows.recipes import recipe
-    from flows.recipes.listing import listings
-
-    if arguments.recipe:
-        print(recipe(arguments.recipe).model_dump_json(indent=1))
-        return 0
-    listed = listings()
-    if arguments.json:
-        print(json.dumps([asdict(listing) for listing in listed], indent=1))
-    else:
-        print("\n".join(line for listing in listed for line in listing.lines))
-    return 0
-
-
-def _ui(arguments: argparse.Namespace) -> int:
-    server = use_server()
-    if address := os.environ.get("PREFECT_API_URL"):
-        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
-        return 0
-    url = f"http://127.0.0.1:{arguments.port}"
-    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
-    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
-    prefect = str(Path(sys.executable).with_name("prefect"))
-    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(arguments.port)])

@@ -13,15 +13,13 @@ from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
-    from argparse import _SubParsersAction
 
     from storage.refs import StudyRef
     from storage.store import Store
 
 
-def add_sweep(verbs: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def define_sweep(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser = verbs.add_parser("sweep", help="run a grid of configurations, each with several seeds, to one table")
     parser.add_argument("name", help="a recipe, or a declared study: momentum, batch, corpus, augmentation, …")
     parser.add_argument(
         "--over",

@@ -14,7 +14,7 @@ from models.objectives.isbert_config import ISBERTConfig
 from models.training.config import TrainingConfig
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual, multilingual_sup
 from flows.recipes.shared import ACROSS
 from flows.recipes.supervised import sbert_nli_stsb
-from flows.recipes.tiny import tiny_multilingual
+from flows.recipes.tiny import TRAINING, tiny_multilingual
 from models.encoder.config import EncoderConfig
 from models.objectives.distil_config import DistilConfig
 from models.pairs import PairConfig
@@ -92,12 +92,11 @@ def tiny_multilingual_distil() -> PipelineConfig:
 def tiny_multilingual_sup() -> PipelineConfig:
     """`xlmr-sbert-bsl` on a laptop: `tiny-multilingual-distil`, then the training of `tiny-multilingual`; minutes."""
     student, base = tiny_multilingual_distil(), tiny_multilingual()
-    assert base.training is not None  # it trains
     return base.model_copy(
         update={
             "title": "tiny-multilingual-sup: an English encoder teaches six languages, then BSL + in-batch negatives",
             "earlier": student.phases,
-            "training": base.training.model_copy(update={"lr": 1e-4, "max_steps": 100, "eval_every": 20}),
+            "training": TRAINING.model_copy(update={"lr": 1e-4, "max_steps": 100, "eval_every": 20}),
         }
     )
 

@@ -10,10 +10,8 @@ from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, rou
 from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import BSLConfig
 from models.pairs import PairConfig
 from models.training.config import (
-    TrainingConfig,
     multilingual_released_config,
     paper_config,
     released_config,
@@ -21,9 +19,9 @@ from models.training.config import (
     supervised_config,
 )
 from models.translation.catalog import OPUS_MT
-from models.translation.filters import UNFILTERED, FilterConfig
+from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)
 
@@ -216,22 +214,6 @@ def afs() -> PipelineConfig:
     )
 
 
-def custom() -> PipelineConfig:
-    """Your sentences: as `nli`, with `ingest.sources` yours, a standardised target, filtered views; never a worse end.
-
-    The encoder as it was is kept where no step is better on the dev set.
-    """
-    base = nli()
-    return base.model_copy(
-        update={
-            "title": "custom: BSL on your sentences",
-            "ingest": IngestConfig(sources=(SourceSpec(path="sentences.txt"),)),
-            "augment": base.augment.model_copy(update={"filters": FilterConfig()}),
-            "training": TrainingConfig(objective=BSLConfig(target_norm="standardize"), select="best-or-start"),
-        }
-    )
-
-
 def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: str) -> PipelineConfig:
     """A row of Table 4: as `nli`, with the sentence beside other views."""
     unfiltered = augment.model_copy(update={"filters": UNFILTERED})
@@ -241,5 +223,5 @@ def _variant(title: str, augment: AugmentConfig, views: tuple[str, ...], row: st
 
 PAPER: Final = (
     nli, nli_released, nli_roberta, entail, nli_entail, synonym, mlm, books, books_nli, sbert, sroberta, sroberta_2022,
-    multilingual, multilingual_released, multilingual_sup, afs, custom,
+    multilingual, multilingual_released, multilingual_sup, afs,
 )  # fmt: skip

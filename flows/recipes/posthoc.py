@@ -13,7 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

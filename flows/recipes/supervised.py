@@ -12,12 +12,11 @@ from flows.recipes.tiny import tiny_entail
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import RegressionConfig
-from models.objectives.supervised_config import CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
+from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

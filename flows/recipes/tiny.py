@@ -9,16 +9,16 @@ from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, rou
 from models.augmentation.config import AugmentConfig, translation
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import BSLConfig
+from models.objectives.two_branch_config import BSLConfig
 from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
 # It learns within 100 steps what captions teach, then forgets what they lack.
-_TRAINING: Final = TrainingConfig(
+TRAINING: Final = TrainingConfig(
     objective=BSLConfig(contrastive_weight=0.1), lr=1e-3, max_steps=100, precision="bf16", eval_every=20
 )
 
@@ -38,7 +38,7 @@ def tiny() -> PipelineConfig:
             subsample_words=1e-4,
         ),
         encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-        training=_TRAINING,
+        training=TRAINING,
         evaluation=EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
         published=("BSL-BERT", "BERT avg."),
     )
@@ -52,7 +52,7 @@ def tiny_entail() -> PipelineConfig:
             "title": "tiny-entail: BSL + in-batch negatives on the entailed pairs of the embedded NLI sample",
             "augment": AugmentConfig(rewritings=(ENTAIL,)),
             "pairs": beside_original(*ENTAIL.methods).model_copy(update={"drop_identical": True}),
-            "training": _TRAINING.model_copy(update={"max_steps": 120}),
+            "training": TRAINING.model_copy(update={"max_steps": 120}),
             "published": ("BSL-BERT, NLI_entail", "BERT avg."),
         }
     )
@@ -67,7 +67,7 @@ def tiny_multilingual() -> PipelineConfig:
             "augment": AugmentConfig(translations=tuple(translation(MINI[f"en-{lang}"]) for lang in LANGUAGES)),
             "pairs": base.pairs.model_copy(update={"pairings": ACROSS}),
             "encoder": EncoderConfig(model="embedded:bert-mini-mul"),
-            "training": _TRAINING.model_copy(update={"max_steps": None, "eval_every": 40}),
+            "training": TRAINING.model_copy(update={"max_steps": None, "eval_every": 40}),
             "evaluation": EvaluationConfig(
                 sets=("embedded:stsb-mt/dev", "embedded:stsb-mt/test"), dev="embedded:stsb-mt/dev"
             ),

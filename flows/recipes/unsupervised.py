@@ -7,25 +7,19 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
 from flows.recipes.shared import ALONE
-from flows.recipes.tiny import tiny
+from flows.recipes.tiny import TRAINING, tiny
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.objectives.config import (
-    BarlowConfig,
-    BSLConfig,
-    ContrastiveConfig,
-    MaskedLMConfig,
-    SimCSEConfig,
-    TSDAEConfig,
-    VICRegConfig,
-)
+from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
+from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
 from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +31,27 @@ _AS_IT_IS: Final = AugmentConfig(filters=UNFILTERED)  # the sentence is its only
 _DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
 _FROM_WHAT_IS_LEFT: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
 _WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
+_MLM: Final = TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, select="last", collapse=None)
+_TSDAE: Final = TrainingConfig(
+    objective=TSDAEConfig(),
+    lr=3e-5,
+    weight_decay=0.0,
+    batch_size=8,
+    warmup=0.0,
+    decay="constant",
+    eval_every=1000,
+    collapse=None,
+)
+_SIMCSE: Final = TrainingConfig(
+    objective=SimCSEConfig(),
+    lr=3e-5,
+    weight_decay=0.0,
+    eps=1e-8,
+    drop_last=False,
+    warmup=0.0,
+    eval_every=125,
+    collapse=None,
+)
 _STS: Final = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
 
 
@@ -52,7 +67,7 @@ def bert_mlm() -> PipelineConfig:
             "title": "bert-mlm: masked language modelling continued on SNLI and MultiNLI",
             "augment": _AS_IT_IS,
             "pairs": ALONE,
-            "training": TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, select="last", collapse=None),
+            "training": _MLM,
             "published": ("BERT-mlm", "BERT avg.", "BSL-BERT"),
         }
     )
@@ -82,16 +97,7 @@ def tsdae() -> PipelineConfig:
             "augment": _DAMAGED,
             "pairs": _FROM_WHAT_IS_LEFT,
             "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 75}),
-            "training": TrainingConfig(
-                objective=TSDAEConfig(),
-                lr=3e-5,
-                weight_decay=0.0,
-                batch_size=8,
-                warmup=0.0,
-                decay="constant",
-                eval_every=1000,
-                collapse=None,
-            ),
+            "training": _TSDAE,
             "published": ("BERT [CLS]", "BSL-BERT"),
         }
     )
@@ -109,16 +115,7 @@ def simcse() -> PipelineConfig:
             "augment": _AS_IT_IS,
             "pairs": ALONE,
             "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 32}),
-            "training": TrainingConfig(
-                objective=SimCSEConfig(),
-                lr=3e-5,
-                weight_decay=0.0,
-                eps=1e-8,
-                drop_last=False,
-                warmup=0.0,
-                eval_every=125,
-                collapse=None,
-            ),
+            "training": _SIMCSE,
             "published": ("SimCSE, BERT-base", "BERT [CLS]", "BSL-BERT"),
         }
     )
@@ -169,17 +166,17 @@ def bsl_sts() -> PipelineConfig:
 
 def tiny_mlm() -> PipelineConfig:
     """`bert-mlm` on a laptop: embedded sentences and encoder; minutes."""
-    return _tiny("tiny-mlm: masked language modelling continued", bert_mlm(), lr=1e-4, max_steps=200)
+    return _tiny("tiny-mlm: masked language modelling continued", bert_mlm(), _MLM, lr=1e-4, max_steps=200)
 
 
 def tiny_tsdae() -> PipelineConfig:
     """`tsdae` on a laptop: embedded sentences and encoder, pooled by its mean; minutes."""
-    return _tiny("tiny-tsdae: TSDAE", tsdae(), lr=3e-4, batch_size=64, max_steps=120, eval_every=40)
+    return _tiny("tiny-tsdae: TSDAE", tsdae(), _TSDAE, lr=3e-4, batch_size=64, max_steps=120, eval_every=40)
 
 
 def tiny_simcse() -> PipelineConfig:
     """`simcse` on a laptop: embedded sentences and encoder, pooled by its mean; minutes."""
-    return _tiny("tiny-simcse: unsupervised SimCSE", simcse(), lr=3e-4, max_steps=100, eval_every=20)
+    return _tiny("tiny-simcse: unsupervised SimCSE", simcse(), _SIMCSE, lr=3e-4, max_steps=100, eval_every=20)
 
 
 def tiny_contrastive() -> PipelineConfig:
@@ -200,7 +197,7 @@ def tiny_barlow() -> PipelineConfig:
 def tiny_bsl() -> PipelineConfig:
     """BSL as published on a laptop, where it unlearns: the embedded encoder's vectors share one direction; minutes.
 
-    No finding stops it, so that its report shows what `custom` and `tiny` deviate for.
+    No finding stops it, so that its report shows what `tiny` deviates for.
     """
     return _tiny_round_trips("BSL as published", BSLConfig(), collapse=None)
 
@@ -211,28 +208,24 @@ def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ..
     return nli().model_copy(update={"title": title, "training": training, "published": published})
 
 
-def _tiny(title: str, base: PipelineConfig, **training: object) -> PipelineConfig:
+def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
     """A recipe on the embedded sentences and encoder, with settings that so small an encoder learns by."""
-    assert base.training is not None  # each trains
-    small = {"precision": "bf16", **training}
     return tiny().model_copy(
         update={
             "title": f"{title} on the embedded NLI sample",
             "augment": base.augment,
             "pairs": base.pairs,
             "encoder": EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-            "training": base.training.model_copy(update=small),
+            "training": training.model_copy(update={"precision": "bf16", **settings}),
             "published": base.published[:1],
         }
     )
 
 
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
-    base = tiny()
-    assert base.training is not None  # it trains
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
-    changed = base.training.model_copy(update={"objective": objective, **training})
-    return base.model_copy(update={"title": title, "training": changed})
+    changed = TRAINING.model_copy(update={"objective": objective, **training})
+    return tiny().model_copy(update={"title": title, "training": changed})
 
 
 UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (

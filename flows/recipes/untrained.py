@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.encoder.config import Pooling
-    from tasks.ingest import IngestConfig
+    from tasks.ingest_config import IngestConfig
 
 GLOVE: Final = "glove.840B.300d.txt"
 _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")

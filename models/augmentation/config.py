@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from models.augmentation.rewritings import DeletedView, EntailView, MaskedView, SynonymView
+from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.choices import named
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig
@@ -49,7 +49,7 @@ class TranslatedView(BaseModel):
 
 
 AnyRewriting = Annotated[
-    SynonymView | MaskedView | EntailView | DeletedView, Field(discriminator="name"), BeforeValidator(named)
+    SynonymView | MaskedView | EntailView | DeletedView | CropView, Field(discriminator="name"), BeforeValidator(named)
 ]
 
 
@@ -62,7 +62,7 @@ class AugmentConfig(BaseModel):
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
     rewritings: tuple[AnyRewriting, ...] = ()
-    """Views by other means: `synonym`, `mlm`, `entail`, `deleted`; a bare name takes its defaults."""
+    """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""
 
     original: bool = True
     """Whether the sentence itself is a view too."""

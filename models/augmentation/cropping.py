@@ -1,10 +1,12 @@
-"""Runs of a sentence's words: views that need no model and no language.
+"""Crops: a run of a sentence's words, the rest left out at both ends.
 
-Words are what stands between blanks; of a text with fewer than `WORDS` of them, as without blanks, characters.
+Two crops of a text share some of what it says and no translator made them; as views they teach more than dropout does
+(González-Márquez et al., 2025, arXiv 2508.03453, who cut runs of sentences out of long texts; here runs of words).
 """
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -13,35 +15,42 @@ if TYPE_CHECKING:
 
     from models.augmentation.rewritings import CropView
 
-WORDS: Final = 4
+MIN_WORDS: Final = 2
+"""Words that a crop keeps at least; a text with no more stays whole."""
+
+# Chinese and Japanese put no spaces between words: each character is cut as a word is.
+_UNSPACED: Final = "\u3005\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+_WORDS: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 
-def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView) -> list[str]:
-    """A run of each text's words, of a share drawn between the view's bounds, beginning anywhere.
+def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, number: int) -> list[str]:
+    """A run of each text's words, spaces and marks between them as they were.
 
     Args:
         texts: Sentences.
-        seeds: A number of each sentence's own, which alone decides the run.
-        view: The bounds.
+        seeds: A number of each sentence's own, which alone decides its crops.
+        view: The share of words.
+        number: Which of a sentence's crops, from 1; more crops do not change the first.
     """
+    return [_cropped(text, Random(seed), view, number) for text, seed in zip(texts, seeds, strict=True)]
 
-    def cropped(text: str, random: Random) -> str:
-        words, joint = _pieces(text)
-        # Random.random() is promised to give the same numbers in every version of Python.
-        size = max(1, round(len(words) * (view.least + (view.most - view.least) * random.random())))
-        start = int(random.random() * (len(words) - size + 1))
-        return joint.join(words[start : start + size]).strip() or text
 
-    return [cropped(text, Random(seed)) for text, seed in zip(texts, seeds, strict=True)]
+def _cropped(text: str, random: Random, view: CropView, number: int) -> str:
+    spans = [match.span() for match in _WORDS.finditer(text)]
+    # Only Random.random() is promised to give the same numbers in every version of Python.
+    share, place = [(random.random(), random.random()) for _ in range(number)][-1]
+    wanted = round((view.least + share * (view.most - view.least)) * len(spans))
+    kept = max(wanted, MIN_WORDS)
+    if kept >= len(spans):
+        return text
+    first = int(place * (len(spans) - kept + 1))
+    return text[spans[first][0] : spans[first + kept - 1][1]]
 
 
 def halves(text: str) -> tuple[str, str]:
-    """The first and the second half of a text's words, which share none."""
-    words, joint = _pieces(text)
-    middle = len(words) // 2
-    return joint.join(words[:middle]).strip(), joint.join(words[middle:]).strip()
-
-
-def _pieces(text: str) -> tuple[list[str], str]:
-    words = text.split()
-    return (words, " ") if len(words) >= WORDS else (list(text), "")
+    """The first and the second half of a text's words, which share none; the latter is empty of a single word."""
+    spans = [match.span() for match in _WORDS.finditer(text)]
+    if len(spans) < MIN_WORDS:
+        return text, ""
+    middle = spans[len(spans) // 2][0]
+    return text[:middle].rstrip(), text[middle:]

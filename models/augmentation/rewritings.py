@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Rewriting(BaseModel):
@@ -101,21 +101,38 @@ class DeletedView(Rewriting):
 
 
 class CropView(Rewriting):
-    """A run of the sentence's words; two of one sentence, `crop` and `crop-2`, are drawn apart from each other."""
+    """Runs of the sentence's words (González-Márquez et al., 2025): views for any language, without a translator."""
 
-    name: Literal["crop", "crop-2"] = "crop"
+    name: Literal["crop"] = "crop"
+
+    crops: int = Field(2, ge=1, le=8)
+    """Crops of one sentence, called `crop`, `crop-2` and so on; each is drawn for itself."""
 
     least: float = Field(0.4, gt=0, le=1)
-    """Smallest share of the words that a run has; one word at least."""
+    """Smallest share of the words kept; two words at least, and a sentence with no more stays whole."""
 
     most: float = Field(0.9, gt=0, le=1)
-    """Largest share of the words."""
+    """Largest share of the words kept; the share of each crop is drawn evenly between the two."""
 
-    seed: int = Field(0, ge=0, lt=2**31)
-    """With the sentence's id and the view's name it decides which run."""
+    seed: int = Field(0, ge=0, lt=2**32)
+    """With the sentence's id it decides how much is kept and from where. A sentence is cropped once, whatever the
+    epochs."""
 
-    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """Language of the sentences that get the view, ISO 639-1; any."""
+    lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
+    """Language of the sentences that get the views, ISO 639-1; None crops all."""
+
+    @model_validator(mode="after")
+    def _least_is_less(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(
+                f"view crop keeps at least {self.least} and at most {self.most} of the words, expected least ≤ most"
+            )
+        return self
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the views."""
+        return ("crop", *(f"crop-{number}" for number in range(2, self.crops + 1)))
 
 
 class EntailView(Rewriting):

@@ -75,7 +75,8 @@ def _crop(held: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
     pairs = unique.with_columns(
         asks=pl.Series([first for first, _ in cut]), answer=pl.Series([rest for _, rest in cut])
     )
-    return _among("crop", pairs, pairs["answer"], questions, seed, "asks")
+    whole = pairs.filter((pl.col("asks") != "") & (pl.col("answer") != ""))  # a single word has no halves
+    return _among("crop", whole, whole["answer"], questions, seed, "asks")
 
 
 def _among(

@@ -113,13 +113,26 @@ def compare_ranks(
     """
     if not probes:
         raise EvaluationError("no probe to compare on, expected at least one; give text whose documents have sentences")
-    gains = {name: second[name] - first[name] for name in probes}
-    value = float(np.mean([gain.mean() for gain in gains.values()]))
-    draws_PR = [_draws(gain, probes[name].document, resamples, seed) for name, gain in gains.items()]
-    draws = np.mean(draws_PR, axis=0)
-    low, high = percentile_interval(draws)
-    far = min(int((draws <= 0).sum()), int((draws >= 0).sum()))
-    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(draws) + 1)))
+    gains = {name: (second[name] - first[name], probe.document) for name, probe in probes.items()}
+    return mean_difference(gains, resamples=resamples, seed=seed)
+
+
+def mean_difference(
+    gains: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], *, resamples: int = 1000, seed: int = 0
+) -> Difference:
+    """The mean over some kinds of evidence of their mean gains, with what draws of documents say of it.
+
+    Args:
+        gains: by name, gains (N,) and each one's document (N,), whose gains are drawn together.
+        resamples: draws.
+        seed: of the draws.
+    """
+    value = float(np.mean([gain.mean() for gain, _ in gains.values()]))
+    draws = np.mean([_draws(gain, document, resamples, seed) for gain, document in gains.values()], axis=0)
+    kept = draws[np.isfinite(draws)]
+    low, high = percentile_interval(kept)
+    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
+    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(kept) + 1)))
 
 
 def _draws(

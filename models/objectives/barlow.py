@@ -14,7 +14,7 @@ from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
     from models.encoder.network import Encoder
-    from models.objectives.config import BarlowConfig
+    from models.objectives.two_branch_config import BarlowConfig
 
 FLOOR = 1e-5  # added to variances before the division, as batch normalisation does
 

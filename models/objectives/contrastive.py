@@ -17,7 +17,7 @@ from models.objectives.precision import full_precision
 if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import ContrastiveConfig
+    from models.objectives.contrastive_config import ContrastiveConfig
 
 
 class Contrastive(Objective):

@@ -10,7 +10,7 @@ import torch
 if TYPE_CHECKING:
     from torch import nn
 
-    from models.objectives.config import TwoBranchConfig
+    from models.objectives.two_branch_config import TwoBranchConfig
 
 
 @torch.no_grad()

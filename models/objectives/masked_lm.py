@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import MaskedLMConfig
+    from models.objectives.language_config import MaskedLMConfig
 
 
 class MaskedLM(Objective):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from models.objectives.config import TwoBranchConfig
+    from models.objectives.two_branch_config import TwoBranchConfig
 
 Order = tuple[int, ...]
 ORDERS: Final[Mapping[str, tuple[Order, Order]]] = {

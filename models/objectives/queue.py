@@ -22,16 +22,16 @@ class VectorQueue(nn.Module):
     """Q unit vectors, the oldest of which make place for a batch's.
 
     Attributes:
-        vectors: (Q, D), in no order; (0, 0) before `fill`.
+        vectors: (Q, D), in no order; a row of zeros is a place that is not taken.
         place: Where the next vector goes.
     """
 
     vectors: torch.Tensor
     place: torch.Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, places: int = 0, width: int = 0) -> None:
         super().__init__()
-        self.register_buffer("vectors", torch.zeros(0, 0))
+        self.register_buffer("vectors", torch.zeros(places, width))
         self.register_buffer("place", torch.zeros((), dtype=torch.int64))
 
     def fill(self, vectors_ND: NDArray[np.float32], places: int) -> None:

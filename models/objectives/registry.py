@@ -6,30 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 from models.objectives.barlow import Barlow
 from models.objectives.bsl import BSL
-from models.objectives.config import (
-    AnyObjective,
-    BarlowConfig,
-    BSLConfig,
-    ContrastiveConfig,
-    MaskedLMConfig,
-    RegressionConfig,
-    SimCSEConfig,
-    TSDAEConfig,
-    VICRegConfig,
-)
 from models.objectives.contrastive import Contrastive
+from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.objectives.cross import CrossRegression, CrossSoftmax
 from models.objectives.distil import Distil
 from models.objectives.distil_config import DistilConfig
 from models.objectives.isbert import ISBERT
 from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.regression import Regression
 from models.objectives.scl import SCL
 from models.objectives.simcse import SimCSE
 from models.objectives.softmax import Softmax
-from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig, SCLConfig, SoftmaxConfig
+from models.objectives.supervised_config import (
+    CrossRegressionConfig,
+    CrossSoftmaxConfig,
+    RegressionConfig,
+    SCLConfig,
+    SoftmaxConfig,
+)
 from models.objectives.tsdae import TSDAE
+from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
 from models.objectives.vicreg import VICReg
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.objectives.base import Objective
     from models.objectives.batch import Need
+    from models.objectives.config import AnyObjective
 
 OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     BSLConfig: BSL,

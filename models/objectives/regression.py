@@ -17,7 +17,7 @@ from models.objectives.precision import full_precision
 if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import RegressionConfig
+    from models.objectives.supervised_config import RegressionConfig
 
 
 class Regression(Objective):

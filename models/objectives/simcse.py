@@ -19,7 +19,7 @@ from models.objectives.precision import full_precision
 if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import SimCSEConfig
+    from models.objectives.contrastive_config import SimCSEConfig
 
 
 class SimCSE(Objective):

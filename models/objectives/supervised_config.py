@@ -1,4 +1,4 @@
-"""Settings of the objectives that learn from annotated pairs: classes of NLI, or scores read by a cross-encoder."""
+"""Settings of the objectives that learn from annotated pairs: classes of NLI, or scores."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ class ClassifierSettings(ObjectiveSettings):
         if len(set(self.features)) < len(self.features):
             raise ValueError(f"features {', '.join(self.features)}: one stands there twice; name each once")
         return self
+
+
+class RegressionConfig(ObjectiveSettings):
+    """Mean squared error of the cosine against the pair's score (SBERT section 3); needs pairs with scores."""
+
+    title: ClassVar[str] = "cosine regression"
+    citation: ClassVar[str] = _SBERT
+
+    name: Literal["regression"] = "regression"
 
 
 class SoftmaxConfig(ClassifierSettings):

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from models.objectives.config import TwoBranchConfig
+    from models.objectives.two_branch_config import TwoBranchConfig
 
 FLOOR = 1e-6  # smallest standard deviation divided by: a constant dimension stays finite
 

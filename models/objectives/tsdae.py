@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import TSDAEConfig
+    from models.objectives.language_config import TSDAEConfig
 
 
 class TSDAE(Objective):

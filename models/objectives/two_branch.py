@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
-    from models.objectives.config import TwoBranchConfig
+    from models.objectives.two_branch_config import TwoBranchConfig
 
 
 class TwoBranch(Objective):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from models.encoder.network import Encoder
-    from models.objectives.config import VICRegConfig
+    from models.objectives.two_branch_config import VICRegConfig
 
 FLOOR = 1e-4  # added to variances before the root, whose slope is infinite at 0 (published value)
 

@@ -176,7 +176,7 @@ def _method_row(content: FieldContent, method: Mapping[str, Any], row: Mapping[s
 def _faults(methods: pl.DataFrame) -> list[str]:
     broken = methods.filter(pl.col("fault").is_not_null())
     lines = [f"- {plain(row['label'])}: {plain(row['fault'])}" for row in broken.iter_rows(named=True)]
-    return ["## Without figures\n\n" + "\n".join(lines)] if lines else []
+    return ["## What went wrong\n\n" + "\n".join(lines)] if lines else []
 
 
 def _count_faults(methods: pl.DataFrame) -> str:

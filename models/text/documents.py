@@ -39,10 +39,16 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
         return kept.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
         return _numbered(records, pl.lit(0), first, title=pl.col("title"), continues=True)
-    return _numbered(records, pl.col("record"), first, title=pl.col("title"), continues=False)
+    again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
+    return _numbered(records, pl.col("record"), first, title=pl.col("title"), continues=again)
 
 
-def _numbered(records: pl.DataFrame, number: pl.Expr, first: int, *, title: pl.Expr, continues: bool) -> pl.DataFrame:
+def _numbered(
+    records: pl.DataFrame, number: pl.Expr, first: int, *, title: pl.Expr, continues: bool | pl.Expr
+) -> pl.DataFrame:
     return records.select(
-        document=(number + first).cast(pl.UInt32), title=title, text=pl.col("text"), continues=pl.lit(continues)
+        document=(number + first).cast(pl.UInt32),
+        title=title,
+        text=pl.col("text"),
+        continues=continues if isinstance(continues, pl.Expr) else pl.lit(continues),
     )

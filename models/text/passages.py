@@ -47,8 +47,10 @@ class HoldOutConfig(BaseModel):
 
     share: float = Field(0.3, gt=0, lt=0.9)
     """Share of the sentences that is held out, in whole documents: half chooses, half is reported."""
-    most: int = Field(10_000, ge=100)
-    """Most sentences of each half: among so many is searched."""
+    choose: int = Field(2000, ge=100)
+    """Most sentences of the half that chooses, of which every merger is asked."""
+    report: int = Field(10_000, ge=100)
+    """Most sentences of the half that is reported: among so many is searched."""
     limit: int = Field(40_000, ge=100)
     """Most sentences that are learnt; of more, runs are drawn."""
     min_chars: int = Field(20, ge=1)
@@ -120,7 +122,7 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
 
 
 def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:
-    return ("train", config.limit), ("choose", config.most), ("report", config.most)
+    return ("train", config.limit), ("choose", config.choose), ("report", config.report)
 
 
 def _drawn(named: pl.DataFrame, part: Part, most: int, seed: int) -> pl.DataFrame:

@@ -6,9 +6,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from models.objectives.config import BSLConfig, ObjectiveConfig, RegressionConfig
+from models.objectives.config import ObjectiveConfig
 from models.objectives.distil_config import DistilConfig
-from models.objectives.supervised_config import CrossRegressionConfig, SCLConfig, SoftmaxConfig
+from models.objectives.supervised_config import CrossRegressionConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from models.objectives.two_branch_config import BSLConfig
 
 
 class CollapseConfig(BaseModel):

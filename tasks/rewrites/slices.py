@@ -25,8 +25,8 @@ Rewrite = Callable[[Sequence[str], Sequence[int]], list[str]]
 """Sentences and a number of each one's own to their views."""
 
 
-def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str, seed: int, rewrite: Rewrite) -> None:
-    """Write a view of each sentence of a language, slice by slice; what a killed run had finished is not made again.
+def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str | None, seed: int, rewrite: Rewrite) -> None:
+    """Write a view of each sentence of a language (None: of all), slice by slice; a killed run's slices are kept.
 
     The scratch folder may go at any moment: another run that makes the same views drops it when it has published.
     """
@@ -34,10 +34,11 @@ def rewrite_corpus(work: Work, corpus: CorpusRef, method: str, lang: str, seed: 
     total = sentences.select(pl.len()).collect().item()
     scratch, advance = work.store.scratch(work.ref), progress_of(f"view {method}, sentences")
     for start in range(0, total, SLICE_ROWS):
-        finished = scratch / f"{start:012}.parquet"
+        finished = scratch / f"{method}-{start:012}.parquet"
         views = _kept(finished)
         if views is None:
-            sources = sentences.slice(start, SLICE_ROWS).filter(pl.col("lang") == lang).collect()
+            rows = sentences.slice(start, SLICE_ROWS)
+            sources = (rows if lang is None else rows.filter(pl.col("lang") == lang)).collect()
             views = _views(sources, method, seed, rewrite)
             _keep(views, finished)
         work.draft.write(views)

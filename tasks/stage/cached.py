@@ -24,6 +24,7 @@ from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.records import ArtifactKey, ManifestRecords
+from tasks.stage.watch import Step, planned, watchers
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -97,11 +98,22 @@ class Stage(Generic[P, R]):
     def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
         arguments = self._arguments(*args, **kwargs)
-        return cast("R", self._task(site, self._make_ref(arguments))(site=site, arguments=arguments))
+        ref = self._make_ref(arguments)
+        step = Step(self.name, ref)
+        if planned(step):
+            return ref
+        for watcher in watchers():
+            watcher.begins(step)
+        made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
+        for watcher in watchers():
+            watcher.ends(step)
+        return made
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
         ref = self._make_ref(arguments)
+        for watcher in watchers():
+            watcher.makes(Step(self.name, ref))
         store = site.open_store()
         with store.draft(ref, self._provenance(store, arguments)) as draft:
             cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)

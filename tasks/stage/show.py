@@ -25,6 +25,7 @@ from prefect.artifacts import (
 from prefect.context import FlowRunContext, TaskRunContext
 
 from models.report.escaping import plain
+from tasks.stage.watch import watchers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +82,8 @@ def progress_of(what: str) -> OnProgress:
         if elapsed - last < _SECONDS_BETWEEN_UPDATES and done < total:
             return
         last = elapsed
+        for watcher in watchers():
+            watcher.advances(what, done, total, detail)
         text = f"{what}: {done:,} of {total:,}{_pace(done, total, elapsed)}{' · ' + detail if detail else ''}"
         logger.info(text)
         if not _in_run():

@@ -64,7 +64,8 @@ def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: 
 def ours(source: Path, out: Path) -> Iterator[pl.Series]:
     """The stage itself, without a Prefect server around it."""
     from storage.sources import SourceSpec
-    from tasks.ingest import IngestConfig, ingest, locate_sources
+    from tasks.ingest import ingest, locate_sources
+    from tasks.ingest_config import IngestConfig
     from tasks.site import Site
 
     config = IngestConfig(sources=(SourceSpec(path=str(source)),))

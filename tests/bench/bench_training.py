@@ -34,8 +34,8 @@ from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.objectives.base import Objective  # noqa: E402
-from models.objectives.config import BSLConfig  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
+from models.objectives.two_branch_config import BSLConfig  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402

@@ -15,6 +15,7 @@ from storage.refs import CorpusRef, PairsRef
 from storage.store import Store
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.watch import planning, watched_by
 
 calls: list[str] = []
 
@@ -68,6 +69,42 @@ def run(tmp_path):
         return list(calls), state.result(), site.open_store()
 
     return call
+
+
+def test_a_plan_runs_nothing_and_gives_the_same_references(run, tmp_path):
+    site = Site(store=str(tmp_path / "store"))
+    with planning() as plan:
+        planned = both.fn(site, 3)
+    assert calls == []
+    assert site.open_store().refs() == []
+    _, ref, _ = run()
+    assert planned == ref
+    assert [step.stage for step in plan] == ["sentences", "doubled"]
+
+
+def test_a_watcher_hears_what_is_made_and_what_is_found(run):
+    heard = []
+
+    class Listener:
+        def begins(self, step):
+            heard.append(("begins", step.stage))
+
+        def makes(self, step):
+            heard.append(("makes", step.stage))
+
+        def advances(self, what, done, total, detail):
+            heard.append((what, done))
+
+        def ends(self, step):
+            heard.append(("ends", step.stage))
+
+    with watched_by(Listener()):
+        run()
+        run()
+    made = [(event, stage) for stage in ("sentences", "doubled") for event in ("begins", "makes", "ends")]
+    assert heard == made + [event for event in made if event[0] != "makes"]
+    run(4)
+    assert len(heard) == 10  # nobody listens any more
 
 
 def test_second_run_computes_nothing(run):

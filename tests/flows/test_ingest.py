@@ -11,7 +11,8 @@ from models.text.normalize import NormalizeConfig
 from storage.errors import SourceError
 from storage.refs import CorpusRef
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig, ingest, locate_sources
+from tasks.ingest import ingest, locate_sources
+from tasks.ingest_config import IngestConfig
 from tasks.site import Site
 
 ROWS = [

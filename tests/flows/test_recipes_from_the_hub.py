@@ -28,7 +28,7 @@ from tests.hub.server import StandInHub
 from tests.tiny_wordnet import write_tiny_wordnet
 
 WHOLE = bool(os.environ.get("BSL_WHOLE"))
-FEW = ("nli", "entail", "multilingual-sup", "custom")
+FEW = ("nli", "entail", "multilingual-sup")
 STS = [name for name, declared in DATASETS.items() if declared.hub_id and declared.score_range]
 SHORT = {"sts17-bsl": ("sts17-en-de", "sts17-ar-ar"), "afs": ("afs",), "sts": ("sts16", "sickr/test")}
 
@@ -57,7 +57,6 @@ def world(tmp_path_factory):
 
 def _files_of_ones_own(folder) -> None:
     """Sentences, books, AFS and WordNet, which are no Hub's."""
-    (folder / "sentences.txt").write_text("\n".join(sentences()[:60]))
     (folder / "books").mkdir()
     (folder / "books" / "novel.txt").write_text("\n".join(sentences()[60:120]))
     (folder / "files" / "afs").mkdir(parents=True)

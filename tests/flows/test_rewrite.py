@@ -12,7 +12,7 @@ from prefect import flow
 
 import tasks.rewrites.slices
 from models.augmentation.config import AugmentConfig
-from models.augmentation.rewritings import DeletedView, EntailView, MaskedView, SynonymView
+from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.augmentation.views import view_samples
 from models.pairs import PairConfig, ViewPair
 from models.text.normalize import sentence_ids
@@ -22,7 +22,8 @@ from storage.manifest import Provenance
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.sources import SourceSpec
 from tasks.augment import augment
-from tasks.ingest import IngestConfig, ingest, locate_sources
+from tasks.ingest import ingest, locate_sources
+from tasks.ingest_config import IngestConfig
 from tasks.nli import nli as label_pairs
 from tasks.pair import pair
 from tasks.site import Site
@@ -115,6 +116,20 @@ def test_sentences_stand_beside_what_deletion_left_of_them(site: Site, rows: Ing
         assert all(word in rest for word in left.replace(".", " .").split())
     words = made.select(pl.col("text_1", "text_2").str.split(" ").list.len().sum()).row(0)
     assert words[0] < 0.7 * words[1]
+
+
+def test_two_crops_of_each_sentence_stand_side_by_side(site: Site, rows: IngestConfig) -> None:
+    cropped = AugmentConfig(rewritings=(CropView(),), filters=UNFILTERED)
+    pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
+    corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
+    store = site.open_store()
+    wholes = dict(store.scan(corpus).select("sentence_id", "text").collect().rows())
+    made = store.scan(views).collect()
+    assert dict(made["method"].value_counts().rows()) == dict.fromkeys(("original", "crop", "crop-2"), len(wholes))
+    assert all(text in wholes[number] for number, text in made.select("sentence_id", "text").rows())
+    kept = store.scan(pairs).collect()
+    assert 0 < kept.height <= len(wholes)
+    assert kept.filter(pl.col("text_1") == pl.col("text_2")).is_empty()
 
 
 def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: Site, rows: IngestConfig) -> None:

@@ -21,7 +21,8 @@ from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
-from tasks.ingest import IngestConfig, ingest, locate_sources
+from tasks.ingest import ingest, locate_sources
+from tasks.ingest_config import IngestConfig
 from tasks.site import Site
 from tasks.translate import Hop, find_hop, plan_shards, translate_missing
 from tests.tiny_marian import SENTENCES, build_tiny_marian

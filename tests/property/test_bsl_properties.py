@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from models.evaluation.geometry import geometry
 from models.objectives.bsl import bootstrap_loss, negative_cosine
-from models.objectives.config import BSLConfig
 from models.objectives.contrastive import contrastive_loss
 from models.objectives.ema import ema_update
 from models.objectives.target_norm import TargetNorm
+from models.objectives.two_branch_config import BSLConfig
 
 finite = st.floats(-10, 10, width=32)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from models.encoder.config import EncoderConfig
-from models.objectives.config import ContrastiveConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer
 
 PEER = "sentence-transformers MultipleNegativesRankingLoss"

@@ -7,7 +7,7 @@ import polars as pl
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from models.encoder.config import EncoderConfig
-from models.objectives.config import MaskedLMConfig
+from models.objectives.language_config import MaskedLMConfig
 from tests.bench.stepping import batches, plain_step, product_step
 
 PEER = "transformers AutoModelForMaskedLM, its collator"

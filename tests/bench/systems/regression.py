@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from models.objectives.config import RegressionConfig
+from models.objectives.supervised_config import RegressionConfig
 from tests.bench.supervised_steps import Step, annotated, config_of, product_step, sentence_transformers_step
 
 

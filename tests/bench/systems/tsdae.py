@@ -12,7 +12,7 @@ from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
 from models.language_model.head import embeddings_of, vocabulary_head
-from models.objectives.config import TSDAEConfig
+from models.objectives.language_config import TSDAEConfig
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"

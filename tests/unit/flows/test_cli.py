@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from unittest.mock import patch
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 
 from flows.cli.main import main
 from flows.cli.settings import configured
+from flows.cli.verbs import VERBS
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef, PairsRef, ViewsRef
 from storage.schemas import PAIRS, TRANSLATIONS
@@ -159,6 +161,33 @@ def test_the_doctor_judges_sets_as_a_run_does(store, capsys, settings, code, tol
     assert [part for part in told if part not in out] == []
 
 
+def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
+    with patch.dict(os.environ):
+        assert main(["run", "tiny-avg", "--device", "cpu", "--dry-run", "--json"]) == 0
+    stages = json.loads(capsys.readouterr().out)
+    assert {step["state"] for step in stages} == {"to make"}
+    assert [step["stage"] for step in stages][:2] == ["ingest", "embed"]
+    assert [str(ref) for ref in store.refs()] == [str(REF)]
+
+
+def test_alone_it_names_the_first_steps(capsys):
+    assert main([]) == 0
+    assert "bsl run tiny" in capsys.readouterr().out
+
+
+def test_it_knows_its_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"bsl-pipeline {version('bsl-pipeline')}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_explains_itself(verb, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([verb.name, "--help"])
+    assert f"usage: bsl {verb.name}" in capsys.readouterr().out
+
+
 def test_recipes_are_listed_and_printed(capsys):
     assert main(["recipes"]) == 0
     assert "BSL-BERT (Tables 1 and 2)" in capsys.readouterr().out
@@ -167,7 +196,8 @@ def test_recipes_are_listed_and_printed(capsys):
 
 
 def test_the_command_starts_without_prefect_and_torch():
-    """Prefect reads its settings when it is imported, before which the command says which server it talks to."""
-    code = "import sys, flows.cli.main; print(sorted({'prefect', 'torch', 'transformers'} & sys.modules.keys()))"
+    """Help comes at once; and Prefect reads its settings when it is imported, before which a verb settles them."""
+    libraries = {"prefect", "torch", "transformers", "polars", "pydantic", "rich"}
+    code = f"import sys, flows.cli.main; print(sorted({libraries} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -7,7 +7,7 @@ from flows.cli.settings import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
-from models.objectives.config import VICRegConfig
+from models.objectives.two_branch_config import VICRegConfig
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -29,6 +29,16 @@ def test_one_changed_field_leaves_the_others():
     assert changed.training.objective.momentum == 0.5
     assert changed.training.objective.target_norm == base.training.objective.target_norm
     assert changed.model_copy(update={"training": base.training}) == base
+
+
+def test_a_changed_model_drops_the_pin_of_the_former_one():
+    base = recipe("nli")
+    assert base.encoder.revision
+    assert override(base, {"encoder": {"model": "other/model"}}).encoder.revision is None
+    pinned = override(base, {"encoder": {"model": "other/model", "revision": "main"}})
+    assert pinned.encoder.revision == "main"
+    assert override(base, {"encoder": {"pooling": "cls"}}).encoder.revision == base.encoder.revision
+    assert override(base, {"encoder": {"model": base.encoder.model}}).encoder == base.encoder
 
 
 def test_override_model_offers_every_field_as_optional():

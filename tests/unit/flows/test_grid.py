@@ -6,7 +6,7 @@ from flows.cli.main import main
 from flows.cli.sweep import axes_of
 from flows.recipes.grid import grid
 from flows.recipes.studies import STUDIES
-from models.objectives.config import ContrastiveConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 
 
 def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():

@@ -41,5 +41,5 @@ def test_a_bound_on_sentences_and_steps_is_a_bound_on_hours():
 
 
 def test_own_files_take_as_long_as_they_are_and_what_is_not_trained_takes_none():
-    assert gpu_hours(recipe("custom")) is None
+    assert gpu_hours(override(recipe("nli"), {"ingest": {"sources": [{"path": "sentences.txt"}]}})) is None
     assert gpu_hours(override(recipe("nli"), {"training": None})) == 0

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from flows.config import override
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
-from models.objectives.config import ContrastiveConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 from models.training.config import TrainingConfig
 from tasks.settings import Phase
 

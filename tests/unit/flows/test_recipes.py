@@ -64,7 +64,7 @@ def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
     assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
 
 
-@pytest.mark.parametrize("name", sorted({*RECIPES} - SMALL - {"custom"}))
+@pytest.mark.parametrize("name", sorted({*RECIPES} - SMALL))
 def test_recipes_of_published_rows_keep_every_view(name: str) -> None:
     assert recipe(name).augment.filters == UNFILTERED
 

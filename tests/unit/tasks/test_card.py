@@ -56,7 +56,8 @@ def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
     assert "Bowman et al., 2015" in text
     assert "| sentences | snli | CC BY-SA 4.0 |" in text
     assert "| encoder at the start | google-bert/bert-base-uncased | not declared here |" in text
-    assert "| sentences | files of your own | not declared here |" in card(recipe("custom"))
+    own = configured("nli", ['ingest.sources=[{"path": "sentences.txt"}]'])
+    assert "| sentences | files of your own | not declared here |" in card(own)
 
 
 @pytest.mark.parametrize("setting", ["training.select=last", "evaluation.dev=null"])

@@ -1,7 +1,6 @@
 """Heads before and after pooling give what sentence-transformers gives, learn, and survive their folder exactly."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -10,87 +9,23 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules as theirs
 
-from models.encoder.cnn import CNN, TOKENS, TokenReLU, neighbours
+from models.encoder.cnn import CNN
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.heads import ACTIVATIONS, Dense, Normalize
 from models.encoder.loading import load_encoder
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
-from models.encoder.saved import read_saved, saved_config
+from models.encoder.saved import read_saved
 from models.encoder.tokens import tokenise
-from models.errors import EncoderError, TrainingError
-from tests.fake_processes import as_process
-from tests.tiny_encoder import BACK_DE, ORIGINALS, WIDTH, tiny_encoder, write_tiny
-
-TEXTS = [*ORIGINALS, *BACK_DE, "x", "dogs"]
-ROWS = np.array([5, 0, 9, 3, 3, 8])
-
-
-def their_relu(width):
-    """ReLU of token vectors in sentence-transformers, which has it in a dense layer only."""
-    same = {"bias": False, "init_weight": torch.eye(width), "module_input_name": TOKENS}
-    return theirs.Dense(width, width, activation_function=torch.nn.ReLU(), **same)
-
-
-# Name → its heads on tokens and on sentences, here and in sentence-transformers, and the width that they make.
-KINDS = {
-    "Dense": (lambda: ([], [Dense(WIDTH, 12)]), lambda: ([], [theirs.Dense(WIDTH, 12)]), 12),
-    "Dense, residual": (
-        lambda: ([], [Dense(WIDTH, 12, bias=False, activation=torch.nn.GELU, residual=True)]),
-        lambda: (
-            [],
-            [theirs.Dense(WIDTH, 12, bias=False, activation_function=torch.nn.GELU(), use_residual=True)],
-        ),
-        12,
-    ),
-    "Dense twice, Normalize": (
-        lambda: ([], [Dense(WIDTH, WIDTH, residual=True), Dense(WIDTH, 8), Normalize()]),
-        lambda: ([], [theirs.Dense(WIDTH, WIDTH, use_residual=True), theirs.Dense(WIDTH, 8), theirs.Normalize()]),
-        8,
-    ),
-    "Normalize, Dense": (
-        lambda: ([], [Normalize(), Dense(WIDTH, 5)]),
-        lambda: ([], [theirs.Normalize(), theirs.Dense(WIDTH, 5)]),
-        5,
-    ),
-    "CNN": (
-        lambda: ([CNN(WIDTH, 6, (1, 3, 5))], []),
-        lambda: ([theirs.CNN(WIDTH, 6, [1, 3, 5])], []),
-        18,
-    ),
-    "CNN, TokenReLU": (
-        lambda: ([CNN(WIDTH, 6, (1, 3)), TokenReLU(12)], []),
-        lambda: ([theirs.CNN(WIDTH, 6, [1, 3]), their_relu(12)], []),
-        12,
-    ),
-    "CNN, Dense, Normalize": (
-        lambda: ([CNN(WIDTH, 6, (3,))], [Dense(6, 7), Normalize()]),
-        lambda: ([theirs.CNN(WIDTH, 6, [3])], [theirs.Dense(6, 7), theirs.Normalize()]),
-        7,
-    ),
-}
-
-
-def ours(folder, kind, architecture="bert", **fields):
-    bare, tokenizer = tiny_encoder(folder, architecture)
-    token_heads, sentence_heads = KINDS[kind][0]()
-    ends = bool(sentence_heads) and isinstance(sentence_heads[-1], Normalize)
-    config = bare.config.model_copy(update={"normalize": ends, **fields})
-    return Encoder(bare.backbone, config, token_heads, sentence_heads).eval(), tokenizer
+from models.errors import EncoderError
+from tests.tiny_encoder import WIDTH, tiny_encoder, write_tiny
+from tests.tiny_heads import KINDS, ROWS, TEXTS, ours, reload, rewrite
 
 
 def their_vectors(folder):
     # One by one: in a batch its CNN takes the padding beside a sentence for tokens.
     return SentenceTransformer(str(folder), device="cpu").encode(TEXTS, batch_size=1)
-
-
-def reload(folder):
-    return load_encoder(folder, saved_config(folder, "tiny"))
-
-
-def rewrite(path, change):
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -219,20 +154,6 @@ def test_a_dense_layer_that_is_not_computed_here_is_named(tmp_path, file, change
         reload(tmp_path / "made")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kernel_sizes": [2]}, r"kernels of \[2\] tokens, expected odd"),
-        ({"stride_sizes": [2]}, r"strides \[2\], expected 1"),
-    ],
-)
-def test_a_cnn_without_a_vector_for_each_token_is_named(tmp_path, change, message):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, Dense, Normalize"), tmp_path / "made")
-    rewrite(tmp_path / "made" / "1_CNN" / "cnn_config.json", lambda settings: settings | change)
-    with pytest.raises(EncoderError, match=f"1_CNN: .*{message}"):
-        reload(tmp_path / "made")
-
-
 def test_heads_that_do_not_fit_each_other_are_named(tmp_path):
     bare, _ = tiny_encoder(tmp_path)
     with pytest.raises(EncoderError, match=r"Dense takes vectors of width 5, those before it have 32"):
@@ -258,95 +179,8 @@ def test_damaged_and_missing_files_are_named(tmp_path):
         reload(tmp_path / "made")
 
 
-def test_a_head_at_the_wrong_place_is_refused(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN"), tmp_path / "made")
-    rewrite(tmp_path / "made" / "modules.json", lambda modules: [modules[0], modules[2], modules[1]])
-    with pytest.raises(EncoderError, match=r"made of Transformer → Pooling → CNN, expected Transformer .*CNN"):
-        reload(tmp_path / "made")
-
-
 def test_unit_length_that_the_configuration_does_not_ask_for_is_refused(tmp_path):
     encoder, tokenizer = ours(tmp_path / "bare", "CNN, Dense, Normalize")
     export_sentence_transformers(encoder, tokenizer, tmp_path / "made")
     with pytest.raises(EncoderError, match="saved with normalize True"):
         load_encoder(tmp_path / "made", encoder.config.model_copy(update={"normalize": False}))
-
-
-@pytest.mark.parametrize("pooling", ["mean", "first-last"])
-@pytest.mark.parametrize("kind", [None, "CNN"])
-@pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_token_vectors_are_those_of_a_padded_pass_in_the_order_of_rows(tmp_path, architecture, kind, pooling):
-    encoder, tokenizer = ours(tmp_path, kind or "Dense", architecture, pooling=pooling)
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    found_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
-    ids_BT, expected_BT = tokens.padded(ROWS)
-    assert torch.equal(mask_BT, expected_BT)
-    states = encoder.backbone(input_ids=ids_BT, attention_mask=mask_BT, output_hidden_states=True)
-    last = states.last_hidden_state
-    expected_BTD = last if pooling == "mean" else (states.hidden_states[1] + last) / 2
-    real = mask_BT[..., None]
-    if kind:
-        parts = [conv((expected_BTD * real).mT).mT for conv in encoder.token_heads[0].convs]
-        expected_BTD = torch.cat(parts, dim=-1)
-    torch.testing.assert_close(found_BTD, expected_BTD * real, rtol=0, atol=2e-6)
-    weights = torch.randn(found_BTD.shape)
-    learning = [p for name, p in encoder.named_parameters() if "sentence_heads" not in name]
-    one, other = (torch.autograd.grad((x * weights).sum(), learning) for x in (found_BTD, expected_BTD * real))
-    for a, b in zip(one, other, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_pooled_token_vectors_are_the_sentence_vectors(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "CNN")
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    with torch.inference_mode():
-        x_BTD, mask_BT = encoder.token_vectors(tokens, ROWS, 20)
-        mean_BD = x_BTD.sum(1) / mask_BT.sum(1, keepdim=True)
-        torch.testing.assert_close(mean_BD, encoder.embed_rows(tokens, ROWS, 20), rtol=0, atol=1e-6)
-
-
-def test_token_vectors_that_processes_cannot_share_equally_are_refused(tmp_path):
-    encoder, tokenizer = ours(tmp_path, "CNN")
-    tokens = tokenise(tokenizer, TEXTS, 24)
-    with as_process(0, of=4), pytest.raises(TrainingError, match="batch of 6 sentences cannot be shared equally by 4"):
-        encoder.token_vectors(tokens, ROWS, 20)
-
-
-@pytest.mark.parametrize("kernels", [(1,), (3, 1), (5, 7)])
-def test_packed_convolutions_are_those_of_each_sentence_alone(kernels):
-    torch.manual_seed(3)
-    cnn, lengths = CNN(5, 4, kernels).double(), [1, 4, 2, 9, 1]
-    x_ND = torch.randn(sum(lengths), 5, dtype=torch.float64, requires_grad=True)
-    found = cnn.packed(x_ND, torch.arange(5).repeat_interleave(torch.tensor(lengths)))
-    alone = torch.cat([cnn(part[None])[0] for part in x_ND.split(lengths)])
-    torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
-    weights, learning = torch.randn_like(alone), [x_ND, *cnn.parameters()]
-    slopes = [torch.autograd.grad((y * weights).sum(), learning) for y in (found, alone)]
-    for ours, plain in zip(*slopes, strict=True):
-        torch.testing.assert_close(ours, plain, rtol=0, atol=1e-12)
-
-
-def test_neighbours_end_with_their_sentence():
-    found = neighbours(torch.tensor([0, 0, 0, 1]), 1)
-    assert found.tolist() == [[4, 0, 1], [0, 1, 2], [1, 2, 4], [4, 3, 4]]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"activation_function": "torch.nn.modules.activation.GELU"}, "dense layer on token vectors of .*GELU"),
-        ({"bias": True}, "dense layer on token vectors of .*'bias': True"),
-    ],
-)
-def test_a_dense_layer_on_tokens_that_is_no_relu_is_named(tmp_path, change, message):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
-    rewrite(tmp_path / "made" / "2_Dense" / "config.json", lambda settings: settings | change)
-    with pytest.raises(EncoderError, match=f"2_Dense: .*{message}"):
-        reload(tmp_path / "made")
-
-
-def test_a_relu_with_weights_that_were_learnt_is_refused(tmp_path):
-    export_sentence_transformers(*ours(tmp_path / "bare", "CNN, TokenReLU"), tmp_path / "made")
-    save_file({"linear.weight": 2 * torch.eye(12)}, tmp_path / "made" / "2_Dense" / "model.safetensors")
-    with pytest.raises(EncoderError, match=r"2_Dense: .*weights that it learnt, expected the identity"):
-        reload(tmp_path / "made")

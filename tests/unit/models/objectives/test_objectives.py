@@ -10,18 +10,13 @@ import torch
 
 from models.errors import TrainingError
 from models.objectives.barlow import cross_correlation_loss
-from models.objectives.config import (
-    OBJECTIVE_CONFIGS,
-    BarlowConfig,
-    BSLConfig,
-    ContrastiveConfig,
-    SimCSEConfig,
-    VICRegConfig,
-)
+from models.objectives.config import OBJECTIVE_CONFIGS
 from models.objectives.contrastive import contrastive_loss, nt_xent
+from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.objectives.registry import OBJECTIVES, build_objective
 from models.objectives.regression import squared_error
 from models.objectives.simcse import dropout_contrast
+from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
 

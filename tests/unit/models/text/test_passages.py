@@ -75,7 +75,7 @@ def _many(documents: int, each: int) -> pl.DataFrame:
 
 
 def test_documents_are_held_out_whole_and_bounded_by_runs() -> None:
-    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, most=100))
+    parts = hold_out(_many(40, 100), HoldOutConfig(share=0.4, limit=500, choose=100, report=100))
     by = parts.group_by("part").agg(pl.len(), pl.col("document").unique())
     assert all(
         set(one).isdisjoint(other)

@@ -1,0 +1,111 @@
+"""Any encoder adapted to somebody's own text, with proof: one line an artifact."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.config import overridden, partial
+from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig, probes_of
+from flows.scoring import differences, encoder_system, frozen_scores
+from flows.site import site_of
+from models.augmentation.config import AugmentConfig
+from storage.labels import label_source
+from storage.refs import PassagesRef, ReportRef, ViewsRef
+from storage.texts import sources
+from tasks.adaptation import adaptation
+from tasks.augment import augment
+from tasks.evaluation.kinds import available_frozen
+from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.systems import Candidate
+from tasks.pair import pair_own
+from tasks.passages import NEIGHBOURS, TITLES, learnt, read_passages, translated
+from tasks.pretrained import resolve_encoder
+from tasks.prove import merge, prove, settle, weigh
+from tasks.site import Site
+from tasks.stage.logs import show_logs
+from tasks.start import is_bare, taken_over
+from tasks.train import train
+
+FEWEST_OTHERS = 200  # neighbours or titles in all, from which on the held-out halves have some to ask for
+AdaptOverrides = partial(AdaptConfig)
+
+
+def _run_name() -> str:
+    return f"adapt {flow_run.parameters['encoder']}"
+
+
+@flow(name="bsl-adapt", flow_run_name=_run_name)
+def adapt(
+    texts: list[str],
+    encoder: str = DEFAULT_ENCODER,
+    labels: str | None = None,
+    config: AdaptOverrides | None = None,  # type: ignore[valid-type]  # made of AdaptConfig
+    site: Site | None = None,
+) -> ReportRef:
+    """Adapt an encoder to your text, prove that it is better there, and hand out the better one.
+
+    Args:
+        texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets; formats mixed.
+        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from.
+        labels: A file of scored pairs or of classes, which then decides.
+        config: Fields of the settings to change, such as `{"training": {"max_steps": 200}}`.
+        site: Store, mirror and device; by the worker's environment if absent.
+    """
+    show_logs()
+    settings = overridden(AdaptConfig(), config or {})
+    return run_adapt(texts, encoder, labels, settings, site_of(site))
+
+
+def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptConfig, site: Site) -> ReportRef:
+    """The way of an adaptation; inside a flow run, each line is a task run."""
+    named = config.encoder.model_copy(update={"model": encoder})
+    start, resolved = resolve_encoder(site, named)
+    reading = taken_over(site, start, resolved)
+    found = available_frozen(site, config.evaluation.sets)
+    dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
+    own = sources(
+        texts,
+        mirror=site.mirror,
+        lang=config.lang,
+        columns=config.columns,
+        title=config.title,
+        document=config.document,
+    )
+    labelled = label_source(labels) if labels else None
+
+    passages = read_passages(site, own, labelled, config.hold_out)
+    corpus = learnt(site, passages)
+    taught = config.taught(others=_has_others(site, passages))
+    views = augment(site, corpus, config.crops)
+    trips = _trips(site, passages, config)
+    pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
+    trained = train(site, pairs, start, None, reading, config.trained(raw=is_bare(site, start)))
+
+    asked = (passages, trips, labelled)
+    weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)
+    merged = merge(site, start, trained, weighing, reading)
+    labels_of = ("start", "adapted")
+    candidates = [
+        Candidate(label=label, encoder=network, config=reading)
+        for label, network in zip(labels_of, (start, merged), strict=True)
+    ]
+    systems = [encoder_system(site, candidate, found, config.evaluation.precision) for candidate in candidates]
+    scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
+    compared = differences(site, systems[0], systems[1:], found, config.evaluation)
+    proof = prove(site, *asked, start, merged, weighing, scores, compared, reading, probes_of(taught), config.proof)
+    adapted = settle(site, start, merged, proof)
+    return adaptation(site, encoder, own, passages, taught, weighing, proof, config.model_dump_json(indent=1), adapted)
+
+
+def _has_others(site: Site, passages: PassagesRef) -> bool:
+    figures = site.open_store().manifest(passages).figures
+    return any(int(str(figures[name])) >= FEWEST_OTHERS for name in (NEIGHBOURS, TITLES))
+
+
+def _trips(site: Site, passages: PassagesRef, config: AdaptConfig) -> ViewsRef | None:
+    """Round trips of some sentences, for views and for questions; None where no translator knows the language."""
+    if config.trip is None:
+        return None
+    some = translated(site, passages, config.translated, config.asked, config.hold_out.seed)
+    return augment(site, some, AugmentConfig(translations=(config.trip,), original=False))

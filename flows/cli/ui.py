@@ -1,0 +1,31 @@
+"""`bsl ui [--port N]`: the Prefect UI over the runs of this folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.server import use_server
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def define_ui(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument("--port", type=int, default=4200)
+    parser.set_defaults(call=_ui)
+
+
+def _ui(arguments: argparse.Namespace) -> int:
+    server = use_server()
+    if address := os.environ.get("PREFECT_API_URL"):
+        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
+        return 0
+    url = f"http://127.0.0.1:{arguments.port}"
+    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
+    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
+    prefect = str(Path(sys.executable).with_name("prefect"))
+    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(arguments.port)])

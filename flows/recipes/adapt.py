@@ -1,0 +1,130 @@
+"""What `bsl adapt` does unless told otherwise: settings that cannot wreck an encoder, and their proof."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
+from models.augmentation.rewritings import CropView
+from models.encoder.config import EncoderConfig
+from models.evaluation.config import EvaluationConfig
+from models.evaluation.proof import ProofConfig
+from models.objectives.config import ContrastiveConfig
+from models.pairs import PairConfig, ViewPair
+from models.text.passages import HoldOutConfig
+from models.training.config import TrainingConfig
+from models.translation.catalog import MINI, OPUS_MT
+from models.translation.config import TranslatorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_ENCODER: Final = "embedded:mini-sentence"
+TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
+"""Tables of translators by direction, by their short names."""
+CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
+_TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
+
+# Small steps, few of them, and the start as a candidate: SCIENCE.md E.
+GENTLE: Final = TrainingConfig(
+    objective=ContrastiveConfig(),
+    lr=2e-5,
+    max_steps=100,
+    epochs=1000,
+    batch_size=64,
+    precision="bf16",
+    select="last",
+    collapse=None,
+    eval_every=100,
+)
+
+
+class AdaptConfig(BaseModel):
+    """How an encoder is adapted to somebody's text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    columns: tuple[str, ...] = ()
+    """Columns that hold text, where the guess is to be overruled."""
+    title: str | None = None
+    """Column that holds a title, where the guess is to be overruled."""
+    document: str | None = None
+    """Column whose equal values make a document; such as a source, where whole sources are to be held out."""
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """ISO 639 code of the text."""
+    encoder: EncoderConfig = EncoderConfig(model=DEFAULT_ENCODER)
+    """How a bare transformer is read; what a sentence-transformers folder says of itself holds."""
+    hold_out: HoldOutConfig = HoldOutConfig()
+    """What training does not see."""
+    views: Literal["auto", "crops", "round trips", "both"] = "auto"
+    """What is learnt to belong together. `auto`: both where neighbours or titles are left to prove it by, else crops,
+    which round trips then prove; crops alone where there is no translator for the language."""
+    translators: str | dict[str, TranslatorConfig] = "embedded"
+    """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
+    pivots: tuple[str, ...] = ("de", "fr", "en")
+    """Languages through which a round trip may go; the first that the translators know both ways."""
+    translated: int = Field(1500, ge=0)
+    """Most sentences to learn from that are translated."""
+    asked: int = Field(500, ge=0)
+    """Most sentences of each held-out half that are translated."""
+    training: TrainingConfig = GENTLE
+    """Objective, optimizer and schedule."""
+    raw_lr: float = Field(2e-4, gt=0, le=1)
+    """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
+    so there is more to learn and less to forget."""
+    proof: ProofConfig = ProofConfig()
+    """What is asked of the adapted encoder."""
+    evaluation: EvaluationConfig = EvaluationConfig(sets=("embedded:stsb/test",), dev="embedded:stsb/dev")
+    """General sets that it may not forget; `dev` helps to choose."""
+
+    @field_validator("translators")
+    @classmethod
+    def _are_known(cls, named: str | dict[str, TranslatorConfig]) -> str | dict[str, TranslatorConfig]:
+        if isinstance(named, str) and named and named not in TRANSLATORS:
+            raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(TRANSLATORS)}")
+        return named
+
+    @property
+    def trip(self) -> TranslatedView | None:
+        """The round trip for the language; None where no translator knows the way."""
+        known = TRANSLATORS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
+        ways = ((f"{self.lang}-{pivot}", f"{pivot}-{self.lang}") for pivot in self.pivots)
+        way = next((way for way in ways if way[0] in known and way[1] in known), None)
+        return None if way is None else round_trip(known[way[0]], known[way[1]])
+
+    @property
+    def crops(self) -> AugmentConfig:
+        """Views of the corpus that is learnt."""
+        return AugmentConfig(rewritings=(CropView(),))
+
+    def taught(self, *, others: bool) -> tuple[str, ...]:
+        """Names of the views that are learnt.
+
+        Args:
+            others: whether the text has neighbours or titles, which no view is made of.
+        """
+        if self.trip is None or self.views == "crops":
+            return ("crops",)
+        if self.views == "round trips":
+            return ("round trips",)
+        return ("crops", "round trips") if others or self.views == "both" else ("crops",)
+
+    def trained(self, *, raw: bool) -> TrainingConfig:
+        """The training of a start that is a bare transformer, or a sentence encoder already."""
+        return self.training.model_copy(update={"lr": self.raw_lr}) if raw else self.training
+
+    def pairs(self, taught: tuple[str, ...]) -> PairConfig:
+        """The pairs of the views that are learnt."""
+        trip = self.trip
+        pairings = [CROPS] if "crops" in taught else []
+        if trip is not None and "round trips" in taught:
+            sides = {"lang_1": self.lang, "lang_2": self.lang}
+            pairings.append(ViewPair(view_1="original", view_2=trip.method, **sides))
+        return PairConfig(pairings=tuple(pairings), drop_identical=True)
+
+
+def probes_of(taught: tuple[str, ...]) -> tuple[str, ...]:
+    """The probes of views that were trained on, which prove nothing."""
+    return tuple(_TRAINED_PROBE[view] for view in taught)

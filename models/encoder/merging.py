@@ -1,0 +1,42 @@
+"""Two encoders of one shape to one between them: weights averaged (Wortsman et al., 2022: WiSE-FT).
+
+What fine-tuning wins on its own data it often loses elsewhere; the way back to the start costs less of the first than
+it gives back of the second.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from models.encoder.network import Encoder
+
+
+def merged(start: Encoder, trained: Encoder, share: float) -> Encoder:
+    """A new encoder with the weights (1 − share) · start + share · trained, in evaluation mode.
+
+    Args:
+        start: The encoder that training began from.
+        trained: What training left.
+        share: Of the trained one, in [0, 1].
+
+    Raises:
+        EncoderError: The two are not of one shape.
+    """
+    first, second = start.state_dict(), trained.state_dict()
+    if {name: x.shape for name, x in first.items()} != {name: x.shape for name, x in second.items()}:
+        raise EncoderError(
+            f"{start.config.model} and {trained.config.model} have other weights, expected those of one shape; merge "
+            "an encoder with what was trained from it"
+        )
+    between = copy.deepcopy(start)
+    between.load_state_dict(
+        {
+            name: x.lerp(second[name].to(x), share) if x.is_floating_point() else second[name]
+            for name, x in first.items()
+        }
+    )
+    return between.eval()

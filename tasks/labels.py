@@ -1,0 +1,33 @@
+"""Labels that a person gives, read once a stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.text.normalize import normalize, sentence_ids
+from storage.labels import LabelSource, read_labels
+
+if TYPE_CHECKING:
+    from models.evaluation.labels import Labelled
+
+
+def labelled_ids(source: LabelSource) -> pl.Series:
+    """The ids of all labelled sentences."""
+    rows = read_labels(source)
+    texts = pl.concat([rows["text_1"], rows["text_2"]]).drop_nulls().to_frame("text")
+    return texts.select(sentence_ids(normalize(pl.col("text"))).unique()).to_series()
+
+
+def labelled_halves(source: LabelSource | None, seed: int) -> dict[str, Labelled]:
+    """The halves that choose and report; none without labels.
+
+    Raises:
+        EvaluationError: a half has too few rows.
+    """
+    if source is None:
+        return {}
+    from models.evaluation.labels import halves_of  # sklearn
+
+    return halves_of(read_labels(source), source.kind, seed)

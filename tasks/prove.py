@@ -1,0 +1,197 @@
+"""What training taught, weighed on one held-out half, merged with the start, and proved on the other half."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.proof import ProofConfig
+from storage.checkpoint import ENCODER
+from storage.labels import LabelSource
+from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
+from storage.schemas import PROOF, WEIGHING
+from storage.weights import ResolvedModel
+from tasks.embed import GPU_TOKENS
+from tasks.evaluation.sets import ScoredSet, read_scored_set
+from tasks.labels import labelled_halves
+from tasks.pretrained import encoder_folder
+from tasks.stage.cached import Work, stage
+from tasks.stage.machine import device_of, settle_threads
+from tasks.stage.show import progress_of, show_table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.encoder.remembered import Remembered
+    from models.evaluation.proof import Questions
+    from models.text.passages import Part
+
+SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
+"""Figures of a weighing; of a proof."""
+GENERAL = "general set"
+
+
+@stage(ref=WeighingRef, version=1)
+def weigh(
+    work: Work,
+    passages: PassagesRef,
+    trips: ViewsRef | None,
+    labels: LabelSource | None,
+    start: CheckpointRef | ResolvedModel,
+    trained: CheckpointRef,
+    dev: ScoredSet | None,
+    encoder: EncoderConfig,
+    views: tuple[str, ...],
+    config: ProofConfig,
+) -> None:
+    """Ask the start, and each merger of it with what was trained, of the held-out half that chooses."""
+    from models.encoder.merging import merged
+    from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
+
+    questions = _questions(work, passages, trips, labels, views, "choose", config)
+    base, tokenizer = _loaded(work, start, encoder)
+    learnt, _ = _loaded(work, trained, encoder)
+    told = progress_of("weighing, mergers")
+    made = {0.0: answers(_remembered(work, base, tokenizer), questions)}
+    for number, share in enumerate(config.shares, start=1):
+        made[share] = answers(_remembered(work, merged(base, learnt, share), tokenizer), questions)
+        told(number, len(config.shares), f"share {share:g}")
+    counts = counted(made[0.0], questions)
+    gains = {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
+    general: dict[float, float] = {}
+
+    def forgets(share: float) -> bool:
+        if dev is None:
+            return False
+        for weight in (0.0, share):
+            if weight not in general:
+                general[weight] = _spearman(_remembered(work, merged(base, learnt, weight), tokenizer), dev)
+        # Half of what may be lost: the set that chooses has an error of its own.
+        return 100 * (general[0.0] - general[share]) > config.max_forgetting / 2
+
+    chosen = choose_share(gains, forgets)
+    rows = [
+        (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
+    ]
+    rows += [(share, GENERAL, value, False) for share, value in general.items()]
+    table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
+    work.draft.write(table)
+    work.draft.note({SHARE: chosen, COUNTED: list(counts)})
+    show_table("weighing", table.to_dicts(), "What each share of the trained weights finds in the half that chooses")
+
+
+@stage(ref=CheckpointRef, version=1)
+def merge(
+    work: Work,
+    start: CheckpointRef | ResolvedModel,
+    trained: CheckpointRef,
+    weighing: WeighingRef,
+    encoder: EncoderConfig,
+) -> None:
+    """The start and what was trained, at the share that was chosen."""
+    from models.encoder.export import export_sentence_transformers
+    from models.encoder.merging import merged
+
+    share = float(str(work.store.manifest(weighing).figures[SHARE]))
+    base, tokenizer = _loaded(work, start, encoder)
+    learnt, _ = _loaded(work, trained, encoder)
+    between = merged(base, learnt, share)
+    export_sentence_transformers(between, tokenizer, work.draft.folder / ENCODER)
+    work.draft.note({SHARE: share, "max_length": between.config.length})
+
+
+@stage(ref=ProofRef, version=1)
+def prove(
+    work: Work,
+    passages: PassagesRef,
+    trips: ViewsRef | None,
+    labels: LabelSource | None,
+    start: CheckpointRef | ResolvedModel,
+    adapted: CheckpointRef,
+    weighing: WeighingRef,
+    scores: tuple[ScoresRef, ...],
+    comparisons: tuple[ComparisonRef, ...],
+    encoder: EncoderConfig,
+    views: tuple[str, ...],
+    config: ProofConfig,
+) -> None:
+    """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
+    from models.evaluation.proof import answers, evidence
+    from models.report.adaptation import general_evidence, judged
+
+    questions = _questions(work, passages, trips, labels, views, "report", config)
+    both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
+    counts = work.store.manifest(weighing).figures[COUNTED]
+    assert isinstance(counts, list)
+    names = [str(name) for name in counts if str(name) in both[0]]
+    general = general_evidence(
+        [work.store.scan(ref).collect() for ref in scores], [work.store.scan(ref).collect() for ref in comparisons]
+    )
+    rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
+    verdict = judged(rows, config.max_forgetting)
+    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF)
+    work.draft.write(table)
+    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
+    show_table("proof", table.to_dicts(), f"{verdict.word}: {verdict.reason}")
+
+
+@stage(ref=CheckpointRef, version=1)
+def settle(
+    work: Work,
+    start: CheckpointRef | ResolvedModel,
+    adapted: CheckpointRef,
+    proof: ProofRef,
+) -> None:
+    """The encoder to use: the adapted one where it is proved better, else the start's own files, unchanged."""
+    better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
+    shutil.copytree(encoder_folder(work.store, adapted if better else start), work.draft.folder / ENCODER)
+    work.draft.note({"adapted": better})
+
+
+def _questions(
+    work: Work,
+    passages: PassagesRef,
+    trips: ViewsRef | None,
+    labels: LabelSource | None,
+    views: tuple[str, ...],
+    part: Part,
+    config: ProofConfig,
+) -> Questions:
+    from models.evaluation.own_text import probes
+    from models.evaluation.proof import Questions
+
+    held = work.store.scan(passages).filter(pl.col("part") == part).collect()
+    made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
+    asked = probes(held, made, questions=config.questions, seed=config.seed)
+    return Questions(asked, frozenset(views), labelled_halves(labels, config.seed).get(part))
+
+
+def _loaded(
+    work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig
+) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    from models.encoder.loading import load_encoder
+
+    settle_threads(work.site)
+    return load_encoder(encoder_folder(work.store, ref), config)
+
+
+def _remembered(work: Work, network: Encoder, tokenizer: PreTrainedTokenizerBase) -> Remembered:
+    from models.encoder.encode import ENCODE_TOKENS
+    from models.encoder.remembered import Remembered
+
+    device = device_of(work.site)
+    tokens = ENCODE_TOKENS if device == "cpu" else GPU_TOKENS
+    return Remembered(network, tokenizer, device=device, batch_tokens=tokens)
+
+
+def _spearman(encode: Remembered, dev: ScoredSet) -> float:
+    from models.evaluation.correlation import cosine_scores, spearman
+
+    rows = read_scored_set(dev)
+    first, second = (encode(rows[side].to_list()) for side in ("sentence1", "sentence2"))
+    return spearman(cosine_scores(first, second), rows["score"].to_numpy())

@@ -1,0 +1,75 @@
+"""Who watches stages as they run, and who only asks which there would be: a terminal.
+
+Watchers are of this process; a worker has none, its runs are watched in the Prefect UI.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.refs import ArtifactRef
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of a run, and the artifact that it makes or finds made."""
+
+    stage: str
+    ref: ArtifactRef
+
+
+class Watcher(Protocol):
+    """What is told of a run. Steps may lie inside others: a shard of translations inside its views."""
+
+    def begins(self, step: Step) -> None:
+        """A stage is called."""
+
+    def makes(self, step: Step) -> None:
+        """Its artifact is not there or not whole, so it computes."""
+
+    def advances(self, what: str, done: int, total: int, detail: str) -> None:
+        """It comes on: `done` of `total` units of `what`."""
+
+    def ends(self, step: Step) -> None:
+        """Its artifact is there. Not told where it failed."""
+
+
+_watchers: list[Watcher] = []
+_plans: list[list[Step]] = []
+
+
+@contextmanager
+def watched_by(watcher: Watcher) -> Iterator[None]:
+    """Tell a watcher of every stage that this process runs meanwhile."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def watchers() -> Sequence[Watcher]:
+    """Who is told now."""
+    return tuple(_watchers)
+
+
+@contextmanager
+def planning() -> Iterator[list[Step]]:
+    """Run no stage: each call is noted, and gives the reference that it would give; keys need no artifact."""
+    _plans.append([])
+    try:
+        yield _plans[-1]
+    finally:
+        _plans.pop()
+
+
+def planned(step: Step) -> bool:
+    """Whether a step was noted instead of run."""
+    if _plans:
+        _plans[-1].append(step)
+    return bool(_plans)

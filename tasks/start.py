@@ -1,0 +1,49 @@
+"""What a folder says of the encoder in it, taken over before anything is made that would not fit it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from models.encoder.config import EncoderConfig
+from storage.refs import CheckpointRef
+from tasks.pretrained import described_folder
+
+if TYPE_CHECKING:
+    from storage.weights import ResolvedModel
+    from tasks.site import Site
+
+logger = logging.getLogger(__name__)
+
+_MODULES = "modules.json"  # what makes a folder one of sentence-transformers
+_SAID = ("pooling", "normalize", "lower_case")
+
+
+def is_bare(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
+    """Whether a folder is a transformer alone, which nobody has trained to compare sentences."""
+    return not (described_folder(site.open_store(), start) / _MODULES).is_file()
+
+
+def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
+    """The configuration with what the start's folder says where nothing else was asked for.
+
+    Raises:
+        EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
+    """
+    store = site.open_store()
+    if isinstance(start, CheckpointRef) and store.defect(start) is not None:
+        return config  # it is only planned: word vectors that nobody has read yet, which have nothing to contradict
+    if is_bare(site, start):
+        return config
+    folder = described_folder(store, start)
+    from models.encoder.saved import check_settings, read_saved  # imports transformers
+
+    saved = read_saved(folder)
+    left = {name for name in _SAID if getattr(config, name) == EncoderConfig.model_fields[name].default}
+    said = {name: getattr(saved, name) for name in left if getattr(saved, name) is not None}
+    changed = {name: value for name, value in said.items() if value != getattr(config, name)}
+    if changed:
+        logger.info("%s: taken over from the folder: %s", folder, changed)
+    settled = config.model_copy(update=changed)
+    check_settings(saved, settled)
+    return settled

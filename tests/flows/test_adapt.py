@@ -1,0 +1,161 @@
+"""`bsl adapt`: from own files to the better encoder, and to the start where nothing is better."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from flows.adapt import adapt
+from flows.cli.main import main
+from flows.config import overridden
+from flows.recipes.adapt import AdaptConfig, probes_of
+from models.encoder.config import EncoderConfig
+from models.objectives.config import ContrastiveConfig
+from models.pairs import PairConfig
+from models.training.config import TrainingConfig
+from storage.checkpoint import ENCODER
+from storage.embedded import embedded_path
+from storage.refs import CheckpointRef, PairsRef, PassagesRef, ProofRef
+from tasks.passages import read_passages
+from tasks.pretrained import resolve_encoder
+from tasks.prove import merge, prove, settle, weigh
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.train import train
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.refs import ArtifactRef
+
+SMALL = {
+    "translators": "",
+    "training": {"max_steps": 3, "batch_size": 8},
+    "proof": {"questions": 60, "shares": [0.5, 1.0], "bootstrap": {"resamples": 200}},
+    "hold_out": {"limit": 200, "choose": 150, "report": 200},
+    "evaluation": {"sets": ["stsb/test"], "dev": None},
+}
+READING = EncoderConfig(model="embedded:bert-mini")
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Path:
+    """Hypotheses with their premises as titles, in files of two formats."""
+    folder = tmp_path_factory.mktemp("own")
+    nli = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
+    rows = nli.head(700).select(title="premise", body="hypothesis", label="label")
+    rows.head(400).write_csv(folder / "first.csv")
+    rows.tail(300).write_ndjson(folder / "second.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Site:
+    mirror = tmp_path_factory.mktemp("mirror")
+    (mirror / "stsb").mkdir()
+    pl.read_parquet(embedded_path("stsb") / "test.parquet").write_parquet(mirror / "stsb" / "test.parquet")
+    return Site(store=str(tmp_path_factory.mktemp("adapt") / "store"), mirror=str(mirror), device="cpu", threads=1)
+
+
+def made_of(site: Site, ref: ArtifactRef, kind: str) -> str:
+    (key,) = {entry.key for entry in site.open_store().manifest(ref).provenance.inputs.values() if entry.kind == kind}
+    return key
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) -> None:
+    ref = adapt([str(own)], "embedded:bert-mini", None, SMALL, site)
+    store = site.open_store()
+    figures = store.manifest(ref).figures
+    proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
+    assert {*proof["evidence"]} >= {"title", "crop", "stsb test"}
+    assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
+    assert proof.filter(evidence="title")["role"].to_list() == ["counts"]
+    exported = store.fetch(CheckpointRef(key=made_of(site, ref, "checkpoint"))) / ENCODER
+    unchanged = files(exported) == files(embedded_path("bert-mini"))
+    assert unchanged is (figures["verdict"] != "BETTER")
+    page = (store.fetch(ref) / "report.md").read_text()
+    assert str(figures["reason"]) in page
+    assert "second: second.jsonl" in page
+
+    before = {str(found) for found in store.refs()}
+    assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref
+    assert {str(found) for found in store.refs()} == before
+
+
+def test_labels_decide_and_are_not_learnt(own, site) -> None:
+    labels = own / "labels.tsv"
+    rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
+    rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(300).write_csv(labels, separator="\t")
+    ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site)
+    store = site.open_store()
+    proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
+    assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
+    passages = store.scan(PassagesRef(key=made_of(site, ref, "passages"))).collect()
+    labelled = {*pl.read_csv(labels, separator="\t")["body"]}
+    assert labelled.isdisjoint(passages.filter(part="train")["text"])
+    assert labelled & {*passages["text"]}
+
+
+@stage(ref=PairsRef, version=1)
+def mismatched(work: Work, passages: PassagesRef) -> None:
+    """Sentences beside others that have nothing to do with them, as pairs."""
+    texts = work.store.scan(passages).filter(pl.col("part") == "train").collect()["text"]
+    numbers = pl.int_range(len(texts), dtype=pl.UInt64, eager=True)
+    frame = pl.DataFrame({"pair_id": numbers, "sentence_id": numbers, "text_1": texts, "text_2": texts.shuffle(seed=1)})
+    nothing = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64}
+    work.draft.write(
+        frame.with_columns(lang_1=pl.lit("en"), lang_2=pl.lit("en"), source=pl.lit("mismatched")).with_columns(
+            **{name: pl.lit(None, dtype) for name, dtype in nothing.items()}
+        )
+    )
+
+
+def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site) -> None:
+    from storage.texts import sources
+
+    config = overridden(AdaptConfig(), SMALL)
+    start, reading = resolve_encoder(site, READING)
+    passages = read_passages(site, sources([str(own)]), None, config.hold_out)
+    harm = TrainingConfig(
+        objective=ContrastiveConfig(), lr=3e-3, max_steps=12, batch_size=16, select="last", collapse=None
+    )
+    trained = train(site, mismatched(site, passages), start, None, reading, harm)
+    asked = (passages, None, None)
+    views = probes_of(("crops",))
+    weighing = weigh(site, *asked, start, trained, None, reading, views, config.proof)
+    merged = merge(site, start, trained, weighing, reading)
+    proof = prove(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
+    adapted = settle(site, start, merged, proof)
+    store = site.open_store()
+    assert store.manifest(proof).figures["verdict"] == "WORSE"
+    assert files(store.fetch(adapted) / ENCODER) == files(embedded_path("bert-mini"))
+    assert store.manifest(weighing).figures["share"] == 1.0
+
+
+def test_the_command_shows_the_guess_and_refuses_what_it_cannot_read(own, site, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({"training": {"max_stps": 3}}))
+    assert main(["adapt", str(own), "--config", str(wrong), "--store", site.store]) == 2
+    assert "max_stps" in capsys.readouterr().err
+    assert main(["adapt", str(tmp_path / "nothing.txt"), "--store", site.store]) == 1
+    assert "nothing.txt" in capsys.readouterr().err
+
+
+def test_pairs_are_of_the_views_that_are_learnt() -> None:
+    config = AdaptConfig()
+    assert config.taught(others=True) == ("crops", "round trips")
+    assert config.taught(others=False) == ("crops",)
+    assert AdaptConfig(lang="fi").taught(others=True) == ("crops",)
+    assert AdaptConfig(lang="de").trip.method == "bt-en"
+    pairs = config.pairs(("crops", "round trips"))
+    assert isinstance(pairs, PairConfig)
+    assert [pairing.source for pairing in pairs.pairings] == ["crop|crop-2", "original|bt-de"]

@@ -1,0 +1,48 @@
+"""Weights between two encoders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from models.encoder.encode import encode
+from models.encoder.merging import merged
+from models.encoder.remembered import Remembered
+from models.errors import EncoderError
+from tests.tiny_encoder import ORIGINALS, tiny_encoder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_weights_lie_between_and_the_ends_are_the_encoders(tmp_path: Path) -> None:
+    start, tokenizer = tiny_encoder(tmp_path / "one", seed=0)
+    trained, _ = tiny_encoder(tmp_path / "two", seed=1)
+    between = merged(start, trained, 0.25).state_dict()
+    first, second = start.state_dict(), trained.state_dict()
+    for name, weight in between.items():
+        expected = 0.75 * first[name].double() + 0.25 * second[name].double()
+        assert torch.allclose(weight.double(), expected, atol=1e-7), name
+    assert (encode(merged(start, trained, 0.0), tokenizer, ORIGINALS) == encode(start, tokenizer, ORIGINALS)).all()
+    whole = encode(merged(start, trained, 1.0), tokenizer, ORIGINALS)
+    assert (whole == encode(trained, tokenizer, ORIGINALS)).all()
+
+
+def test_encoders_of_two_shapes_are_refused(tmp_path: Path) -> None:
+    start, _ = tiny_encoder(tmp_path / "one")
+    other, _ = tiny_encoder(tmp_path / "two", "modernbert")
+    with pytest.raises(EncoderError, match="one shape"):
+        merged(start, other, 0.5)
+
+
+def test_a_text_is_embedded_once(tmp_path: Path) -> None:
+    encoder, tokenizer = tiny_encoder(tmp_path / "one")
+    remembered = Remembered(encoder, tokenizer, device="cpu", batch_tokens=256)
+    first = remembered([ORIGINALS[0], ORIGINALS[1], ORIGINALS[0]])
+    assert (first[0] == first[2]).all()
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight.zero_()
+    assert (remembered([ORIGINALS[1]]) == first[1]).all()

@@ -1,0 +1,149 @@
+"""What decides an adaptation, and what may forbid it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import EvaluationError
+from models.evaluation.labels import Labelled, compare_labelled, figure, halves_of, per_row
+from models.evaluation.proof import (
+    MEAN,
+    BootstrapConfig,
+    Evidence,
+    Questions,
+    answers,
+    choose_share,
+    counted,
+    evidence,
+    gain,
+)
+from models.evaluation.retrieval import Retrieval
+from models.report.adaptation import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from models.evaluation.proof import Role
+    from models.evaluation.retrieval import Encode, ProbeName
+
+ROWS = 200
+DRAWN = BootstrapConfig(resamples=200)
+
+
+def _encoder(noise: float, seed: int = 0) -> Encode:
+    """Texts `<number><side>` to vectors that the two sides of a number share, up to noise."""
+    generator = np.random.default_rng(seed)
+    table = generator.normal(size=(ROWS, 16))
+    errors = {side: generator.normal(size=(ROWS, 16)) * noise for side in "ab"}
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([table[int(text[:-1])] + errors[text[-1]][int(text[:-1])] for text in texts], dtype=np.float32)
+
+    return encode
+
+
+def _probe(name: ProbeName) -> Retrieval:
+    numbers = np.arange(ROWS)
+    sides = [tuple(f"{number}{side}" for number in numbers) for side in "ab"]
+    return Retrieval(name, sides[0], sides[1], numbers, numbers // 4, np.full(ROWS, -1))
+
+
+QUESTIONS = Questions({name: _probe(name) for name in ("title", "neighbour", "crop")}, frozenset({"crop"}))
+
+
+def test_probes_of_another_kind_decide_and_the_trained_one_is_shown() -> None:
+    start, better = (answers(_encoder(noise), QUESTIONS) for noise in (1.2, 0.9))
+    counts = counted(start, QUESTIONS)
+    assert counts == ("title", "neighbour")
+    rows = evidence(start, better, QUESTIONS, counts, DRAWN)
+    assert {row.evidence: row.role for row in rows} == {
+        MEAN: "counts", "title": "counts", "neighbour": "counts", "crop": "shown",
+    }  # fmt: skip
+    assert rows[0].difference == pytest.approx(gain(start, better, QUESTIONS, counts))
+    assert judged(rows, 0.5).word == "BETTER"
+    assert judged(evidence(better, start, QUESTIONS, counts, DRAWN), 0.5).word == "WORSE"
+    assert judged(evidence(start, start, QUESTIONS, counts, DRAWN), 0.5).word == "NO DIFFERENCE"
+
+
+def test_a_probe_that_the_start_guesses_decides_nothing() -> None:
+    assert counted(answers(_encoder(1000.0), QUESTIONS), QUESTIONS) == ()
+
+
+def test_the_share_of_the_largest_gain_is_taken_unless_it_forgets() -> None:
+    gains = {0.25: 0.01, 0.5: 0.03, 1.0: 0.02}
+    asked: list[float] = []
+
+    def forgets(share: float) -> bool:
+        asked.append(share)
+        return share == 0.5
+
+    assert choose_share(gains, forgets) == 1.0
+    assert asked == [0.5, 1.0]
+    assert choose_share(gains, lambda share: share > 0) == 0.25
+    assert choose_share({0.25: -0.01, 1.0: -0.02}, lambda share: False) == 1.0
+
+
+def _row(role: Role, difference: float, half: float = 0.001) -> Evidence:
+    spread = (difference, difference - half, difference + half, 0.01)
+    return Evidence("some set", "Spearman", role, 0.5, 0.5 + difference, *spread, 10, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "word"),
+    [
+        ([_row("counts", 0.02), _row("guard", -0.004)], "BETTER"),
+        ([_row("counts", 0.02), _row("guard", -0.006)], "WORSE"),
+        ([_row("counts", 0.0005), _row("guard", 0.02)], "NO DIFFERENCE"),
+        ([_row("counts", -0.02)], "WORSE"),
+        ([_row("shown", 0.02)], "NO DIFFERENCE"),
+    ],
+)
+def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[Evidence], word: str) -> None:
+    verdict = judged(rows, 0.5)
+    assert verdict.word == word
+    assert ("The start is kept" in verdict.advice) is (word != "BETTER")
+
+
+def test_labels_decide_alone() -> None:
+    numbers = np.arange(ROWS)
+    first = tuple(f"{number}a" for number in numbers)
+    second = tuple(f"{number if number % 2 else (number + 2) % ROWS}b" for number in numbers)
+    pairs = Labelled("pairs", first, second, (numbers % 2).astype(float))
+    asked = Questions(QUESTIONS.probes, frozenset(), pairs)
+    start, better = (answers(_encoder(noise), asked) for noise in (2.0, 0.5))
+    assert counted(start, asked) == ("labels",)
+    row = evidence(start, better, asked, ("labels",), DRAWN)[0]
+    assert (row.evidence, row.metric, row.n) == ("labels", "Spearman", ROWS)
+    assert row.ci_low > 0
+
+
+def test_classes_are_told_by_the_exact_probe() -> None:
+    texts = tuple(f"{number}a" for number in range(ROWS))
+    encode = _encoder(0.0)
+    gold = (encode(texts)[:, 0] > 0).astype(float)
+    told = Labelled("classes", texts, (), gold, ("no", "yes"))
+    right = per_row(encode, told)
+    assert figure(right, told) > 0.9
+    blind = per_row(_encoder(0.0, seed=9), told)
+    assert compare_labelled(blind, right, told, resamples=200, seed=0).ci_low > 0.2
+
+
+def test_labels_are_halved_by_their_first_sentence_and_too_few_are_refused() -> None:
+    rows = pl.DataFrame(
+        {
+            "text_1": [f"Text {n % 100}" for n in range(300)],
+            "text_2": ["x"] * 300,
+            "label": [str(n % 5) for n in range(300)],
+        }
+    )
+    halves = halves_of(rows, "pairs", seed=0)
+    assert {*halves["choose"].first}.isdisjoint(halves["report"].first)
+    assert len(halves["choose"]) + len(halves["report"]) == 300
+    with pytest.raises(EvaluationError, match="label more"):
+        halves_of(rows.head(20), "pairs", seed=0)

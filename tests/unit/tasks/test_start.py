@@ -1,0 +1,51 @@
+"""What a starting folder says of itself holds, or is contradicted before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from models.encoder.config import EncoderConfig
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import EncoderError
+from tasks.pretrained import resolve_encoder
+from tasks.site import Site
+from tasks.start import is_bare, taken_over
+from tests.tiny_encoder import write_tiny
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """An encoder that was saved with [CLS] and unit length."""
+    config = EncoderConfig(model=str(write_tiny(tmp_path / "raw")), pooling="cls", normalize=True)
+    encoder, tokenizer = load_encoder(tmp_path / "raw", config)
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    start, named = resolve_encoder(site, EncoderConfig(model=str(saved)))
+    settled = taken_over(site, start, named)
+    assert (settled.pooling, settled.normalize) == ("cls", True)
+    assert not is_bare(site, start)
+
+
+def test_what_contradicts_the_folder_is_refused_with_the_setting(saved: Path, tmp_path: Path) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    start, named = resolve_encoder(site, EncoderConfig(model=str(saved), pooling="max"))
+    with pytest.raises(EncoderError, match=r'encoder\.pooling="cls"'):
+        taken_over(site, start, named)
+
+
+def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    folder = write_tiny(tmp_path / "raw")
+    start, named = resolve_encoder(site, EncoderConfig(model=str(folder), pooling="max"))
+    assert taken_over(site, start, named) == named
+    assert is_bare(site, start)
