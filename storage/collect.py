@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
-_ROOTS = ("report", "evaluation", "reproduction", "study")
+_ROOTS = ("report", "evaluation", "reproduction", "study", "field")
 _STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
 
 

@@ -117,6 +117,18 @@ class ReproductionRef(ArtifactRef):
     kind: Literal["reproduction"] = "reproduction"
 
 
+class PaceRef(ArtifactRef):
+    """How long a step of a training or a fit takes."""
+
+    kind: Literal["pace"] = "pace"
+
+
+class FieldRef(ArtifactRef):
+    """Several methods on one text, side by side."""
+
+    kind: Literal["field"] = "field"
+
+
 class WeighingRef(ArtifactRef):
     """What each share of a trained encoder in the one that it came from finds, and the share that was chosen."""
 

@@ -155,10 +155,36 @@ STUDY = pl.Schema(
         "p_value": pl.Float64,
     }
 )
+FIELD = pl.Schema(
+    {
+        **STUDY,
+        # `above`, `below` or `no` beside the first label; null in its own rows.
+        "verdict": pl.String(),
+        # Whether the proof has a say in which method is best.
+        "decides": pl.Boolean(),
+    }
+)
+FIELD_METHODS = pl.Schema(
+    {
+        "label": pl.String,
+        "method": pl.String,
+        # Null where it was scored; else why it was not.
+        "fault": pl.String,
+        "steps": pl.UInt32,
+        "seconds": pl.Float64,
+        # Of all its views, whether they were translated for it or for another method before.
+        "translation_seconds": pl.Float64,
+        # How far it is behind the best; null for the best itself and for those without figures.
+        "behind": pl.Float64,
+        "behind_low": pl.Float64,
+        "behind_high": pl.Float64,
+        "behind_p": pl.Float64,
+        "checkpoint": pl.String,
+    }
+)
 
 TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
-    "passages": PASSAGES,
     "nli": NLI,
     "translations": TRANSLATIONS,
     "views": VIEWS,
@@ -171,6 +197,9 @@ TABLES: dict[str, pl.Schema] = {
     "comparison": COMPARISON,
     "reproduction": REPRODUCTION,
     "study": STUDY,
+    "passages": PASSAGES,
+    "field": FIELD,
+    "field_methods": FIELD_METHODS,
     "weighing": WEIGHING,
     "proof": PROOF,
 }

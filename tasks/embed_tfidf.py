@@ -17,8 +17,8 @@ TITLE: Final = "Unigram TF-IDF"
 
 
 @stage(ref=EmbeddingsRef, version=2)
-def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...]) -> None:
-    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the unique sentences of all sets.
+def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] | CorpusRef) -> None:
+    """Fit TF-IDF on the corpus that an encoder is trained on, and embed the sentences of all sets, or of a corpus.
 
     Raises:
         EvaluationError: the corpus has no words.
@@ -26,7 +26,7 @@ def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...]) 
     from models.baselines.tfidf import tfidf_vectors
 
     fitted_on = work.store.scan(corpus).select("text").collect()["text"].to_list()
-    sentences = unique_sentences(sets)
+    sentences = work.store.scan(sets).collect() if isinstance(sets, CorpusRef) else unique_sentences(sets)
     vectors = tfidf_vectors(fitted_on, sentences["text"].to_list())
     work.draft.write(sparse_table(sentences["sentence_id"], vectors), SPARSE)
     made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}

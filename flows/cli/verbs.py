@@ -33,6 +33,7 @@ VERBS: Final = (
     Verb("evaluate", "score any encoder on the papers' sets; compare several on the same pairs"),
     Verb("reproduce", "run the recipe behind a published row, and hold it against the row"),
     Verb("sweep", "run a grid of configurations, each with several seeds, to one table"),
+    Verb("field", "try every method on your text, and say which to use"),
     Verb("embed", "write the vectors of a file's sentences"),
     Verb("search", "find the sentences of a corpus that are most like a query"),
     Verb("pairs", "find the sentences of a corpus that are most like each other"),

@@ -1,0 +1,184 @@
+"""Which method helps on this text: a table of methods, one text, one budget each, proved on what none has seen.
+
+Methods share whatever they have in common, so one more costs itself alone, and a killed run goes on where it was. What
+a method cannot do is said on the page; it does not end the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.field_methods import Contender, Entry, Ground, contender_of, entry_of
+from flows.recipes.field import LABELS, FieldSettings, Method, augmentation, methods_of
+from flows.site import site_of
+from models.errors import InterruptedRunError, ModelError
+from models.translation.errors import TranslationStoppedError
+from storage.labels import LabelSource, label_source
+from storage.refs import FieldRef
+from storage.texts import TextSource, sources
+from tasks.augment import augment
+from tasks.evaluation.kinds import available
+from tasks.evaluation.sets import ScoredSet
+from tasks.field import compare_field
+from tasks.field_text import field_asked, field_corpus, field_held, question_counts
+from tasks.passages import read_passages
+from tasks.site import Site
+from tasks.stage.logs import show_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.refs import PassagesRef, ViewsRef
+
+logger = logging.getLogger(__name__)
+
+CHECKS: Final = ("embedded:stsb/test",)
+
+
+def _run_name() -> str:
+    asked_for = flow_run.parameters
+    return f"{', '.join(asked_for['texts'])} from {asked_for['encoder']}"
+
+
+@flow(name="bsl-field", flow_run_name=_run_name)
+def field(
+    texts: list[str],
+    encoder: str = "embedded:bert-mini",
+    labels: str | None = None,
+    settings: FieldSettings | None = None,
+    site: Site | None = None,
+) -> FieldRef:
+    """Try every method on a text, and say which to use, how sure that is and what it costs.
+
+    Args:
+        texts: Files, folders, patterns with `*`, embedded or declared data sets; formats may be mixed.
+        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` that methods start from.
+        labels: File of texts with classes or of pairs with scores; what they add is a method of its own.
+        settings: Methods, budget, seeds, bounds.
+        site: Store, mirror and device; by the worker's environment if absent.
+    """
+    show_logs()
+    place, chosen = site_of(site), settings or FieldSettings()
+    files, labelled = located(place, texts, labels)
+    methods = contested(chosen, labelled)
+    ground = _ground(place, files, labelled, chosen, methods)
+    contender = contender_of(place, encoder)
+    entries, faults = _entries(ground, contender, methods)
+    return compare_field(
+        place,
+        f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
+        {method.name: method.title for method in methods},
+        {name: entry.asked for name, entry in entries.items()},
+        {name: entry.checked for name, entry in entries.items()},
+        {name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
+        {name: entry.steps for name, entry in entries.items() if entry.steps},
+        {name: entry.pace for name, entry in entries.items() if entry.pace},
+        {name: entry.translators for name, entry in entries.items() if entry.translators},
+        faults,
+        ground.passages,
+        ground.corpus,
+        ground.trips,
+        labelled,
+        ground.checks,
+        chosen.questions,
+        chosen.may_forget,
+        chosen.bootstrap,
+        _notes(ground, contender, entries),
+    )
+
+
+def located(site: Site, texts: Sequence[str], labels: str | None) -> tuple[tuple[TextSource, ...], LabelSource | None]:
+    """The files, and what is read of them.
+
+    Raises:
+        SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
+    """
+    return sources(texts, mirror=site.mirror), label_source(labels) if labels else None
+
+
+def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
+    """The methods that can be tried.
+
+    Raises:
+        ValueError: labels are to be learnt and there are none.
+    """
+    methods = methods_of(settings.methods)
+    if labels is not None:
+        return methods
+    if settings.methods is not None and LABELS in settings.methods:
+        raise ValueError(f"method {LABELS!r} learns labels, and there are none; give a file of them, or leave it out")
+    return tuple(method for method in methods if method.name != LABELS)
+
+
+def _ground(
+    site: Site,
+    files: tuple[TextSource, ...],
+    labels: LabelSource | None,
+    settings: FieldSettings,
+    methods: tuple[Method, ...],
+) -> Ground:
+    """What all methods have in common."""
+    divided = read_passages(site, files, None, settings.hold_out)
+    trips = _trips(site, divided, settings, methods)
+    found = available(site, CHECKS).sets.values()
+    return Ground(
+        site=site,
+        settings=settings,
+        passages=divided,
+        corpus=field_corpus(site, divided, labels),
+        trips=trips,
+        asked=field_asked(site, divided, trips, labels, settings.questions),
+        checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
+        labels=labels,
+    )
+
+
+def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: tuple[Method, ...]) -> ViewsRef | None:
+    """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
+    if all(method.views != "round trips" for method in methods):
+        return None
+    config = augmentation("round trips", settings.catalog)
+    first = config.model_copy(update={"translations": config.translations[:1], "original": False})
+    return augment(site, field_held(site, divided), first)
+
+
+def _entries(
+    ground: Ground, contender: Contender, methods: tuple[Method, ...]
+) -> tuple[dict[str, Entry], dict[str, str]]:
+    """What each method left, and why the others left nothing."""
+    entries: dict[str, Entry] = {}
+    faults: dict[str, str] = {}
+    for method in methods:
+        try:
+            entries[method.name] = entry_of(ground, contender, method)
+        except (InterruptedRunError, TranslationStoppedError):
+            raise
+        except ModelError as error:
+            logger.warning("%s is left without figures: %s", method.title, error)
+            faults[method.name] = str(error)
+    return entries, faults
+
+
+def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> tuple[str, ...]:
+    store = ground.site.open_store()
+    counts = store.manifest(ground.corpus).figures
+    settings = ground.settings
+    pace = (
+        "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
+    )
+    asked_of = ", ".join(f"{number} of {name}" for name, number in question_counts(store, ground.asked).items())
+    notes = [
+        f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
+        f"{counts['held_out']:,}, in whole documents.",
+        f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
+        f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
+        f"Rates are those for {contender.said}.",
+    ]
+    if ground.trips:
+        notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
+    notes += [note for entry in entries.values() for note in entry.notes]
+    return tuple(notes)

@@ -1,0 +1,245 @@
+"""One method of a field on its way through the house: pairs, pace, training or fit, vectors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from flows.recipes.field import SMALL, START, WORDS, FieldSettings, Method, Start, augmentation, pairing
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from tasks.augment import augment
+from tasks.embed import embed
+from tasks.embed_tfidf import embed_tfidf
+from tasks.evaluation.kinds import available
+from tasks.evaluation.sets import ScoredSet
+from tasks.evaluation.sts import score
+from tasks.field_text import pair_own_labels
+from tasks.pace import affordable, pace_fit, pace_training, seconds_a_step
+from tasks.pair import pair
+from tasks.pretrained import described_folder, resolve_encoder
+from tasks.stage.machine import device_of
+from tasks.start import is_bare
+from tasks.teach import as_saved, teach
+from tasks.train import train
+from tasks.transform import fit_transform, fold_transform, transform
+from tasks.translate import find_hop
+
+if TYPE_CHECKING:
+    from models.augmentation.config import AugmentConfig
+    from storage.labels import LabelSource
+    from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, PairsRef, PassagesRef, ViewsRef
+    from storage.weights import ResolvedModel
+    from tasks.site import Site
+
+JUDGE: Final = "embedded:stsb/dev"
+MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
+PRECISION: Final = "fp32"
+_TRIAL: Final = 10  # steps that a pace's configuration speaks of
+_KINDS: Final = {
+    "small": "a small masked language model",
+    "raw": "a masked language model",
+    "trained": "a trained sentence encoder",
+}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all methods have in common.
+
+    Attributes:
+        site: where the run happens.
+        settings: what is tried, for how long.
+        passages: the text with its held-out parts.
+        corpus: what may be learnt.
+        trips: round trips of held-out sentences.
+        asked: every text that the proofs ask about.
+        checks: scored pairs on which nothing should be lost.
+        labels: labels, if there are any.
+    """
+
+    site: Site
+    settings: FieldSettings
+    passages: PassagesRef
+    corpus: CorpusRef
+    trips: ViewsRef | None
+    asked: CorpusRef
+    checks: tuple[ScoredSet, ...]
+    labels: LabelSource | None
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An encoder that methods start from.
+
+    Attributes:
+        name: as a person names it.
+        encoder: where its files are.
+        config: how it is read.
+        start: what kind it is, which decides the learning rates.
+    """
+
+    name: str
+    encoder: CheckpointRef | ResolvedModel
+    config: EncoderConfig
+    start: Start
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        return EncoderConfig(model=self.name).short_name
+
+    @property
+    def said(self) -> str:
+        """For notes."""
+        return _KINDS[self.start]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a method left.
+
+    Attributes:
+        asked: vectors of what the proofs ask, a seed each.
+        checked: vectors of the checks, a seed each.
+        checkpoints: its encoders; none where it leaves vectors alone.
+        steps: that it took; 0 where it takes none.
+        pace: what a step takes, where that was measured.
+        translators: memories of the translators that its views came through.
+        notes: what the page should say of it.
+    """
+
+    asked: tuple[EmbeddingsRef, ...]
+    checked: tuple[EmbeddingsRef, ...]
+    checkpoints: tuple[CheckpointRef, ...] = ()
+    steps: int = 0
+    pace: PaceRef | None = None
+    translators: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def contender_of(site: Site, name: str) -> Contender:
+    """Find an encoder, read as its folder says.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has it.
+    """
+    encoder, named = resolve_encoder(site, EncoderConfig(model=name))
+    if not is_bare(site, encoder):
+        return Contender(name, encoder, as_saved(site, encoder, named), "trained")
+    folder = described_folder(site.open_store(), encoder)
+    width = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
+    return Contender(name, encoder, named, "small" if width <= SMALL else "raw")
+
+
+def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
+    """A method on its way.
+
+    Raises:
+        ModelError: it cannot be trained from this encoder, or diverged.
+    """
+    if method.name == WORDS:
+        asked, checked = (embed_tfidf(ground.site, ground.corpus, texts) for texts in (ground.asked, ground.checks))
+        return Entry((asked,), (checked,))
+    if method.objective is not None:
+        return _trained(ground, contender, method)
+    if method.transform is not None:
+        return _fitted(ground, contender, method)
+    assert method.name == START  # all others train or fit
+    own, checks = _vectors(ground, contender.encoder, contender.config)
+    return Entry((own,), (checks,))
+
+
+def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
+    site, settings = ground.site, ground.settings
+    views = (
+        augmentation(method.views, settings.catalog) if method.views in ("round trips", "deleted", "sentence") else None
+    )
+    pairs = _pairs(ground, method, views)
+    student, teacher, notes = _taught(ground, contender) if method.taught else (contender, None, ())
+    encoder = student.config.model_copy(update=dict(method.encoder))
+    steps, pace = settings.budget.steps, None
+    if settings.budget.seconds is not None:
+        trial = method.configured(student.start, _TRIAL)
+        pace = pace_training(site, pairs, student.encoder, encoder, trial, _device(site), teacher)
+        steps = affordable(settings.budget.seconds, seconds_a_step(site.open_store(), pace))
+    assert steps is not None  # a budget is one or the other
+    configs = [method.configured(student.start, steps, seed) for seed in range(settings.seeds)]
+    checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
+    asked, checked = zip(*(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints), strict=True)
+    memories = _memories(site, views) if views else ()
+    return Entry(asked, checked, checkpoints, steps, pace, memories, notes)
+
+
+def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
+    site, settings = ground.site, ground.settings
+    store = site.open_store()
+    own = embed(site, contender.encoder, ground.corpus, contender.config, PRECISION)
+    before = _vectors(ground, contender.encoder, contender.config)
+    width = store.manifest(own).figures["dimensions"]
+    assert isinstance(width, int)
+    steps, pace = 0, None
+    if method.steps:
+        pace = pace_fit(site, own, method.fitted(width, _TRIAL), _device(site))
+        a_step = seconds_a_step(store, pace)
+        steps = settings.budget.steps or affordable(settings.budget.seconds or a_step, a_step)
+    seeds = range(settings.seeds if method.steps else 1)
+    fits = [fit_transform(site, own, method.fitted(width, steps, seed)) for seed in seeds]
+    after = [tuple(transform(site, part, fit) for part in before) for fit in fits]
+    folds = method.transform is not None and method.transform.folds
+    folded = tuple(fold_transform(site, contender.encoder, contender.config, fit) for fit in fits) if folds else ()
+    asked, checked = zip(*after, strict=True)
+    return Entry(asked, checked, folded, steps, pace)
+
+
+def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> PairsRef:
+    if views is None:
+        assert ground.labels is not None  # or the method is not tried
+        return pair_own_labels(ground.site, ground.passages, ground.labels)
+    assert method.views is not None  # it trains
+    return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views))
+
+
+def _taught(ground: Ground, contender: Contender) -> tuple[Contender, EmbeddingsRef | None, tuple[str, ...]]:
+    """Who learns, the teacher's vectors, and a note of who taught whom.
+
+    An encoder that is better than the embedded one teaches that, which is smaller; a worse one learns from it.
+    """
+    site = ground.site
+    student, teacher = contender, ground.settings.teacher
+    if teacher is None:
+        mini = contender_of(site, MINI_SENTENCE)
+        if _judged(site, contender) > _judged(site, mini):
+            student, teacher = mini, contender.name
+        else:
+            student, teacher = contender, MINI_SENTENCE
+    if student.name == teacher:
+        student = contender_of(site, MINI_BERT)
+    vectors = teach(site, ground.corpus, (EncoderConfig(model=teacher),), PRECISION)
+    return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
+
+
+def _judged(site: Site, contender: Contender) -> float:
+    """Spearman on the set by which it is decided who teaches."""
+    sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
+    vectors = embed(site, contender.encoder, sets, contender.config, PRECISION)
+    scores = score(site, vectors, contender.title, "", sets, BootstrapConfig(resamples=100))
+    table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()
+    return float(table["value"].item())
+
+
+def _vectors(
+    ground: Ground, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig
+) -> tuple[EmbeddingsRef, EmbeddingsRef]:
+    """Of what the proofs ask, and of the checks."""
+    asked = embed(ground.site, encoder, ground.asked, config, PRECISION)
+    return asked, embed(ground.site, encoder, ground.checks, config, PRECISION)
+
+
+def _memories(site: Site, views: AugmentConfig) -> tuple[str, ...]:
+    return tuple(f"translations/{find_hop(site, hop).fingerprint}" for view in views.translations for hop in view.hops)
+
+
+def _device(site: Site) -> str:
+    return device_of(site) if site.device == "auto" else site.device

@@ -1,0 +1,284 @@
+"""The methods that `bsl field` holds against each other: a table of points, from a name to what is trained or fitted.
+
+Settings are those of the `tiny-*` recipes for an encoder as small as theirs, of the papers for a larger one, and gentle
+ones for an encoder that is good already, which the papers' rates unlearn (BENCHMARKS.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from flows.recipes.shared import ALONE, round_trips
+from flows.recipes.tiny import tiny
+from models.augmentation.config import ORIGINAL, AugmentConfig
+from models.augmentation.rewritings import DeletedView
+from models.baselines.config import FlowConfig, WhiteningConfig
+from models.encoder.config import CNNConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    MaskedLMConfig,
+    RegressionConfig,
+    SimCSEConfig,
+    TSDAEConfig,
+    VICRegConfig,
+)
+from models.objectives.distil_config import DistilConfig
+from models.objectives.isbert_config import ISBERTConfig
+from models.pairs import PairConfig, ViewPair
+from models.text.passages import HoldOutConfig
+from models.training.config import TrainingConfig
+from models.translation.catalog import MINI, OPUS_MT
+from models.translation.filters import UNFILTERED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from models.baselines.config import AnyTransform
+    from models.objectives.config import AnyObjective
+    from models.translation.config import TranslatorConfig
+
+Views = Literal["sentence", "deleted", "round trips", "labels"]
+Start = Literal["small", "raw", "trained"]
+"""What training starts from: a masked language model no wider than `SMALL`, a larger one, or a sentence encoder."""
+SMALL: Final = 384
+START: Final = "mean"
+"""The encoder as it is, which every other method is compared with."""
+WORDS: Final = "tfidf"
+LABELS: Final = "labels"
+_FOREVER: Final = 1000  # epochs; the budget ends training before
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Peak learning rates by what training starts from."""
+
+    small: float
+    raw: float
+    trained: float = 2e-5
+
+
+@dataclass(frozen=True)
+class Method:
+    """A point of the table.
+
+    Attributes:
+        name: what `--methods` calls it.
+        title: what pages call it.
+        views: what its pairs are made of; None if it learns from no pairs.
+        objective: what it minimises; None if it trains no encoder.
+        rates: its learning rates.
+        training: its other settings of training.
+        encoder: settings of the encoder while it learns.
+        transform: what is fitted on the encoder's vectors of the text instead.
+        taught: whether a teacher's vectors are learnt from.
+    """
+
+    name: str
+    title: str
+    views: Views | None = None
+    objective: AnyObjective | None = None
+    rates: Rates = Rates(3e-4, 3e-5)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    transform: AnyTransform | None = None
+    taught: bool = False
+
+    @property
+    def steps(self) -> bool:
+        """Whether it takes steps, of which a budget is."""
+        return self.objective is not None or isinstance(self.transform, FlowConfig)
+
+    def configured(self, start: Start, steps: int, seed: int = 0) -> TrainingConfig:
+        """Its training from a kind of start, with so many steps; the last one is kept and nothing stops it.
+
+        A dev set would choose by another text than the one at hand, and help those most that need it most.
+        """
+        assert self.objective is not None  # asked of methods that train
+        settings = {"batch_size": 64, **self.training}
+        return TrainingConfig(
+            objective=self.objective,
+            lr=getattr(self.rates, start),
+            max_steps=steps,
+            epochs=_FOREVER,
+            precision="bf16",
+            select="last",
+            collapse=None,
+            seed=seed,
+            **settings,
+        )
+
+    def fitted(self, width: int, steps: int, seed: int = 0) -> AnyTransform:
+        """Its transform of vectors of a width: whitening keeps half of it, a flow takes so many steps."""
+        assert self.transform is not None  # asked of methods that fit
+        if isinstance(self.transform, WhiteningConfig):
+            return self.transform.model_copy(update={"dimensions": max(1, width // 2)})
+        return self.transform.model_copy(update={"max_steps": steps, "epochs": _FOREVER, "seed": seed})
+
+
+_TWO_BRANCHES: Final = Rates(1e-3, 1e-4)
+_DROPS: Final = {"dropout": 0.1}
+_PLAIN: Final = {"weight_decay": 0.0, "warmup": 0.0}
+
+METHODS: Final = (
+    Method(START, "as it is"),
+    Method(WORDS, "TF-IDF"),
+    Method("whitening", "whitening", transform=WhiteningConfig()),
+    Method("flow", "flow", transform=FlowConfig()),
+    Method("masked-lm", "masked LM", "sentence", MaskedLMConfig(), Rates(1e-4, 5e-5)),
+    Method("tsdae", "TSDAE", "deleted", TSDAEConfig(), training={**_PLAIN, "decay": "constant"}),
+    Method(
+        "isbert",
+        "IS-BERT",
+        "sentence",
+        ISBERTConfig(),
+        Rates(2e-6, 2e-6, 2e-6),
+        {"eps": 1e-7, "bias_correction": False},
+        {"cnn": CNNConfig(relu=False)},
+    ),
+    Method("simcse", "SimCSE", "sentence", SimCSEConfig(), training={**_PLAIN, "eps": 1e-8}, encoder=_DROPS),
+    Method("contrastive", "contrastive", "round trips", ContrastiveConfig(), _TWO_BRANCHES, encoder=_DROPS),
+    Method("vicreg", "VICReg", "round trips", VICRegConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS),
+    Method(
+        "barlow", "Barlow Twins", "round trips", BarlowConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS
+    ),
+    Method("bsl", "BSL", "round trips", BSLConfig(target_norm="standardize"), _TWO_BRANCHES, encoder=_DROPS),
+    Method(
+        "bsl-negatives",
+        "BSL + in-batch negatives",
+        "round trips",
+        BSLConfig(contrastive_weight=0.1),
+        _TWO_BRANCHES,
+        encoder=_DROPS,
+    ),
+    Method(
+        "distil",
+        "distillation",
+        "sentence",
+        DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
+        Rates(1e-3, 1e-4, 1e-4),
+        {"batch_size": 128},
+        taught=True,
+    ),
+    Method(LABELS, "your labels", "labels", RegressionConfig(), Rates(3e-4, 2e-5), {"batch_size": 32}),
+)
+"""In the order of the pages; the first is the start."""
+NAMES: Final = tuple(method.name for method in METHODS)
+
+if TYPE_CHECKING:
+    MethodName = str
+else:
+    MethodName = Literal[NAMES]  # so that the UI's form offers them
+
+
+class Budget(BaseModel):
+    """What each method may take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seconds: float | None = Field(None, gt=0)
+    """Of training steps; the pace of each method is measured once (`tasks/pace.py`)."""
+    steps: int | None = Field(None, ge=1)
+    """Optimizer steps, whatever they take."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        if (self.seconds is None) == (self.steps is None):
+            raise ValueError(f"budget of seconds {self.seconds} and steps {self.steps}: expected one of them")
+        return self
+
+    @property
+    def spelled(self) -> str:
+        """For people."""
+        return f"{self.steps:,} steps" if self.seconds is None else f"{self.seconds:g} s"
+
+
+class FieldSettings(BaseModel):
+    """What is tried on a text, for how long, and how it is judged."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    methods: tuple[MethodName, ...] | None = None
+    """Names of `METHODS`; all unless given. The encoder as it is is always there."""
+    budget: Budget = Budget(seconds=120)
+    """Of each method."""
+    seeds: int = Field(1, ge=1, le=100)
+    """Runs of each method that draws."""
+    sentences: int = Field(20_000, ge=100)
+    """Most sentences that are learnt; of more, runs of neighbours are drawn."""
+    held: int = Field(1_000, ge=50)
+    """Most sentences of each of the two held-out parts."""
+    questions: int = Field(1_000, ge=30)
+    """Most questions of a probe."""
+    translators: Literal["embedded", "opus-mt"] = "embedded"
+    """Of the round trips."""
+    teacher: str | None = None
+    """Encoder that teaches in distillation; by default the one that starts where it is better than
+    `embedded:mini-sentence` on STS-B's dev set, else that."""
+    may_forget: float = Field(0.005, ge=0, le=2)
+    """What a method may lose on STS-B before it is not to be chosen; only a loss whose interval leaves out 0 counts."""
+    bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
+    """Draws; all pairs of many methods need many."""
+
+    @property
+    def catalog(self) -> Mapping[str, TranslatorConfig]:
+        """The translators by direction."""
+        return {"embedded": MINI, "opus-mt": OPUS_MT}[self.translators]
+
+    @property
+    def hold_out(self) -> HoldOutConfig:
+        """What is held out."""
+        return HoldOutConfig(limit=self.sentences, most=self.held)
+
+
+def budget_of(text: str) -> Budget:
+    """`90s`, `10m`, `1.5h` or `200steps`.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|steps)", text)
+    if match is None or (match[2] == "steps" and "." in match[1]):
+        raise ValueError(f"a budget of {text!r}; expected seconds, minutes, hours or steps: 90s, 10m, 1.5h, 200steps")
+    if match[2] == "steps":
+        return Budget(steps=int(match[1]))
+    return Budget(seconds=float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]])
+
+
+def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:
+    """The methods of some names, the start always first; all of them unless names are given.
+
+    Raises:
+        ValueError: a name is of no method; the names and the nearest are given.
+    """
+    asked = {START, *(NAMES if names is None else names)}
+    if unknown := sorted(asked - set(NAMES)):
+        nearest = difflib.get_close_matches(unknown[0], NAMES, n=1)
+        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise ValueError(f"no method is called {unknown[0]!r}; there are {', '.join(NAMES)}.{hint}")
+    return tuple(method for method in METHODS if method.name in asked)
+
+
+def augmentation(views: Views, translators: Mapping[str, TranslatorConfig]) -> AugmentConfig:
+    """The views that a method's pairs are made of, without labels."""
+    if views == "round trips":
+        return AugmentConfig(translations=round_trips(translators))
+    if views == "deleted":
+        return AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+    return AugmentConfig(filters=UNFILTERED)
+
+
+def pairing(views: Views) -> PairConfig:
+    """How a method's views are paired: round trips as by `tiny`, for embedded translators lose much of a sentence."""
+    if views == "round trips":
+        return tiny().pairs
+    if views == "deleted":
+        return PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
+    return ALONE

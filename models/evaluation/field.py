@@ -1,0 +1,193 @@
+"""Which of several methods helps: each beside where it started, and the best beside all others.
+
+Methods are held against each other on the same draws of what they are proved on. What a proof asks of one document is
+drawn together. Two corrections for many comparisons, both Holm's: a method is compared with the start as one of all
+methods; that the best is better than another is one of all pairs of methods, for which one is best was not known.
+
+Shapes: M methods, S seeds, Q their encoders, N questions, K documents, R draws.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from models.evaluation.hierarchical import Draws, difference_of, holm
+from models.evaluation.study import study_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from models.evaluation.paired import Difference
+
+LEVEL: Final = 0.05
+TEXT: Final = "your text"
+"""The mean of what decides."""
+CHUNK_CELLS: Final = 2_000_000  # R·K of one chunk: bounds memory to some tens of MB
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One thing that methods are held against each other by.
+
+    Attributes:
+        name: what tables call it.
+        metric: what its figures are.
+        group: proofs of one group count as one where it decides; empty if it does not.
+        methods: figures and draws of each method, all on the same draws.
+    """
+
+    name: str
+    metric: str
+    group: str
+    methods: tuple[Draws, ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method beside the best.
+
+    Attributes:
+        label: its name.
+        behind: the best less it.
+        p_value: Holm's, over all pairs of methods.
+    """
+
+    label: str
+    behind: Difference
+    p_value: float
+
+    @property
+    def beaten(self) -> bool:
+        """Whether the best is better for sure."""
+        return self.behind.ci_low > 0 and self.p_value < LEVEL
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best of those that may be chosen.
+
+    Attributes:
+        best: its label.
+        highest: label of the highest figure, which may be one that cannot be chosen.
+        others: how far each other method is behind the best, in the order of the methods.
+    """
+
+    best: str
+    highest: str
+    others: tuple[Standing, ...]
+
+
+def outcome_draws(
+    outcomes: Sequence[NDArray[np.float64]], document_N: NDArray[np.int64], *, resamples: int = 1000, seed: int = 0
+) -> tuple[Draws, ...]:
+    """Means of answers over draws of documents, for each method.
+
+    Args:
+        outcomes: of each method (S, N): how well each question was answered, such as 1 by the rank, or 0 and 1.
+        document_N: the document of each question.
+        resamples: R.
+        seed: of the draws.
+    """
+    values_QN = np.concatenate([answers.astype(np.float64) for answers in outcomes])
+    _, own_N = np.unique(document_N, return_inverse=True)
+    sums_KQ = np.stack([np.bincount(own_N, values_N) for values_N in values_QN], axis=1)
+    sizes_K = np.bincount(own_N).astype(np.float64)
+    draws_RQ = np.concatenate(
+        [(counts_RK @ sums_KQ) / (counts_RK @ sizes_K)[:, None] for counts_RK in _draws(len(sizes_K), resamples, seed)]
+    )
+    ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
+    parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
+    return tuple(Draws(figures_S, draws_RS) for figures_S, draws_RS in parts)
+
+
+def decisive(proofs: Sequence[Proof]) -> tuple[Draws, ...]:
+    """What decides, of each method: the mean over groups of the mean over the proofs of a group.
+
+    Args:
+        proofs: at least one of which has a group.
+    """
+    groups = dict.fromkeys(proof.group for proof in proofs if proof.group)
+    means = [_mean_of([proof.methods for proof in proofs if proof.group == group]) for group in groups]
+    return _mean_of(means)
+
+
+def field_rows(labels: Sequence[str], proofs: Sequence[Proof], *, seed: int = 0) -> Iterator[dict[str, object]]:
+    """A row a method for what decides, then for each proof.
+
+    Args:
+        labels: the methods; the first is the start, which the others are compared with.
+        proofs: on all methods.
+        seed: of the draws of seeds.
+
+    Yields:
+        as `models.evaluation.study.study_rows`, and `metric`, `decides`, `verdict`.
+    """
+    kinds = {TEXT: ("mean", True)} | {proof.name: (proof.metric, bool(proof.group)) for proof in proofs}
+    sets = {TEXT: decisive(proofs)} | {proof.name: proof.methods for proof in proofs}
+    for name, methods in sets.items():
+        metric, decides = kinds[name]
+        for row in study_rows(labels, {name: methods}, seed=seed):
+            yield row | {"metric": metric, "decides": decides, "verdict": verdict(row)}
+
+
+def verdict(row: Mapping[str, object]) -> str | None:
+    """`above` or `below` the start only where the interval leaves out 0 and the corrected p is small; None for it."""
+    low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
+    if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
+        return None
+    if p_value < LEVEL and low > 0:
+        return "above"
+    return "below" if p_value < LEVEL and high < 0 else "no"
+
+
+def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[str] = (), *, seed: int = 0) -> Ranking:
+    """The best method, and which of the others it is better than for sure.
+
+    Args:
+        labels: the methods.
+        methods: what decides, of each.
+        barred: labels that are not to be chosen; not all of them.
+        seed: of the draws of seeds.
+    """
+    figures = {label: float(draws.figures.mean()) for label, draws in zip(labels, methods, strict=True)}
+    highest = max(figures, key=figures.__getitem__)
+    best = max((label for label in labels if label not in barred), key=figures.__getitem__)
+    pairs = list(itertools.combinations(range(len(labels)), 2))
+    differences = [difference_of([methods[one]], [methods[two]], seed=seed) for one, two in pairs]
+    corrected = dict(zip(pairs, holm([found.p_value for found in differences]), strict=True))
+    place = labels.index(best)
+    others = [
+        Standing(
+            label,
+            difference_of([methods[number]], [methods[place]], seed=seed),
+            corrected[min(number, place), max(number, place)],
+        )
+        for number, label in enumerate(labels)
+        if number != place
+    ]
+    return Ranking(best, highest, tuple(others))
+
+
+def _mean_of(sets: Sequence[Sequence[Draws]]) -> tuple[Draws, ...]:
+    return tuple(
+        Draws(
+            np.mean([draws.figures for draws in method], axis=0),
+            np.mean([draws.draws for draws in method], axis=0),
+        )
+        for method in zip(*sets, strict=True)
+    )
+
+
+def _draws(documents: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each document is drawn, (r, K), chunk by chunk."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    size = max(1, CHUNK_CELLS // documents)
+    shares_K = np.full(documents, 1 / documents)
+    for start in range(0, resamples, size):
+        yield generator.multinomial(documents, shares_K, min(size, resamples - start)).astype(np.float64)

@@ -1,0 +1,115 @@
+"""Somebody's own labels: what of them may be learnt, what proves, and the pairs that they become.
+
+A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
+with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from models.errors import TrainingError
+from models.shuffle import scattered
+from models.text.normalize import normalize, sentence_ids
+from models.text.segment import split_sentences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+PARTNERS: Final = 4  # of its own class, and as many of others, for each text
+_CLASSES: Final = 2  # fewer tell nothing apart
+
+
+def proves(
+    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, share: float, seed: int = 0
+) -> pl.Series:
+    """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
+
+    Args:
+        labelled: a row a label.
+        sides: its columns of text.
+        held: ids of the sentences that are held out.
+        learnt: ids of the sentences that are learnt.
+        share: of the rows with neither that prove too.
+        seed: decides which of them.
+    """
+    known = [("held", held), ("learnt", learnt)]
+    rows = pl.concat([_sentences(labelled[side]) for side in sides]).with_columns(
+        pl.col("sentence_id").is_in(ids.implode()).alias(name) for name, ids in known
+    )
+    own = labelled.select(drawn=scattered(sentence_ids(normalize(pl.col(sides[0]))), seed) < round(share * 2**64))
+    met = rows.group_by("row").agg(pl.col("held", "learnt").any()).sort("row")
+    return met.hstack(own).select(pl.col("held") | (~pl.col("learnt") & pl.col("drawn"))).to_series()
+
+
+def sentences_of(texts: pl.Series) -> pl.Series:
+    """Ids of the sentences of texts, as those of a corpus."""
+    return _sentences(texts)["sentence_id"].unique()
+
+
+def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int = 0) -> pl.DataFrame:
+    """Texts beside others of their class, with score 1, and of other classes, with score 0 (as SetFit's pairs).
+
+    Args:
+        texts: N of them.
+        classes: number of each one's class, (N,).
+        seed: decides the partners.
+
+    Returns:
+        sentence1, sentence2, score; as many of either score for each text.
+
+    Raises:
+        TrainingError: there are fewer than two classes with two texts each.
+    """
+    sizes = np.bincount(classes)
+    if (sizes > 1).sum() < _CLASSES:
+        raise TrainingError(
+            f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
+            "each or more; give more labels, or leave the method `labels` out"
+        )
+    generator = np.random.default_rng(seed)
+    members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
+    strangers = [np.flatnonzero(classes != number) for number in range(len(sizes))]
+    rows = []
+    for place, number in enumerate(classes):
+        own = members[number][members[number] != place]
+        if len(own) == 0:
+            continue
+        rows += [(place, int(other), 1.0) for other in generator.choice(own, PARTNERS)]
+        rows += [(place, int(other), 0.0) for other in generator.choice(strangers[number], PARTNERS)]
+    first, second, scores = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {
+            "sentence1": [texts[place] for place in first],
+            "sentence2": [texts[place] for place in second],
+            "score": scores,
+        }
+    )
+
+
+def shares(scores: pl.Series) -> pl.Series:
+    """Scores as shares of the way from the lowest to the highest.
+
+    Raises:
+        TrainingError: all of them are equal.
+    """
+    low, high = float(scores.min()), float(scores.max())  # type: ignore[arg-type]  # numbers, by the reader
+    if low == high:
+        raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")
+    return (scores.cast(pl.Float64) - low) / (high - low)
+
+
+def _sentences(texts: pl.Series) -> pl.DataFrame:
+    """`row` and `sentence_id` of every sentence."""
+    split = pl.Series("text", [split_sentences(text) or [""] for text in texts], dtype=pl.List(pl.String))
+    return (
+        split.to_frame()
+        .with_row_index("row")
+        .explode("text")
+        .select("row", sentence_id=sentence_ids(normalize(pl.col("text"))))
+    )

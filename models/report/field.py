@@ -1,0 +1,212 @@
+"""The page of `bsl field`: which method to use on somebody's own text, how sure that is, and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from models.evaluation.field import TEXT
+from models.report.escaping import code, plain
+from models.report.page import markdown_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from models.evaluation.field import Ranking
+
+_LEGEND: Final = (
+    "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
+    "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
+    "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
+    "was not known before. *Forgets* is a loss on the check that is sure and more than may be; such a method is not "
+    "chosen."
+)
+_ONE_SEED: Final = (
+    "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
+    "`--seeds 3` before a small difference decides anything."
+)
+
+
+@dataclass(frozen=True)
+class FieldContent:
+    """What the page is made of.
+
+    Attributes:
+        title: whose text, from which encoder.
+        table: the table `field`; its first label is the encoder as it is.
+        methods: the table `field_methods`, in the order of the methods.
+        ranking: the best and how far the others are behind; None where only one method has figures.
+        forgets: label → how much it lost on what it is checked by, for methods that lost too much to be chosen.
+        folders: label → where its encoder lies, for methods that have one.
+        notes: what was held out, how the budget was spent, what was asked.
+        plot: file name of the plot beside the page.
+    """
+
+    title: str
+    table: pl.DataFrame
+    methods: pl.DataFrame
+    ranking: Ranking | None
+    forgets: Mapping[str, float]
+    folders: Mapping[str, str]
+    notes: Sequence[str]
+    plot: str
+
+
+def field_page(content: FieldContent) -> str:
+    """The page as GitHub-flavoured Markdown."""
+    sections = [
+        f"# {plain(content.title)}",
+        "\n\n".join(advice(content)),
+        f"![plot]({content.plot})",
+        f"## Methods\n\n{markdown_table(method_rows(content))}\n\n{_LEGEND}",
+        *_faults(content.methods),
+        f"## What each was proved on\n\n{markdown_table(proof_rows(content.table))}",
+        "## How\n\n" + "\n".join(f"- {note}" for note in [*content.notes, *_of_seeds(content.table)]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def advice(content: FieldContent) -> list[str]:
+    """Which to use, how sure that is, what it costs: a few sentences of Markdown, the first of which says it."""
+    rows = {row["label"]: row for row in content.table.filter(dataset=TEXT).iter_rows(named=True)}
+    start = next(iter(rows))
+    if content.ranking is None:
+        return [f"**Keep the encoder as it is**: no other method has figures ({_count_faults(content.methods)})."]
+    best = content.ranking.best
+    said = [_choice(rows, start, best)]
+    if rows[best]["verdict"] == "above":
+        said += [_sureness(content.ranking), _cost(content, best)]
+    if (highest := content.ranking.highest) in content.forgets:
+        said.append(
+            f"{plain(highest)} is higher on your text ({_mean(rows[highest])}), but loses "
+            f"{-100 * content.forgets[highest]:.1f} on the check: it is for this text alone."
+        )
+    return said
+
+
+def method_rows(content: FieldContent) -> list[dict[str, str]]:
+    """One row a method, the highest figure first, those without figures last."""
+    rows = {row["label"]: row for row in content.table.filter(dataset=TEXT).iter_rows(named=True)}
+    place = {label: number for number, label in enumerate(sorted(rows, key=lambda label: -rows[label]["mean"]))}
+    methods = sorted(content.methods.iter_rows(named=True), key=lambda method: place.get(method["label"], len(place)))
+    return [_method_row(content, method, rows.get(method["label"])) for method in methods]
+
+
+def summary_rows(content: FieldContent) -> list[dict[str, str]]:
+    """As `method_rows`, what a terminal has room for."""
+    wanted = ("method", TEXT, "difference", "p", "beside the start", "check", "steps", "seconds")
+    return [{name: row[name] for name in wanted} for row in method_rows(content)]
+
+
+def proof_rows(table: pl.DataFrame) -> list[dict[str, str]]:
+    """One row a method and proof."""
+    return [
+        {
+            "proof": row["dataset"],
+            "method": row["label"],
+            "figure": row["metric"],
+            "value": _mean(row),
+            "95 % interval": _interval(row["ci_low"], row["ci_high"]),
+            "difference": _difference(row),
+            "p": _p(row["p_value"]),
+            "beside the start": row["verdict"] or "",
+            "decides": "yes" if row["decides"] else "no",
+        }
+        for row in table.filter(pl.col("dataset") != TEXT).iter_rows(named=True)
+    ]
+
+
+def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str:
+    row = rows[best]
+    if best == start:
+        return f"**Keep the encoder as it is**: no method that may be chosen is higher than its {_mean(row)}."
+    held = f"{_mean(row)} beside {_mean(rows[start])}, {_difference(row)}, p {_p(row['p_value'])}"
+    if row["verdict"] == "above":
+        return f"**Use {plain(best)}**: {held} on your text."
+    return (
+        f"**Keep the encoder as it is**: nothing is above it for sure; highest is {plain(best)}, {held} on your text."
+    )
+
+
+def _sureness(ranking: Ranking) -> str:
+    near = [standing for standing in ranking.others if not standing.beaten]
+    if not near:
+        return "It is above every other method for sure."
+    names = ", ".join(f"{plain(standing.label)} ({100 * -standing.behind.value:+.1f})" for standing in near)
+    return f"It cannot be told apart from {names}; it is above the other {len(ranking.others) - len(near)} for sure."
+
+
+def _cost(content: FieldContent, best: str) -> str:
+    method = content.methods.filter(label=best).row(0, named=True)
+    folder = content.folders.get(best)
+    cost = f"It cost {_seconds(method)}"
+    if folder is None:
+        return f"{cost}. It leaves no encoder that another program could open: its vectors are made by this pipeline."
+    return f"{cost}. The encoder (opens with SentenceTransformer): {code(folder)}"
+
+
+def _seconds(method: Mapping[str, Any]) -> str:
+    own, translation = method["seconds"] or 0.0, method["translation_seconds"] or 0.0
+    steps = f" ({method['steps']:,} steps)" if method["steps"] else ""
+    shared = f", and {translation:.0f} s of translation" if translation else ""
+    return f"{own:.0f} s of training{steps}{shared}"
+
+
+def _method_row(content: FieldContent, method: Mapping[str, Any], row: Mapping[str, Any] | None) -> dict[str, str]:
+    label = method["label"]
+    lost = f"forgets ({100 * content.forgets[label]:+.1f})" if label in content.forgets else ""
+    behind = _signed(method["behind"], method["behind_low"], method["behind_high"], flip=True)
+    return {
+        "method": label,
+        TEXT: "–" if row is None else _mean(row),
+        "95 % interval": "" if row is None else _interval(row["ci_low"], row["ci_high"]),
+        "difference": "" if row is None else _difference(row),
+        "p": "" if row is None else _p(row["p_value"]),
+        "beside the start": "no figures" if row is None else row["verdict"] or "the start",
+        "beside the best": behind and f"{behind}, p {_p(method['behind_p'])}",
+        "check": lost,
+        "steps": f"{method['steps']:,}" if method["steps"] else "",
+        "seconds": "" if method["seconds"] is None else f"{method['seconds']:.0f}",
+        "of translation": "" if method["translation_seconds"] is None else f"{method['translation_seconds']:.0f}",
+    }
+
+
+def _faults(methods: pl.DataFrame) -> list[str]:
+    broken = methods.filter(pl.col("fault").is_not_null())
+    lines = [f"- {plain(row['label'])}: {plain(row['fault'])}" for row in broken.iter_rows(named=True)]
+    return ["## What went wrong\n\n" + "\n".join(lines)] if lines else []
+
+
+def _count_faults(methods: pl.DataFrame) -> str:
+    return f"{methods['fault'].count()} of {methods.height} ended with an error"
+
+
+def _of_seeds(table: pl.DataFrame) -> list[str]:
+    return [_ONE_SEED] if table["seeds"].max() == 1 else []
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    spread = "" if row["sd"] is None else f" ± {100 * row['sd']:.2f}"
+    return f"{100 * row['mean']:.2f}{spread}"
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    return _signed(row["difference"], row["difference_low"], row["difference_high"])
+
+
+def _signed(value: float | None, low: float | None, high: float | None, *, flip: bool = False) -> str:
+    if value is None or low is None or high is None:
+        return ""
+    if flip:
+        value, low, high = -value, -high, -low
+    return f"{100 * value:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

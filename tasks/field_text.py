@@ -1,0 +1,117 @@
+"""Somebody's text for a field of methods: what all of them learn from, what all are asked, what labels teach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.annotated import scored_pairs
+from models.errors import EvaluationError
+from models.evaluation.own_text import probes
+from models.own_labels import class_pairs, proves, sentences_of, shares
+from models.text.normalize import sentence_ids
+from storage.labels import LabelSource, read_labels
+from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from models.evaluation.retrieval import Retrieval
+    from storage.store import Store
+
+TRAIN: Final = "train"
+PROVING: Final = 0.3  # share of labels on other text that prove
+
+
+@stage(ref=CorpusRef, version=1)
+def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
+    """The sentences that every method may learn from: none that is held out, or that a proving label speaks of."""
+    rows = work.store.scan(passages).collect()
+    own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
+    if labels is not None:
+        labelled = labelled_rows(work.store, passages, labels).filter("proves")
+        spoken = pl.concat([sentences_of(labelled[side]) for side in sides_of(labels)])
+        own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
+    work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
+    work.draft.note({"sentences": own.height, "held_out": rows.filter(pl.col("part") != TRAIN).height})
+
+
+@stage(ref=CorpusRef, version=1)
+def field_held(work: Work, passages: PassagesRef) -> None:
+    """The sentences that no method sees."""
+    rows = work.store.scan(passages).filter(pl.col("part") != TRAIN).collect()
+    unique = rows.unique("sentence_id", keep="first").sort("sentence_id")
+    work.draft.write(unique.select("sentence_id", "text", "source", "lang"))
+    work.draft.note({"sentences": unique.height})
+
+
+@stage(ref=CorpusRef, version=1)
+def field_asked(
+    work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: LabelSource | None, questions: int
+) -> None:
+    """Every text that the proofs ask about, as it is asked: questions, what is searched, labelled texts.
+
+    Raises:
+        EvaluationError: nothing can be asked.
+    """
+    found = own_probes(work.store, passages, trips, questions)
+    texts = [pl.Series(text, dtype=pl.String) for probe in found.values() for text in (probe.queries, probe.targets)]
+    if labels is not None:
+        rows = read_labels(labels)
+        texts += [rows[side] for side in sides_of(labels)]
+    if not texts:
+        raise EvaluationError("nothing can be asked of so little text, expected 30 held-out sentences; give more text")
+    unique = pl.concat([part.alias("text") for part in texts]).unique().to_frame()
+    table = unique.with_columns(sentence_id=sentence_ids(pl.col("text")), source=pl.lit("asked"), lang=pl.lit("en"))
+    work.draft.write(table.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
+    work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
+
+
+@stage(ref=PairsRef, version=1)
+def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
+    """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
+
+    Raises:
+        TrainingError: they tell nothing apart.
+    """
+    rows = labelled_rows(work.store, passages, labels).filter(~pl.col("proves"))
+    if labels.kind == "classes":
+        pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
+    else:
+        pairs = rows.select(sentence1="text_1", sentence2="text_2", score=shares(rows["score"]))
+    made = scored_pairs(pairs, 1.0, "labels", 0)
+    work.draft.write(made)
+    work.draft.note({"labels": rows.height, "pairs": made.height})
+    show_table("label-pairs", made.head(20).select("text_1", "text_2", "score").to_dicts(), "What the labels teach")
+
+
+def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
+    """Probe → how many questions it asks."""
+    counts = store.manifest(texts).figures["questions"]
+    assert isinstance(counts, dict)
+    return {name: number for name, number in counts.items() if isinstance(number, int)}
+
+
+def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
+    """`text_1`, `text_2` of pairs, `class` (a number) or `score`, and `proves`: whether a row is held out."""
+    parts = store.scan(passages).select("sentence_id", "part").collect()
+    known = [parts.filter((pl.col("part") == TRAIN) == is_learnt)["sentence_id"] for is_learnt in (False, True)]
+    rows = read_labels(labels)
+    said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
+    named = rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))
+    return named.with_columns(proves(rows, sides_of(labels), *known, share=PROVING).alias("proves"))
+
+
+def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:
+    """What is asked of the held-out text."""
+    sentences = store.scan(passages).filter(pl.col("part") != TRAIN).drop("part").collect()
+    made = None if trips is None else store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
+    return probes(sentences, made, questions=questions)
+
+
+def sides_of(labels: LabelSource) -> list[str]:
+    """The columns of labelled rows that hold text."""
+    return ["text_1", "text_2"][: len(labels.texts)]

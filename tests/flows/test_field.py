@@ -1,0 +1,101 @@
+"""A field: every method proved on what none has seen, one more costs itself alone, one that fails is a row."""
+
+import polars as pl
+import pytest
+
+from flows.field import field
+from flows.recipes.field import Budget, FieldSettings
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.field import TEXT
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.site import Site
+
+SETTINGS = FieldSettings(
+    methods=("tfidf", "whitening", "masked-lm", "labels"),
+    budget=Budget(steps=2),
+    sentences=120,
+    questions=40,
+    bootstrap=BootstrapConfig(resamples=200),
+)
+WORDS = ("river", "engine", "garden", "market", "window", "teacher", "winter", "bottle", "camera", "letter")
+
+
+def ref_of(entry):
+    return ArtifactRef(kind=entry.kind, key=entry.key)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Reviews of two classes, each of a text of its own."""
+    rows = [
+        {"text": f"The {a} beside the {b} was {word} on day {number}.", "label": word}
+        for number, (a, b) in enumerate((a, b) for a in WORDS for b in WORDS for _ in range(3))
+        for word in [("good", "bad")[number % 2]]
+    ]
+    path = tmp_path_factory.mktemp("text") / "reviews.csv"
+    pl.DataFrame(rows).write_csv(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(str(tmp_path_factory.mktemp("field") / "store"))
+
+
+@pytest.fixture(scope="module")
+def site(store):
+    return Site(store=store.url, device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def compared(site, text):
+    return field([text], labels=text, settings=SETTINGS, site=site)
+
+
+def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_check(store, compared):
+    table = store.scan(compared, "field").collect()
+    proofs = table["dataset"].unique(maintain_order=True).to_list()
+    assert proofs == [TEXT, "crop", "your labels", "stsb test"]
+    names = ["as it is", "TF-IDF", "whitening", "masked LM", "your labels"]
+    assert table["label"].to_list() == names * len(proofs)
+    own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
+    assert own[TEXT, "TF-IDF"] == pytest.approx((own["crop", "TF-IDF"] + own["your labels", "TF-IDF"]) / 2)
+    assert own["your labels", "TF-IDF"] == 1.0, "good and bad are words of the text"
+    folder = store.fetch(compared)
+    assert (folder / "field.png").read_bytes().startswith(b"\x89PNG")
+    assert "## What each was proved on" in (folder / "field.md").read_text()
+
+
+def test_nothing_that_proves_was_learnt(store, compared):
+    inputs = store.manifest(compared).provenance.inputs
+    learnt = store.scan(ref_of(inputs["corpus"])).collect()["sentence_id"]
+    held = store.scan(ref_of(inputs["passages"])).filter(pl.col("part") != "train").collect()["sentence_id"]
+    assert len(learnt) > 50
+    assert len(held) > 50
+    assert not learnt.is_in(held.implode()).any()
+
+
+def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store, site, text, compared):
+    before = {ref.key for ref in store.refs("checkpoint")}
+    more = SETTINGS.model_copy(update={"methods": (*SETTINGS.methods, "flow", "tsdae"), "teacher": None})
+    changed = field([text], labels=text, settings=more, site=site)
+    assert len({ref.key for ref in store.refs("checkpoint")} - before) == 1
+    methods = store.scan(changed, "field_methods").collect()
+    assert methods["label"].to_list()[-2:] == ["TSDAE", "your labels"]
+    assert methods.filter(method="tsdae")["steps"].item() == 2
+    first, second = (
+        store.scan(ref, "field").filter(dataset="crop", label="masked LM").collect() for ref in (compared, changed)
+    )
+    assert first["mean"].item() == second["mean"].item()
+
+
+def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text):
+    settings = SETTINGS.model_copy(update={"methods": ("masked-lm",), "budget": Budget(seconds=0.5)})
+    once = field([text], settings=settings, site=site)
+    (pace,) = store.refs("pace")
+    again = field([text], settings=settings, site=site)
+    assert once == again
+    assert store.refs("pace") == [pace]
+    steps = store.scan(once, "field_methods").filter(method="masked-lm").collect()["steps"].item()
+    assert steps >= 1

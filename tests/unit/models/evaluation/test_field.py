@@ -1,0 +1,96 @@
+"""Methods held against each other: figures as written out by hand, draws in common, corrections that bind."""
+
+import numpy as np
+import pytest
+
+from models.evaluation.field import TEXT, Proof, decisive, field_rows, outcome_draws, ranking, verdict
+from models.evaluation.hierarchical import Draws, holm
+
+
+def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:
+    """Outcomes of questions of one difficulty each, which all methods share."""
+    hard = np.random.default_rng(99).random(n)
+    noise = np.random.default_rng(round(1e6 * (1 + shift))).normal(0, 0.05, (seeds, n))
+    return np.clip(hard + shift + noise, 0, 2)
+
+
+def drawn(*shifts: float, seeds: int = 1, documents: np.ndarray | None = None) -> tuple[Draws, ...]:
+    outcomes = [answers(shift, seeds) for shift in shifts]
+    return outcome_draws(outcomes, np.arange(400) if documents is None else documents, resamples=2000)
+
+
+def test_a_draw_takes_documents_whole_and_every_method_meets_the_same():
+    values = np.arange(6, dtype=float)[None]
+    (first,), (second,) = [outcome_draws([values + shift], np.array([3, 3, 3, 9, 9, 9])) for shift in (0, 10)]
+    assert first.figures.tolist() == [2.5]
+    assert set(np.round(first.draws.ravel(), 9)) == {1.0, 2.5, 4.0}  # one document twice, or each once
+    np.testing.assert_allclose(second.draws - first.draws, 10)
+
+
+def test_documents_of_unlike_sizes_weigh_by_their_questions():
+    values, document = np.array([[0.0, 0, 0, 1]]), np.array([0, 0, 0, 1])
+    (found,) = outcome_draws([values], document, resamples=4000)
+    assert set(np.round(found.draws.ravel(), 9)) == {0.0, 0.25, 1.0}
+
+
+def test_the_interval_of_many_documents_is_that_of_the_normal_approximation():
+    (found,) = drawn(0.0)
+    assert found.draws.std() == pytest.approx(answers(0.0).std() / 20, rel=0.06)
+
+
+def test_groups_count_as_one_each():
+    flat = [Draws(np.array([figure]), np.full((5, 1), figure)) for figure in (0.2, 0.4, 0.9, 0.0)]
+    proofs = [
+        Proof("crop", "MRR", "text", (flat[0],)),
+        Proof("title", "MRR", "text", (flat[1],)),
+        Proof("labels", "accuracy", "labels", (flat[2],)),
+        Proof("stsb", "spearman", "", (flat[3],)),
+    ]
+    (found,) = decisive(proofs)
+    assert found.figures[0] == pytest.approx((0.3 + 0.9) / 2)
+    np.testing.assert_allclose(found.draws, 0.6)
+
+
+def test_rows_say_above_only_for_what_is_above_after_correction():
+    names = ["start", "same", "better", "worse"]
+    rows = list(field_rows(names, [Proof("crop", "MRR", "text", drawn(0, 0.0001, 0.05, -0.05))]))
+    own = {row["label"]: row for row in rows if row["dataset"] == TEXT}
+    assert [own[name]["verdict"] for name in names] == [None, "no", "above", "below"]
+    assert own["better"]["mean"] - own["start"]["mean"] == pytest.approx(own["better"]["difference"])
+    assert [row["dataset"] for row in rows] == [TEXT] * 4 + ["crop"] * 4
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "word"),
+    [(0.1, 0.2, 0.01, "above"), (0.1, 0.2, 0.06, "no"), (-0.2, -0.1, 0.01, "below"), (-0.1, 0.2, 0.01, "no")],
+)
+def test_an_interval_alone_or_a_p_alone_is_not_enough(low, high, p, word):
+    assert verdict({"difference_low": low, "difference_high": high, "p_value": p}) == word
+
+
+def test_the_best_is_the_highest_that_may_be_chosen_and_beats_only_what_it_beats():
+    names = ["start", "near", "best", "barred"]
+    found = ranking(names, drawn(0, 0.095, 0.1, 0.3), barred={"barred"})
+    assert (found.best, found.highest) == ("best", "barred")
+    standings = {standing.label: standing for standing in found.others}
+    assert {name: standing.beaten for name, standing in standings.items()} == {
+        "start": True, "near": False, "barred": False,
+    }  # fmt: skip
+    assert standings["barred"].behind.value < 0 < standings["start"].behind.value
+
+
+def test_the_best_pays_for_all_pairs():
+    methods = drawn(0, 0.02, 0.021, 0.05)
+    found = ranking(list("abcd"), methods)
+    gaps = [(methods[j].draws - methods[i].draws).ravel() for i in range(4) for j in range(i + 1, 4)]
+    raw = [min(1.0, 2 * (min((gap <= 0).sum(), (gap >= 0).sum()) + 1) / 2001) for gap in gaps]
+    corrected = holm(raw)
+    assert [standing.p_value for standing in found.others] == pytest.approx([corrected[2], corrected[4], corrected[5]])
+
+
+def test_seeds_that_differ_hide_a_difference_that_pairs_alone_would_show():
+    quiet = outcome_draws([answers(0), answers(0.01)], np.arange(400), resamples=2000)
+    spread = np.array([[-0.2], [0.0], [0.2]])
+    loud = outcome_draws([answers(0, 3) + spread, answers(0.01, 3) + spread], np.arange(400), resamples=2000)
+    assert ranking(["a", "b"], quiet).others[0].behind.ci_low > 0
+    assert ranking(["a", "b"], loud).others[0].behind.ci_low < 0

@@ -1,0 +1,106 @@
+"""The page says which to use only as sure as it is, what it costs, and what forgets."""
+
+from dataclasses import replace
+
+import polars as pl
+
+from models.evaluation.field import TEXT, Ranking, Standing
+from models.evaluation.paired import Difference
+from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
+from models.report.field_plot import field_plot
+from storage.schemas import FIELD, FIELD_METHODS
+
+
+def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):
+    figures = {"mean": mean, "ci_low": mean - 0.02, "ci_high": mean + 0.02, "seeds": 1, "p_value": p}
+    gaps = {} if gap is None else {"difference": gap, "difference_low": gap - 0.01, "difference_high": gap + 0.01}
+    place = {"dataset": dataset, "metric": "mean", "protocol": "all", "decides": dataset == TEXT}
+    return {"label": label, "verdict": verdict, **place, **figures, **gaps}
+
+
+def standing(label, gap, p):
+    return Standing(label, Difference(gap, gap - 0.01, gap + 0.01, p), p)
+
+
+METHODS = pl.DataFrame(
+    [
+        {"label": "as it is", "method": "mean"},
+        {"label": "BSL", "method": "bsl", "steps": 80, "seconds": 21.3, "translation_seconds": 60.0, "checkpoint": "c"},
+        {"label": "SimCSE", "method": "simcse", "steps": 90, "seconds": 20.0, "checkpoint": "d"},
+        {"label": "VICReg", "method": "vicreg", "fault": "loss is nan at step 3"},
+    ],
+    schema=FIELD_METHODS,
+)
+
+
+def content(rows, ranking, forgets=None, methods=METHODS):
+    table = pl.DataFrame(rows, schema=FIELD)
+    folders = {"BSL": "/store/checkpoint/c/encoder"}
+    return FieldContent("Reviews, from bert", table, methods, ranking, forgets or {}, folders, ("noted",), "field.png")
+
+
+ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
+RANKED = Ranking("BSL", "BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0.005, 0.4)))
+
+
+def test_the_best_is_named_with_how_sure_and_what_it_costs():
+    said = advice(content(ROWS, RANKED))
+    assert said == [
+        "**Use BSL**: 45.00 beside 40.00, +5.00 [+4.00, +6.00], p 0.001 on your text.",
+        "It cannot be told apart from SimCSE (-0.5); it is above the other 1 for sure.",
+        "It cost 21 s of training (80 steps), and 60 s of translation. The encoder (opens with SentenceTransformer): "
+        "`/store/checkpoint/c/encoder`",
+    ]
+
+
+def test_what_is_not_above_for_sure_is_not_recommended():
+    rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
+    (said,) = advice(content(rows, Ranking("BSL", "BSL", (standing("as it is", 0.005, 0.3),))))
+    assert said.startswith("**Keep the encoder as it is**: nothing is above it for sure; highest is BSL, 40.50")
+
+
+def test_a_start_that_is_best_is_kept():
+    rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
+    (said,) = advice(content(rows, Ranking("as it is", "as it is", (standing("BSL", 0.05, 0.001),))))
+    assert said == "**Keep the encoder as it is**: no method that may be chosen is higher than its 40.00."
+
+
+def test_what_forgets_is_named_and_not_chosen():
+    rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
+    ranked = Ranking("BSL", "TF-IDF", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
+    said = advice(content(rows, ranked, {"TF-IDF": -0.181}))
+    assert said[0].startswith("**Use BSL**")
+    assert said[-1] == "TF-IDF is higher on your text (50.00), but loses 18.1 on the check: it is for this text alone."
+
+
+def test_without_other_figures_the_start_is_kept():
+    (said,) = advice(content(ROWS[:1], None))
+    assert said == "**Keep the encoder as it is**: no other method has figures (1 of 4 ended with an error)."
+
+
+def test_every_method_has_a_row_also_those_that_ended_with_an_error():
+    rows = method_rows(content(ROWS, RANKED, {"SimCSE": -0.02}))
+    assert [found["method"] for found in rows] == ["BSL", "SimCSE", "as it is", "VICReg"]
+    assert rows[1]["check"] == "forgets (-2.0)"
+    assert [found["beside the start"] for found in rows] == ["above", "above", "the start", "no figures"]
+    assert set(summary_rows(content(ROWS, RANKED))[0]) < set(rows[0])
+
+
+def test_the_page_holds_advice_tables_reasons_and_notes():
+    page = field_page(content([*ROWS, *(row(r["label"], 0.5, dataset="crop") for r in ROWS)], RANKED))
+    for part in ("# Reviews, from bert", "**Use BSL**", "![plot](field.png)", "- VICReg: loss is nan", "- noted"):
+        assert part in page
+    assert "| crop | SimCSE | mean | 50.00 |" in page
+    assert "One seed" in page
+
+
+def test_foreign_text_is_shown_as_it_is():
+    page = field_page(replace(content([row("as it is", 0.4)], None), title="<b>|x|</b>"))
+    assert r"# \<b\>\|x\|\</b\>" in page
+
+
+def test_equal_tables_give_equal_pictures():
+    table = pl.DataFrame([*ROWS, *(row(r["label"], 0.3, dataset="crop") for r in ROWS)], schema=FIELD)
+    picture = field_plot(table, "Reviews $x$, from bert")
+    assert picture.startswith(b"\x89PNG")
+    assert picture == field_plot(table, "Reviews $x$, from bert")

@@ -1,0 +1,66 @@
+"""What labels prove and teach: nothing that is held out is learnt, classes become balanced pairs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import TrainingError
+from models.own_labels import PARTNERS, class_pairs, proves, sentences_of, shares
+
+
+def ids(*texts: str) -> pl.Series:
+    return sentences_of(pl.Series("text", list(texts)))
+
+
+def test_a_text_with_a_held_sentence_proves_and_one_with_a_learnt_sentence_teaches():
+    rows = pl.DataFrame({"text": ["It is good. I like it.", "It is bad. I dislike it.", "Held here. It is bad."]})
+    found = proves(rows, ["text"], ids("I like it.", "Held here."), ids("It is bad."), share=1.0)
+    assert found.to_list() == [True, False, True]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_of_other_text_a_share_proves_and_ids_decide(share):
+    rows = pl.DataFrame({"text": [f"Sentence number {number}." for number in range(2000)]})
+    found = proves(rows, ["text"], ids("x"), ids("y"), share=share)
+    assert found.mean() == pytest.approx(share, abs=0.03)
+    upside_down = proves(rows.reverse(), ["text"], ids("x"), ids("y"), share=share).reverse()
+    assert found.to_list() == upside_down.to_list()
+
+
+def test_both_sides_of_a_pair_count():
+    rows = pl.DataFrame({"sentence1": ["A cat.", "A dog."], "sentence2": ["Held.", "A bird."], "score": [1.0, 0.0]})
+    assert proves(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), share=1.0).to_list() == [True, False]
+
+
+def test_a_text_without_a_word_has_a_row_too():
+    rows = pl.DataFrame({"text": ["", "  ", "Held."]})
+    assert proves(rows, ["text"], ids("Held."), ids("y"), share=0.0).to_list() == [False, False, True]
+
+
+def test_class_pairs_are_balanced_and_say_what_classes_say():
+    texts = [f"text {number}" for number in range(30)]
+    classes = np.array([0, 1, 2] * 10)
+    pairs = class_pairs(texts, classes)
+    of = dict(zip(texts, classes, strict=True))
+    same = [of[one] == of[two] for one, two in pairs.select("sentence1", "sentence2").iter_rows()]
+    assert pairs["score"].to_list() == [1.0 if alike else 0.0 for alike in same]
+    assert pairs["score"].mean() == 0.5
+    assert pairs.height == 30 * 2 * PARTNERS
+    assert (pairs["sentence1"] != pairs["sentence2"]).all()
+    assert pairs.equals(class_pairs(texts, classes))
+
+
+def test_a_text_alone_in_its_class_is_left_out():
+    pairs = class_pairs(["a", "b", "c", "d", "alone"], np.array([0, 0, 1, 1, 2]))
+    assert "alone" not in pairs["sentence1"].to_list()
+
+
+def test_one_class_teaches_nothing():
+    with pytest.raises(TrainingError, match="2 labelled texts of 1 classes, expected two classes"):
+        class_pairs(["a", "b"], np.array([0, 0]))
+
+
+def test_scores_become_shares():
+    assert shares(pl.Series([1, 3, 5])).to_list() == [0.0, 0.5, 1.0]
+    with pytest.raises(TrainingError, match="all 2 scores are 4, expected several"):
+        shares(pl.Series([4.0, 4.0]))

@@ -1,0 +1,27 @@
+"""A budget in seconds becomes steps, by the median of a few."""
+
+import pytest
+
+from tasks.pace import TIMED, WARM, _Clock, _TimedError, affordable
+
+
+@pytest.mark.parametrize(
+    ("seconds", "a_step", "steps"), [(40, 0.25, 160), (40, 0.31, 120), (120, 0.01, 12_000), (1, 3, 1), (9, 1, 9)]
+)
+def test_steps_are_those_that_fit_to_two_digits(seconds, a_step, steps):
+    assert affordable(seconds, a_step) == steps
+    assert steps * a_step <= max(seconds, a_step)
+
+
+def test_the_clock_ends_a_training_after_what_it_counts():
+    clock = _Clock()
+    assert not any(clock() for _ in range(WARM + TIMED - 1))
+    with pytest.raises(_TimedError):
+        clock()
+    assert len(clock.counted) == TIMED
+
+
+def test_a_training_of_fewer_steps_is_timed_by_those():
+    clock = _Clock()
+    clock()
+    assert len(clock.counted) == 1
