@@ -92,8 +92,8 @@ def run(config: PipelineConfig, site: Site) -> Run:
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, pairs[-1], last, dev, encoder, phase.training, teacher))
 
-    named = zip(config.systems, [start, *checkpoints], strict=True)
-    candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in named]
+    networks = zip(config.systems, [start, *checkpoints], strict=True)
+    candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in networks]
     words, *systems = run_systems(site, corpus, candidates, found, config)
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)

@@ -22,7 +22,7 @@ COLUMNS: Final = 1 << 16  # of a block of targets: 256 MB of products at most
 def unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
     """Vectors of length 1 in the same directions; zeros stay zeros."""
     norms_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-    return vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)
+    return (vectors_ND / np.where(norms_N1 > 0, norms_N1, 1)).astype(np.float32, copy=False)
 
 
 def nearest(
@@ -78,5 +78,5 @@ def _blocks_of_pairs(vectors_ND: torch.Tensor) -> Iterator[tuple[torch.Tensor, t
         block = vectors_ND[first : first + ROWS]
         for left in range(first, len(vectors_ND), ROWS):
             products = block @ vectors_ND[left : left + ROWS].T
-            rows, columns = torch.triu_indices(*products.shape, offset=1 if left == first else -ROWS)
+            rows, columns = torch.triu_indices(len(block), products.shape[1], offset=1 if left == first else -ROWS)
             yield products[rows, columns], torch.stack([rows + first, columns + left], dim=1)

@@ -20,18 +20,12 @@ from models.augmentation.rewritings import DeletedView
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.objectives.config import (
-    BarlowConfig,
-    BSLConfig,
-    ContrastiveConfig,
-    MaskedLMConfig,
-    RegressionConfig,
-    SimCSEConfig,
-    TSDAEConfig,
-    VICRegConfig,
-)
+from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.objectives.distil_config import DistilConfig
 from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
+from models.objectives.supervised_config import RegressionConfig
+from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
@@ -213,7 +207,7 @@ class FieldSettings(BaseModel):
     """Runs of each method that draws."""
     sentences: int = Field(20_000, ge=100)
     """Most sentences that are learnt; of more, runs of neighbours are drawn."""
-    held: int = Field(1_000, ge=50)
+    held: int = Field(1_000, ge=100)
     """Most sentences of each of the two held-out parts."""
     questions: int = Field(1_000, ge=30)
     """Most questions of a probe."""
@@ -235,7 +229,7 @@ class FieldSettings(BaseModel):
     @property
     def hold_out(self) -> HoldOutConfig:
         """What is held out."""
-        return HoldOutConfig(limit=self.sentences, most=self.held)
+        return HoldOutConfig(limit=self.sentences, choose=self.held, report=self.held)
 
 
 def budget_of(text: str) -> Budget:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_array
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import v_measure_score
 
@@ -34,8 +34,8 @@ def v_measure(vectors_ND: Features, labels: Sequence[str], seed: int) -> float:
     groups = len(set(labels))
     if groups < 2:
         raise EvaluationError(f"{len(labels)} texts of {groups} group, expected two groups at least; leave the set out")
-    if issparse(vectors_ND):
+    if isinstance(vectors_ND, csr_array):
         places = (vectors_ND.indices.astype(np.int32), vectors_ND.indptr.astype(np.int32))  # k-means takes no others
-        vectors_ND = csr_matrix((vectors_ND.data, *places), shape=vectors_ND.shape)
+        vectors_ND = csr_array((vectors_ND.data, *places), shape=vectors_ND.shape)
     found = MiniBatchKMeans(groups, batch_size=BATCH, n_init=1, random_state=seed).fit(vectors_ND).labels_
     return float(v_measure_score(labels, found))

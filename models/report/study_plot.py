@@ -66,7 +66,9 @@ def _rows(axes: Axes, rows: Mapping[str, Mapping[str, Any]], points: Sequence[Po
     printed = [(point["published"], places[point["label"]]) for point in points if point["published"] is not None]
     if printed:
         figures, at = zip(*printed, strict=True)
-        axes.plot(figures, at, marker="x", linestyle="", color=_COLOURS[1], label="published, with its own encoder and sets")
+        axes.plot(
+            figures, at, marker="x", linestyle="", color=_COLOURS[1], label="published, with its own encoder and sets"
+        )
     axes.set_yticks(list(places.values()), list(places))
     axes.invert_yaxis()
 

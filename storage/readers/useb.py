@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.readers.columns import Columns
 
 RANKING: Final = pl.Schema(
-    {
+    {  # type: ignore[arg-type]  # polars types nested ones as values
         "subset": pl.String,
         "query": pl.String,  # null for a document that is ranked for every query of its subset
         "document": pl.String,  # null in the row of a query
