@@ -46,7 +46,7 @@ def own(tmp_path_factory) -> Path:
     """Hypotheses with their premises as titles, in files of two formats."""
     folder = tmp_path_factory.mktemp("own")
     nli = pl.read_parquet(embedded_path("nli-sample") / "train.parquet").unique("premise", maintain_order=True)
-    rows = nli.head(700).select(title="premise", body="hypothesis", label="label")
+    rows = nli.head(700).select(title="premise", body="hypothesis", label=pl.int_range(pl.len()) % 3)
     rows.head(400).write_csv(folder / "first.csv")
     rows.tail(300).write_ndjson(folder / "second.jsonl")
     return folder
@@ -122,17 +122,17 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
 
     config = overridden(AdaptConfig(), SMALL)
     start, reading = resolve_encoder(site, READING)
-    passages = read_passages(site, sources([str(own)]), None, config.hold_out)
+    passages = read_passages.have(site, sources([str(own)]), None, config.hold_out)
     harm = TrainingConfig(
         objective=ContrastiveConfig(), lr=3e-3, max_steps=12, batch_size=16, select="last", collapse=None
     )
-    trained = train(site, mismatched(site, passages), start, None, reading, harm)
+    trained = train.have(site, mismatched.have(site, passages), start, None, reading, harm)
     asked = (passages, None, None)
     views = probes_of(("crops",))
-    weighing = weigh(site, *asked, start, trained, None, reading, views, config.proof)
-    merged = merge(site, start, trained, weighing, reading)
-    proof = prove(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
-    adapted = settle(site, start, merged, proof)
+    weighing = weigh.have(site, *asked, start, trained, None, reading, views, config.proof)
+    merged = merge.have(site, start, trained, weighing, reading)
+    proof = prove.have(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
+    adapted = settle.have(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     assert files(store.fetch(adapted) / ENCODER) == files(embedded_path("bert-mini"))
