@@ -73,7 +73,8 @@ class Terminal:
         now = time.monotonic()
         if now - self._told >= SECONDS_BETWEEN_LINES and total:
             self._told = now
-            self.console.print(Text(f"      {what}: {done:,} of {total:,} {detail}".rstrip()), soft_wrap=True)
+            line = " · ".join(filter(None, [f"      {what}: {done:,} of {total:,}", detail]))
+            self.console.print(Text(line), soft_wrap=True)
 
     def _rows(self, step: Step) -> str:
         unit = UNITS.get(step.ref.kind)

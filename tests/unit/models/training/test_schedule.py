@@ -70,6 +70,13 @@ SHARED_OBJECTIVE = {
     "target_norm_momentum": 0.9,
     "contrastive_weight": 0.0,
     "temperature": 0.05,
+    # What BSL+ adds is off: the weights are 0.
+    "target_contrastive_weight": 0.0,
+    "queue": 0,
+    "ranking_weight": 0.0,
+    "ranking": "listnet",
+    "ranking_temperature": 0.05,
+    "ranking_target_temperature": 0.025,
 }
 EVERY_TENTH = {"eval_every": None, "dev_similarity": "cosine"}
 FLOOR_OF_TENTH = {"eval_every": "tenth", "dev_similarity": "best-of-four"}
