@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -60,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
     store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
-    with watching(store, [] if arguments.json else plan):
+    with nullcontext() if arguments.json else watching(store, plan):
         state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))

@@ -37,7 +37,7 @@ class Terminal:
         self.console = console
         self._store = store
         self._numbers = {step.ref.path: number for number, step in enumerate(plan, start=1)}
-        self._began: dict[str, float] = {}
+        self._began: dict[str, float] = {}  # of the stages that are open, the outermost first
         self._made: set[str] = set()
         self._told = 0.0
 
@@ -49,8 +49,8 @@ class Terminal:
         """Remember that it was not there."""
         self._made.add(step.ref.path)
         self._told = time.monotonic()
-        if step.ref.path in self._numbers:
-            self.show(f"{self._place(step)} {_title(step)}", 0, None, "")
+        if len(self._began) == 1:
+            self.show(f"{self._place(step)}{_title(step)}", 0, None, "")
 
     def advances(self, what: str, done: int, total: int, detail: str) -> None:
         """Show how far it has come."""
@@ -58,12 +58,13 @@ class Terminal:
 
     def ends(self, step: Step) -> None:
         """Print its line, unless it was part of another."""
-        if step.ref.path not in self._numbers:
+        began = self._began.pop(step.ref.path)
+        if self._began:
             return
         made = step.ref.path in self._made
         rows = self._rows(step) if made else ""
-        seconds = f"{time.monotonic() - self._began[step.ref.path]:>8.1f} s" if made else " " * 10
-        line = f"{self._place(step)} {_title(step):<16} {'made' if made else 'cached':<6} {rows:>18} {seconds}"
+        seconds = f"{time.monotonic() - began:>8.1f} s" if made else " " * 10
+        line = f"{self._place(step)}{_title(step):<16} {'made' if made else 'cached':<6} {rows:>18} {seconds}"
         if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
             line = whole
         self.console.print(Text(line.rstrip(), style="" if made else "dim"), soft_wrap=True)
@@ -81,8 +82,11 @@ class Terminal:
         return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
 
     def _place(self, step: Step) -> str:
+        """`3/12 `; empty for what no plan foresaw."""
+        if step.ref.path not in self._numbers:
+            return ""
         width = len(str(len(self._numbers)))
-        return f"{self._numbers[step.ref.path]:>{width}}/{len(self._numbers)}"
+        return f"{self._numbers[step.ref.path]:>{width}}/{len(self._numbers)} "
 
 
 class LiveTerminal(Terminal):
@@ -118,7 +122,7 @@ class LiveTerminal(Terminal):
 
 @contextmanager
 def watching(store: Store, plan: Sequence[Step]) -> Iterator[Terminal]:
-    """Show the stages that this process runs meanwhile; `plan` says how many there will be."""
+    """Show the stages that this process runs meanwhile; `plan` numbers them, as far as they are foreseen."""
     from tasks.stage.watch import watched_by  # imports Prefect's neighbours, for which help shall not wait
 
     console = Console()

@@ -57,7 +57,12 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     table = store.scan(compared, "field").collect()
     proofs = table["dataset"].unique(maintain_order=True).to_list()
     assert proofs == [TEXT, "crop", "your labels", "stsb test"]
-    names = ["as it is", "TF-IDF", "masked LM", "your labels"]  # so few sentences cannot be whitened, which the page says
+    names = [
+        "as it is",
+        "TF-IDF",
+        "masked LM",
+        "your labels",
+    ]  # so few sentences cannot be whitened, which the page says
     assert table["label"].to_list() == names * len(proofs)
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     assert own[TEXT, "TF-IDF"] == pytest.approx((own["crop", "TF-IDF"] + own["your labels", "TF-IDF"]) / 2)

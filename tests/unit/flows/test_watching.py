@@ -55,6 +55,14 @@ def test_a_stage_that_was_there_is_cached(store):
     assert out.getvalue().split() == ["1/1", "make", "views", "cached", str(VIEWS.ref)]
 
 
+def test_what_no_plan_foresaw_has_a_line_without_a_number(store):
+    out = io.StringIO()
+    terminal = Terminal(Console(file=out, width=100), store, [])
+    terminal.begins(VIEWS)
+    terminal.ends(VIEWS)
+    assert out.getvalue().split() == ["make", "views", "cached", str(VIEWS.ref)]
+
+
 def test_a_part_of_a_stage_has_no_line(store):
     assert str(SHARD.ref) not in printed(Terminal, store, width=100)
 
