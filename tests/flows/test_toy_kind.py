@@ -38,5 +38,5 @@ def test_help_names_it(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["evaluate", "--help"])
     out = capsys.readouterr().out
-    assert f"afs, {TOY}, all\n" in out
+    assert f"clustering, {TOY}, all\n" in out
     assert "stsb-supervised, afs-10-fold" in out
