@@ -20,7 +20,7 @@ from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.systems import Candidate
 from tasks.labels import labelled_halves
 from tasks.pair import pair_own
-from tasks.passages import NEIGHBOURS, TITLES, learnt, read_passages, translated
+from tasks.passages import TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
 from tasks.site import Site
@@ -28,7 +28,7 @@ from tasks.stage.logs import show_logs
 from tasks.start import is_bare, taken_over
 from tasks.train import train
 
-FEWEST_OTHERS = 200  # neighbours or titles in all, from which on the held-out halves have some to ask for
+FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
 AdaptOverrides = partial(AdaptConfig)
 
 
@@ -98,8 +98,8 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:
-    figures = site.open_store().manifest(passages).figures
-    return any(int(str(figures[name])) >= FEWEST_OTHERS for name in (NEIGHBOURS, TITLES))
+    """Titles alone: whether neighbours tell anything of a text is known only once the start was asked."""
+    return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS
 
 
 def _trips(site: Site, passages: PassagesRef, config: AdaptConfig) -> ViewsRef | None:

@@ -59,7 +59,7 @@ class AdaptConfig(BaseModel):
     hold_out: HoldOutConfig = HoldOutConfig()
     """What training does not see."""
     views: Literal["auto", "crops", "round trips", "both"] = "auto"
-    """What is learnt to belong together. `auto`: both where neighbours or titles are left to prove it by, else crops,
+    """What is learnt to belong together. `auto`: both where titles are left to prove it by, else crops,
     which round trips then prove; crops alone where there is no translator for the language."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
@@ -103,7 +103,7 @@ class AdaptConfig(BaseModel):
         """Names of the views that are learnt.
 
         Args:
-            others: whether the text has neighbours or titles, which no view is made of.
+            others: whether the text has titles, which no view is made of.
         """
         if self.trip is None or self.translated == 0 or self.views == "crops":
             return ("crops",)
