@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import add_site_options, print_table
-from flows.cli.run import be_quiet, failed
+from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_site_options, print_table
-from flows.cli.run import be_quiet, failed
 from flows.cli.settings import changes_of
+from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
-import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from flows.cli.options import add_site_options, print_table
 from flows.cli.settings import changes_of, configured
+from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
 
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from storage.refs import ReportRef
     from storage.store import Store
     from tasks.stage.watch import Step
-
-# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
-_QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def define_run(parser: argparse.ArgumentParser) -> None:
@@ -73,13 +68,6 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def be_quiet() -> None:
-    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger().handlers[0].setLevel(logging.WARNING)
-
-
 def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
     rows = [
         {"stage": step.stage, "artifact": str(step.ref), "state": "cached" if not store.defect(step.ref) else "to make"}
@@ -90,21 +78,6 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
         return 0
     print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
     return 0
-
-
-def failed(error: object) -> int:
-    """Say what ended a run; whether running it again helps depends on what that was."""
-    from models.errors import InterruptedRunError, ModelError
-    from models.translation.errors import TranslationStoppedError
-    from storage.errors import StorageError
-
-    again = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
-    known = isinstance(error, StorageError | OSError | ModelError)
-    print(f"bsl: {error if known else f'{type(error).__name__}: {error}'}", file=sys.stderr)
-    print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
-    if not known:
-        print("With --debug the same call shows where this came from.", file=sys.stderr)
-    return 1
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

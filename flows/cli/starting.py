@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from flows.server import EmbeddedServer, start_server, use_server
 from flows.site import site_of
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
     from tasks.site import Site
+
+# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
+_QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class Start:
         state = flow(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
-        print(f"bsl: the run did not finish: {state.message}\nWhat was finished is kept; run again.", file=sys.stderr)
+        failed(state.result(raise_on_failure=False))
         return None
 
 
@@ -58,3 +63,25 @@ def begin(arguments: argparse.Namespace) -> Start:
     use_server()
     embedded = start_server()
     return Start(site_of(vars(arguments)), embedded)
+
+
+def be_quiet() -> None:
+    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger().handlers[0].setLevel(logging.WARNING)
+
+
+def failed(error: object) -> int:
+    """Say what ended a run; whether running it again helps depends on what that was."""
+    from models.errors import InterruptedRunError, ModelError
+    from models.translation.errors import TranslationStoppedError
+    from storage.errors import StorageError
+
+    again = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    known = isinstance(error, StorageError | OSError | ModelError)
+    print(f"bsl: {error if known else f'{type(error).__name__}: {error}'}", file=sys.stderr)
+    print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
+    if not known:
+        print("With --debug the same call shows where this came from.", file=sys.stderr)
+    return 1

@@ -27,7 +27,7 @@ TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
-# Small steps, few of them, and the start as a candidate: SCIENCE.md E.
+# Small steps and few of them: what a good encoder knows is soon lost.
 GENTLE: Final = TrainingConfig(
     objective=ContrastiveConfig(),
     lr=2e-5,
