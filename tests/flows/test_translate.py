@@ -153,12 +153,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[s
 def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
     site: Site, model: Path, undisturbed: dict[str, str]
 ) -> None:
-    worker = start(site, model)
-    wait_for_parts(site, worker, 3)
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
+    worker = start(site, model, WORKER_SIGNAL="SIGKILL", WORKER_SIGNAL_AT="4")
+    assert worker.wait(timeout=120) == -signal.SIGKILL
     done = len(content(site))
-    assert 3 <= done < COUNT // SHARD_ROWS
+    assert done == 3, "the shard that was about to be published is lost, and no other"
     assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
     assert content(site) == undisturbed
 
@@ -178,15 +176,13 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     site: Site, model: Path, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "worker.log"
-    worker = start(site, model, log)
-    wait_for_parts(site, worker, 2)
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=60) != 0
+    worker = start(site, model, log, WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
+    assert worker.wait(timeout=120) == -signal.SIGTERM
     told = log.read_text()
     assert "SIGTERM: the piece of work at hand is finished first" in told
     assert "they are kept, and a rerun translates the others" in told
     done = len(content(site))
-    assert 2 <= done < COUNT // SHARD_ROWS
+    assert done == 2, "the shard at hand was published, and no other"
     scratch = (Path(site.store) / ".scratch").rglob("*")
     assert not [path for path in scratch if path.is_file()], "a shard was begun and not finished"
     assert one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)["sentences"] == COUNT - SHARD_ROWS * done
@@ -234,9 +230,25 @@ def kill_children(count: int, translate_all: Callable[[], object], store: Path) 
         os.waitpid(child, 0)
 
 
+def signal_at(count: int, number: signal.Signals) -> None:
+    """Send this process a signal as its ``count``-th shard is about to be published, whatever else keeps the cores."""
+    published = 0
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal published
+        if event == "os.rename" and "/translations/" in str(arguments[1]):
+            published += 1
+            if published == count:
+                os.kill(os.getpid(), number)
+
+    sys.addaudithook(watch)
+
+
 if __name__ == "worker":
     place = Site(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
     found = hop_of(place, Path(os.environ["WORKER_MODEL"]))
+    if "WORKER_SIGNAL" in os.environ:
+        signal_at(int(os.environ["WORKER_SIGNAL_AT"]), signal.Signals[os.environ["WORKER_SIGNAL"]])
     if "WORKER_KILLS" in os.environ:
         import models.translation.ctranslate
         import models.translation.smoke  # noqa: F401 - for the children
