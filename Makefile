@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install run test lint bench ui clean
+.PHONY: install run test lint bench docs ui clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -25,6 +25,10 @@ lint: install
 
 bench: install  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
 	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+
+docs: install  ## the documents as a site, in site/; a link that leads nowhere ends it
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m docs.build site
 
 ui: install  ## the Prefect UI over the runs of this folder
 	@$(BIN)/bsl ui
