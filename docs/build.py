@@ -44,7 +44,7 @@ def assemble(folder: Path) -> None:
         "Reference": ("recipes/index", "artifacts/index"),
         "Documents": [Path(name).stem for name in DOCUMENTS],
     }
-    start = (ROOT / START).read_text(encoding="utf-8")
+    start = (ROOT / START).read_text(encoding="utf-8").replace("](docs/", "](")
     lists = "".join(contents(pages, caption) for caption, pages in chapters.items())
     (folder / "index.md").write_text(start + lists, encoding="utf-8")
 
@@ -63,7 +63,8 @@ def main(folder: str = "site") -> int:
 
     with tempfile.TemporaryDirectory() as sources:
         assemble(Path(sources))
-        return sphinx(["-b", "html", "-W", "--keep-going", "-q", sources, folder])
+        code: int = sphinx(["-b", "html", "-W", "--keep-going", "-q", sources, folder])
+    return code
 
 
 if __name__ == "__main__":
