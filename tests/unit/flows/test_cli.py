@@ -204,7 +204,7 @@ def test_the_command_starts_without_prefect_and_torch():
 
 
 FORMS = {"artifacts": ("ls",), "assets": ("ls", "verify", "build")}
-PEOPLE_ONLY = {"ui", "export"}
+PEOPLE_ONLY = {"ui", "completion"}
 
 
 @pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name not in PEOPLE_ONLY])
