@@ -9,7 +9,7 @@ from storage.errors import StorageError
 from storage.refs import ArtifactRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from storage.manifest import Manifest
     from storage.store import Store
@@ -38,11 +38,19 @@ def _add(store: Store, ref: ArtifactRef, made: dict[str, Manifest]) -> None:
     made[ref.path] = manifest
 
 
-def described(manifest: Manifest, run: str) -> Artifact:
-    """An artifact for people; `run` tells what was made in it from what was found made."""
+def described(manifest: Manifest, run: str, systems: Mapping[str, str]) -> Artifact:
+    """An artifact for people.
+
+    Args:
+        manifest: its manifest.
+        run: what was made in this run is told from what was found made.
+        systems: key of embeddings → whose they are.
+    """
     origin = manifest.provenance
+    named = origin.config.get("model")
     return Artifact(
         stage=origin.stage or manifest.kind,
+        system=systems.get(manifest.key, named if isinstance(named, str) else ""),
         kind=manifest.kind,
         key=manifest.key,
         rows=manifest.rows,

@@ -98,6 +98,7 @@ def run_content(
     telling = telling_row(content.comparison, settings.systems, settings.evaluation.dev) if verdict else None
     drawn = [name for name in dict.fromkeys((settings.systems[0], settings.systems[-1])) if name in made.vectors]
     bootstrap = settings.evaluation.bootstrap
+    owners = {ref.key: name for name, ref in made.vectors.items()}
     return RunContent(
         title=content.title,
         summary=_summary(work, made, settings, manifests),
@@ -114,7 +115,7 @@ def run_content(
         seed=bootstrap.seed,
         missing=content.missing,
         findings=dict(_findings(work, made.checkpoints, names)),
-        artifacts=[described(manifest, work.draft.provenance.run) for manifest in manifests],
+        artifacts=[described(manifest, work.draft.provenance.run, owners) for manifest in manifests],
         making=_making(work, made, content, names),
         logs={
             name: work.store.scan(ref, "training_log").collect()
@@ -217,7 +218,7 @@ def _findings(work: Work, checkpoints: Sequence[CheckpointRef], names: Sequence[
 
 
 def _reproduction(told: Told, settings: RunSettings) -> Reproduction:
-    places = {"commit": commit(), "Python": platform.python_version(), "system": platform.platform(terse=True)}
+    places = {"commit": commit(), "system": platform.platform(terse=True)}
     dumped = settings.model_dump(mode="json")
     return Reproduction(
         command=told.command,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
 
 from models.report.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
 
@@ -141,7 +143,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
     kept = {system: values[np.isfinite(values)] for system, values in cosines.items()}
     low, high = min(map(np.min, kept.values())), max(map(np.max, kept.values()))
     densities = [
-        _density(f"density-{name}-{number}", system, roles[system], gold, values, (float(low), float(high)))
+        _density(f"density-{name}-{number}", system, roles[system], gold, values)
         for number, (system, values) in enumerate(cosines.items())
     ]
     with styled():
@@ -160,30 +162,23 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         return [*densities, inline(figure, f"cosines-{name}", f"Histogram of the cosines of {', '.join(cosines)}")]
 
 
-def _density(
-    name: str,
-    system: str,
-    colour: str,
-    gold: NDArray[np.float64],
-    cosines: NDArray[np.float64],
-    ends: tuple[float, float],
-) -> str:
+def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cosines: NDArray[np.float64]) -> str:
     """Squares that are the darker the more pairs lie there, and the mean cosine at each gold score."""
     with styled():
         figure = new_figure(2.8)
         axes = figure.add_subplot()
-        counts, across, up = np.histogram2d(gold, cosines, _CELLS, range=((gold.min(), gold.max()), ends))
-        top = counts.max() or 1.0
-        for column, row in zip(*np.nonzero(counts), strict=True):
-            x, y = across[column : column + 2], up[row : row + 2]
-            share = 0.12 + 0.88 * float(np.sqrt(counts[column, row] / top))
-            axes.fill([x[0], x[1], x[1], x[0]], [y[0], y[0], y[1], y[1]], color=colour, alpha=round(share, 2), lw=0)
+        counts, across, up = np.histogram2d(gold, cosines, _CELLS)
+        places = np.argwhere(counts > 0)
+        corners = [[(across[x + i], up[y + j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))] for x, y in places]
+        shades = [to_rgba(colour, 0.12 + 0.88 * np.sqrt(counts[x, y] / counts.max())) for x, y in places]
+        axes.add_collection(PolyCollection(corners, facecolors=shades, linewidths=0))
         cuts = np.linspace(gold.min(), gold.max(), 9)
         place = np.clip(np.digitize(gold, cuts) - 1, 0, 7)
         full = [cell for cell in range(8) if (place == cell).any()]
         means = [float(cosines[place == cell].mean()) for cell in full]
         axes.plot([(cuts[cell] + cuts[cell + 1]) / 2 for cell in full], means, color=MUTED, linewidth=1.5, marker=".")
-        axes.set_ylim(*ends)
+        axes.set_xlim(across[0], across[-1])
+        axes.set_ylim(up[0], up[-1])
         axes.set_title(_clipped(system), loc="left")
         axes.set_xlabel("gold score")
         axes.set_ylabel("cosine")

@@ -50,9 +50,9 @@ class Table:
 
     @classmethod
     def of(cls, title: str, rows: Sequence[Mapping[str, object]]) -> Table:
-        """From equal-keyed rows; figures are rounded."""
+        """From equal-keyed rows, whose keys are the headings; figures are rounded."""
         lines = [Line([Cell(shown(value)) for value in row.values()]) for row in rows]
-        return cls(title, list(rows[0]) if rows else [], lines)
+        return cls(title, [name.replace("_", " ") for name in rows[0]] if rows else [], lines)
 
     def is_number(self, column: int) -> bool:
         """Whether all of a column are figures."""

@@ -26,6 +26,7 @@ class Artifact:
 
     Attributes:
         stage: what made it.
+        system: whose vectors or figures it holds; empty for those of none.
         kind: its kind.
         key: its key.
         rows: of its tables.
@@ -36,6 +37,7 @@ class Artifact:
     """
 
     stage: str
+    system: str
     kind: str
     key: str
     rows: int

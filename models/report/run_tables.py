@@ -113,6 +113,7 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
     rows = [
         {
             "stage": artifact.stage.replace("_", " "),
+            "of": artifact.system or MISSING,
             "artifact": f"{artifact.kind}/{artifact.key[:12]}",
             "rows": f"{artifact.rows:,}",
             "MB": f"{artifact.size / 1e6:.2f}",
@@ -135,6 +136,7 @@ def way(artifacts: Sequence[Artifact]) -> Way:
 def _station(artifact: Artifact, names: Mapping[str, Artifact]) -> Station:
     made_from = [f"{names[path].kind} {names[path].key[:6]}" for path in artifact.inputs if path in names]
     lines = [
+        *([f"of {artifact.system}"] if artifact.system else []),
         artifact.key[:12],
         " · ".join(filter(None, [f"{artifact.rows:,} rows" if artifact.rows else "", f"{artifact.size / 1e6:.2f} MB"])),
         *([f"from {', '.join(made_from)}"] if made_from else []),
