@@ -10,6 +10,7 @@ from models.evaluation.hierarchical import draws_of, figure_of
 from models.evaluation.published import AVERAGE
 from models.evaluation.study import MEAN
 from models.report.charts import Mark, score_chart
+from models.report.page import PRINTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ def role_of(model: str, systems: Sequence[str]) -> str:
 
 def _place(content: RunContent) -> dict[str, Any] | None:
     """The figure that is drawn: what the verdict stands on, else the first of a whole test set."""
-    whole = content.scores.filter(subset="all")
+    whole = content.scores.filter(PRINTED)
     if content.telling is not None:
         dataset, split = content.telling
         whole = whole.filter(dataset=dataset, split=split, metric="spearman", protocol="all")
