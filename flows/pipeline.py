@@ -42,7 +42,15 @@ if TYPE_CHECKING:
 
 
 def _run_name() -> str:
-    return f"{flow_run.parameters['recipe_name']}-{str(flow_run.id)[:8]}"
+    """Recipe, corpus, and what tells two such runs apart."""
+    asked = flow_run.parameters
+    given = asked.get("overrides") or {}
+    changes = given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
+    sources = (changes.get("ingest") or {}).get("sources") or recipe(asked["recipe_name"]).model_dump()["ingest"][
+        "sources"
+    ]
+    corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
+    return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HTML: Final = "comparison.html"
 PAGE: Final = "comparison.md"
+_LETTERS: Final = 40  # of a title, in names
 
 
 @stage(ref=EvaluationRef, version=1)

@@ -9,7 +9,7 @@ import polars as pl
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_tables
 from models.report.card import model_card
-from models.report.page import INTERVALS, ReportContent, page, score_rows
+from models.report.page import ReportContent, page
 from models.report.tables import PaperTable
 from models.report.verdict import Verdict, verdict_of
 from storage.refs import (
@@ -30,7 +30,7 @@ from tasks.evaluation.summary import Missing
 from tasks.report_content import Made, Told, making_rows, run_content
 from tasks.settings import RunSettings
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_image, show_link, show_markdown, show_table
+from tasks.stage.show import show_image, show_link, show_markdown
 
 PAGE = "report.md"
 HTML = "report.html"
@@ -134,14 +134,12 @@ def _curve(work: Work, checkpoint: CheckpointRef, title: str) -> bytes:
 
 
 def _show(work: Work, content: ReportContent, curves: Mapping[str, bytes]) -> None:
-    key = work.ref.key[:12]
-    text = page(content)
-    for name in curves:
-        text = text.replace(f"![training curve]({name})", "(see training-curve)")
-    show_markdown("report", text, content.title)
-    show_table("report-scores", score_rows(content.scores), f"{content.title}: {INTERVALS.lower()}")
-    if CURVE in curves:
-        show_image("report-curve", curves[CURVE], f"{content.title}: training curve of report {key}")
     folder = work.store.local
     url = (folder.absolute() / work.ref.path / HTML).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{HTML}"
-    show_link("report-file", url, HTML, f"The page of report {key} in the store")
+    show_link("page", url, "The page with charts, in the store")
+    text = page(content)
+    for name in curves:
+        text = text.replace(f"![training curve]({name})", "(see the curve's own page)")
+    show_markdown("report", text, content.title)
+    for name, curve in curves.items():
+        show_image(name.removesuffix(".png"), curve, f"{content.title}: training curve")

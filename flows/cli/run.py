@@ -56,7 +56,9 @@ def _run(arguments: argparse.Namespace) -> int:
     store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
-    with nullcontext() if arguments.json else watching(store, plan):
+    from prefect import tags
+
+    with nullcontext() if arguments.json else watching(store, plan), tags("bsl", arguments.recipe):
         state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))

@@ -53,6 +53,11 @@ class Mark:
     high: float | None = None
 
 
+def mark_of(label: str, role: str, value: float, low: float | None, high: float | None) -> Mark:
+    """A mark from a figure and its interval in [-1, 1]."""
+    return Mark(label, role, 100 * value, *(None if end is None else 100 * end for end in (low, high)))
+
+
 def score_chart(marks: Sequence[Mark], axis: str) -> str:
     """A row a system: its figure, and its interval where it has one."""
     with styled():

@@ -9,7 +9,7 @@ import numpy as np
 from models.evaluation.hierarchical import draws_of, figure_of
 from models.evaluation.published import AVERAGE
 from models.evaluation.study import MEAN
-from models.report.charts import Mark, score_chart
+from models.report.charts import Mark, mark_of, score_chart
 from models.report.page import PRINTED
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def headline(content: RunContent) -> str | None:
         **{name: row[name] for name in ("dataset", "split", "subset", "metric", "protocol")}
     ).unique("model", maintain_order=True)
     marks = [
-        Mark(model, role_of(model, content.systems), 100 * value, *(None if end is None else 100 * end for end in ends))
+        mark_of(model, role_of(model, content.systems), value, *ends)
         for model, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
     ]
     beside = _published(content.published, row["dataset"], row["metric"], row["protocol"])
@@ -82,7 +82,7 @@ def _mean_mark(name: str, tests: Sequence[ComparedSet], content: RunContent) -> 
         for number, scored in enumerate(tests)
     ]
     figure = figure_of(drawn)
-    return Mark(name, role_of(name, content.systems), 100 * figure.mean, 100 * figure.ci_low, 100 * figure.ci_high)
+    return mark_of(name, role_of(name, content.systems), figure.mean, figure.ci_low, figure.ci_high)
 
 
 def _published(rows: Sequence[PublishedRow], column: str, metric: str, protocol: str) -> Iterator[Mark]:

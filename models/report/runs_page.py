@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from models.evaluation.study import MEAN
-from models.report.charts import Mark, score_chart, training_charts
+from models.report.charts import mark_of, score_chart, training_charts
 from models.report.html import Charts, Page, Part, Prose, Table
 from models.report.page import PRINTED, difference_rows, markdown_table, printed, score_rows
 from models.report.run_tables import all_scores, score_tables
@@ -117,12 +117,7 @@ def _chart(content: RunsContent) -> str | None:
     own = whole.filter(**{name: place[name] for name in ("dataset", "split", "subset", "metric", "protocol")})
     first = content.runs[0]["run"]
     marks = [
-        Mark(
-            name,
-            "before" if name == first else "after",
-            100 * value,
-            *(None if end is None else 100 * end for end in ends),
-        )
+        mark_of(name, "before" if name == first else "after", value, *ends)
         for name, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
     ]
     return score_chart(marks, f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}")
