@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -15,7 +18,7 @@ from flows.site import site_of
 from storage.refs import CheckpointRef, PairsRef, ReportRef
 from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen, tables
-from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.sets import ScoredSet, resolve_scored_set
 from tasks.evaluation.summary import Missing
 from tasks.evaluation.systems import Candidate
 from tasks.ingest import ingest, locate_sources
@@ -23,6 +26,7 @@ from tasks.nli import nli
 from tasks.pair import pairs_of
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
+from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.start import taken_over
@@ -30,13 +34,23 @@ from tasks.teach import teach
 from tasks.train import train
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.refs import ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.systems import System
 
 
 def _run_name() -> str:
-    return f"{flow_run.parameters['recipe_name']}-{str(flow_run.id)[:8]}"
+    """Recipe, corpus, and what tells two such runs apart."""
+    asked = flow_run.parameters
+    given = asked.get("overrides") or {}
+    changes = given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
+    sources = (changes.get("ingest") or {}).get("sources") or recipe(asked["recipe_name"]).model_dump()["ingest"][
+        "sources"
+    ]
+    corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
+    return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
@@ -49,7 +63,22 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
         site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
     """
     show_logs()
-    return run(override(recipe(recipe_name), overrides or {}), site_of(site)).report
+    changed = overrides.model_dump(exclude_unset=True) if overrides else {}
+    return run(override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)).report
+
+
+def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:
+    """What to type for the same run again."""
+    words = [f"--set {shlex.quote(f'{path}={value}')}" for path, value in _settings(changes, "")]
+    return " ".join(["bsl run", recipe_name, *words])
+
+
+def _settings(changes: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 @dataclass(frozen=True)
@@ -70,8 +99,14 @@ class Run:
     found: FoundSets
 
 
-def run(config: PipelineConfig, site: Site) -> Run:
-    """The way through the house; inside a flow run, each line is a task run."""
+def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
+    """The way through the house; inside a flow run, each line is a task run.
+
+    Args:
+        config: all that decides the result, and the report's name.
+        site: where it happens.
+        command: what to type for the same run again, which its page tells.
+    """
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = taken_over(site, start, named)
     found = available_frozen(site, config.evaluation.sets)
@@ -108,10 +143,13 @@ def run(config: PipelineConfig, site: Site) -> Run:
         tuple(pairs),
         views,
         corpus,
+        {system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
+        tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
         tables(),
         config.published,
         config.settings,
         config.ingest.sources,
+        Told(command=command),
     )
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)

@@ -56,7 +56,9 @@ def _run(arguments: argparse.Namespace) -> int:
     store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
-    with nullcontext() if arguments.json else watching(store, plan):
+    from prefect import tags
+
+    with nullcontext() if arguments.json else watching(store, plan), tags("bsl", arguments.recipe):
         state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
@@ -84,7 +86,7 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     manifest = store.manifest(ref)
     return {
         "report": str(ref),
-        "page": str(store.fetch(ref) / "report.md"),
+        "page": str(store.fetch(ref) / "report.html"),
         "encoder": _encoder(store, ref),
         **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},
         "scores": store.scan(ref, "scores").collect().to_dicts(),
@@ -105,7 +107,7 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
         print(f"{verdict}: {figures['reason']}. {figures['advice']}")
-    print(f"report:  {folder / 'report.md'}")
+    print(f"report:  {folder / 'report.html'}")
     if encoder := _encoder(store, ref):
         print(f"encoder: {encoder}   (loads with SentenceTransformer)")
     print(f"browse:  make ui   (or `bsl ui`; {server})")

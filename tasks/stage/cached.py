@@ -23,6 +23,7 @@ from prefect.serializers import JSONSerializer
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
+from tasks.stage.page import collected
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.watch import Step, planned, watchers
 
@@ -121,8 +122,9 @@ class Stage(Generic[P, R]):
         for watcher in watchers():
             watcher.makes(Step(self.name, ref))
         store = site.open_store()
-        with store.draft(ref, self._provenance(store, arguments)) as draft:
+        with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
             cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
+        page.publish(store, ref, self.__doc__ or "")
         store.drop_scratch(ref)
         logger.info("published %s", ref)
         return ref

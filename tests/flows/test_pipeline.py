@@ -63,6 +63,11 @@ def test_report_names_what_it_is_made_of(undisturbed):
     assert f"| {AFTER} | {BEFORE} | stsb test |" in page
     assert "bt-de" in page
     assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
+    html = (folder / "report.html").read_text()
+    assert "0 made in this run" not in html
+    assert "made in this run, 0 found made" in html
+    assert "bsl run tiny --set ingest.corpus.limit=96 --set training.batch_size=16" in html
+    assert html.count("<svg") == 1 + 5 + 3 * 2
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
     assert sorted(systems) == [
         "Unigram TF-IDF",
