@@ -8,8 +8,7 @@ Shapes: B sentences, T tokens, D width.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from models.encoder.transformer import check_length, settle_tokenizer
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Self
 
     from transformers import PreTrainedTokenizerBase
@@ -61,8 +61,9 @@ class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
         self._output = next((name for name in OUTPUTS if name in outputs), None)
         if self._output is None or not {"input_ids", "attention_mask"} <= set(self._inputs) <= set(_INPUTS):
             raise EncoderError(
-                f"{path}: takes {', '.join(self._inputs)} and gives {', '.join(outputs)}, expected {', '.join(_INPUTS)} "
-                f"and {' or '.join(OUTPUTS)}, from which sentences are pooled; export it as a feature extractor"
+                f"{path}: takes {', '.join(self._inputs)} and gives {', '.join(outputs)}, expected "
+                f"{', '.join(_INPUTS)} and {' or '.join(OUTPUTS)}, from which sentences are pooled; "
+                "export it as a feature extractor"
             )
         # An encoder asks its weights where it is and whether they learn.
         self.nothing = nn.Parameter(torch.zeros(0), requires_grad=False)
@@ -143,7 +144,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
     return backbone, tokenizer
 
 
-def session_options() -> object:
+def _options() -> Any:  # noqa: ANN401  of a package that may be absent
     """As many threads as torch has, so that one setting decides; no messages of its own below an error."""
     import onnxruntime
 
@@ -153,9 +154,9 @@ def session_options() -> object:
     return options
 
 
-def _open(path: Path) -> object:
+def _open(path: Path) -> Any:  # noqa: ANN401
     try:
         import onnxruntime
     except ImportError as error:
         raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
-    return onnxruntime.InferenceSession(str(path), session_options(), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), _options(), providers=["CPUExecutionProvider"])

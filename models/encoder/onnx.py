@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import torch
@@ -21,6 +19,9 @@ from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from onnx import ModelProto
 
     from models.encoder.network import Encoder
 
@@ -80,19 +81,29 @@ def quantise_onnx(path: Path, target: Path) -> None:
     """
     for package in ("onnxscript", "onnxruntime"):
         _need(package)
+    import onnx
     import onnx_ir
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxscript.rewriter.ort_fusions import optimize_for_ort
 
-    with tempfile.TemporaryDirectory(prefix="bsl-int8-") as name, _quiet():
-        fused, _ = optimize_for_ort(onnx_ir.load(path))
-        onnx_ir.save(fused, Path(name) / path.name)
+    with _quiet():
+        fused = onnx_ir.to_proto(optimize_for_ort(onnx_ir.load(path))[0])
+        fused.graph.ClearField("value_info")  # shapes from before the fusion; they are inferred anew
+        for node in fused.graph.node:
+            if (
+                node.op_type == "Attention"
+            ):  # its widths are equal; where they are named, ONNX Runtime leaves it in fp32
+                kept = [attribute for attribute in node.attribute if attribute.name != "qkv_hidden_sizes"]
+                del node.attribute[:]
+                node.attribute.extend(kept)
         quantize_dynamic(
-            Path(name) / path.name,
+            fused,
             target,
             op_types_to_quantize=["MatMul", "Attention"],
             weight_type=QuantType.QInt8,
             per_channel=True,
+            nodes_to_exclude=_after(fused, OUTPUTS[0]),
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # of what the fused operators give
         )
 
 
@@ -105,6 +116,16 @@ class _Outputs(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.encoder.outputs(ids_BT, mask_BT)
+
+
+def _after(graph: ModelProto, value: str) -> list[str]:
+    """Nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
+    known, names = {value}, []
+    for node in graph.graph.node:  # in an order in which each comes after those that it depends on
+        if known & set(node.input):
+            known |= set(node.output)
+            names.append(node.name)
+    return names
 
 
 def _need(package: str) -> None:

@@ -99,7 +99,8 @@ def read_saved(folder: Path) -> SavedEncoder:
         if folder.suffix == SUFFIX:
             return replace(_read(folder_of(folder)), graph=folder)
         saved = _read(folder)
-        return saved if saved.backbone.kind != "Transformer" else replace(saved, graph=find_graph(saved.backbone.folder))
+        graph = find_graph(saved.backbone.folder) if saved.backbone.kind == "Transformer" else None
+        return replace(saved, graph=graph)
 
 
 def _read(folder: Path) -> SavedEncoder:

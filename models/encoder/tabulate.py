@@ -17,7 +17,7 @@ import torch
 from scipy import sparse
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode, encode_tokens
+from models.encoder.encode import encode_tokens
 from models.encoder.network import Encoder
 from models.encoder.rotation import principal_axes
 from models.encoder.static import StaticTable, static_tokenizer
@@ -38,7 +38,11 @@ STEPS: Final = 60  # of conjugate gradients; the residual is below 1e-4 of the s
 
 
 def tabulate(
-    encoder: Encoder, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], width: int
+    encoder: Encoder,
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str],
+    vectors_ND: NDArray[np.float32],
+    width: int,
 ) -> tuple[Encoder, PreTrainedTokenizerBase]:
     """The table of an encoder, with unit vectors of `width` dimensions at most, and its tokenizer.
 
@@ -46,6 +50,7 @@ def tabulate(
         encoder: Any that has a fast tokenizer; on a CPU.
         tokenizer: Its own.
         texts: Different sentences such as the table is for.
+        vectors_ND: What the encoder makes of them.
         width: Its vectors are the projections on as many directions in which the encoder's differ most.
 
     Raises:
@@ -57,7 +62,7 @@ def tabulate(
             "a transformer with a fast tokenizer to make a table of; leave --static out"
         )
     plain = static_tokenizer(tokenizer.backend_tokenizer)
-    sentences_ND = _unit(encode(encoder, tokenizer, texts))
+    sentences_ND = _unit(vectors_ND)
     axes_DK = principal_axes(sentences_ND)[:, :width]
     counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
     start_VK = _start(_unit(_alone(encoder, tokenizer, plain)) @ axes_DK, counts_NV)
@@ -93,7 +98,7 @@ def _start(alone_VK: Matrix, counts_NV: sparse.csr_matrix) -> Matrix:
 
 
 def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -> Matrix:
-    """argmin over E of ‖X·E − Y‖² + λ‖E − E₀‖², by conjugate gradients in each dimension at once.
+    """Argmin over E of ‖X·E − Y‖² + λ‖E − E₀‖², by conjugate gradients in each dimension at once.
 
     E₀ is the start, scaled to the size of Y and moved to its mean.
     """

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 
-def nested(
-    loss: Callable[..., torch.Tensor], dims: Sequence[int], width: int, *vectors: torch.Tensor
-) -> torch.Tensor:
+def nested(loss: Callable[..., torch.Tensor], dims: Sequence[int], width: int, *vectors: torch.Tensor) -> torch.Tensor:
     """Sum of a loss over the vectors and over their first d dimensions for each d of `dims`; a scalar.
 
     Args:

@@ -43,10 +43,7 @@ class Predictor(nn.Module):
         self.blocks = nn.Sequential(*(_block(width, hidden, config) for _ in range(blocks)))
 
     def forward(self, h_BD: torch.Tensor, view: Literal[1, 2] = 1) -> torch.Tensor:
-        """Predict the other view's target vector, (B, D), from the vectors of view 1 or 2; or the first of its dimensions.
-
-        From as many of theirs.
-        """
+        """Predict the other view's target vectors, (B, D), from those of view 1 or 2; the first d from the first d."""
         return tied(self._whole, h_BD, self._width, view)
 
     def _whole(self, h_BD: torch.Tensor, view: Literal[1, 2]) -> torch.Tensor:

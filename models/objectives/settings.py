@@ -36,7 +36,7 @@ class NestedSettings(ObjectiveSettings):
     def _are_of_one_space(self) -> Self:
         if self.dims and (getattr(self, "queue", 0) or getattr(self, "compares_vectors", False)):
             raise ValueError(
-                f"dims {list(self.dims)} with a queue, or with a teacher's vectors: those have no first dimensions that "
-                "belong to the encoder's; set `queue` to 0 and compare similarities, or leave `dims` out"
+                f"dims {list(self.dims)} with a queue, or with a teacher's vectors: those have no first dimensions "
+                "that belong to the encoder's; set `queue` to 0 and compare similarities, or leave `dims` out"
             )
         return self

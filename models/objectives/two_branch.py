@@ -65,7 +65,8 @@ class TwoBranch(Objective):
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """The loss from the online encoder's vectors h and the target's vectors t of both views, a scalar.
 
-        With `dims` it is called for the first dimensions too. The predictor is to be called once per view: batch normalisation keeps its statistics per view, as published.
+        With `dims` it is taken of the first dimensions of all four too. The predictor is to be called once per view:
+        batch normalisation keeps its statistics per view, as published.
         """
 
     def momentum(self, step: int, total: int) -> float:
