@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.errors import EncoderError
-from storage.embedded import embedded_path
 from storage.errors import StoreWriteError
 from storage.files import whole
 from storage.readers.report import ReadReport
@@ -28,6 +26,7 @@ from storage.sources import SourceSpec, resolve_source
 from tasks.export import newest_card
 from tasks.pretrained import encoder_folder, find_encoder
 from tasks.stage.machine import settle_threads
+from tasks.variant_measures import dev_scorer, measured, stsb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TITLE: Final = "Forms of the encoder, measured on this machine"
-_PASSES, _ENOUGH_S = 3, 20.0  # at most so many passes are timed, none after so long
 _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
     SourceSpec(dataset="embedded:stsb", split="train", columns=("sentence1", "sentence2")),
@@ -112,7 +110,7 @@ def export_variants(site: Site, name: str, revision: str | None, target: Path, w
         card = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else None
         if card is not None:
             shutil.copyfile(card, made / "README.md")
-        rows = variant_rows(forms, _pairs("test")["score"].to_numpy())
+        rows = variant_rows(forms, stsb("test")["score"].to_numpy())
         _write_readme(made / "README.md", rows)
     return rows
 
@@ -161,7 +159,7 @@ class _Makers:
         from models.evaluation.correlation import cosine_scores
 
         quantise_onnx(usual, graph)
-        texts, score = _dev()
+        texts, score = dev_scorer()
         near, exact = (encode(*pair, texts) for pair in (self._load(graph), (self.encoder, self.tokenizer)))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
         logger.info("int8: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", loss, cosine)
@@ -180,7 +178,7 @@ class _Makers:
 
         texts = _texts(self.site, self.wanted)
         vectors = encode(self.encoder, self.tokenizer, texts)
-        forms, known = [], _dev()
+        forms, known = [], dev_scorer()
         axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
             way, short = _better([(way, shortened(self.encoder, axes[way], kept)) for way in axes], self, known)
@@ -201,31 +199,8 @@ class _Makers:
         return load_encoder(place, config)
 
     def _measured(self, name: str, place: str) -> Variant:
-        """A form as its files are read, timed on the sentences that it is scored on."""
-        from models.encoder.encode import encode
-        from models.evaluation.correlation import cosine_scores
-        from models.report.variants import Variant
-
-        encoder, tokenizer = self._load(self.folder / place)
-        rows = _pairs("test")
-        texts = [*rows["sentence1"], *rows["sentence2"]]
-        encode(encoder, tokenizer, texts[:64])  # what is made at the first call is not timed
-        fastest, spent = float("inf"), 0.0
-        for _ in range(_PASSES):
-            began = time.perf_counter()
-            vectors = encode(encoder, tokenizer, texts)
-            took = time.perf_counter() - began
-            fastest, spent = min(fastest, took), spent + took
-            if spent > _ENOUGH_S:
-                break
-        return Variant(
-            name,
-            place or ".",
-            _megabytes(self.folder / place),
-            encoder.width,
-            len(texts) / fastest,
-            cosine_scores(vectors[: len(rows)], vectors[len(rows) :]),
-        )
+        """A form as its files are read."""
+        return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
 
 
 def _better(
@@ -250,20 +225,6 @@ def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
     return x_BD.numpy()
 
 
-def _dev() -> tuple[list[str], Callable[[Vectors], float]]:
-    """STS-B's dev sentences, and the Spearman that their vectors have."""
-    from models.evaluation.correlation import cosine_scores, spearman
-
-    rows = _pairs("dev")
-    gold, count = rows["score"].to_numpy(), len(rows)
-    texts = [*rows["sentence1"], *rows["sentence2"]]
-    return texts, lambda vectors: spearman(cosine_scores(vectors[:count], vectors[count:]), gold)
-
-
-def _pairs(split: str) -> pl.DataFrame:
-    return pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
-
-
 def _texts(site: Site, wanted: Wanted) -> list[str]:
     """Different sentences, in an order that their sources and number decide."""
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
@@ -274,14 +235,6 @@ def _texts(site: Site, wanted: Wanted) -> list[str]:
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
     kept = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
     return kept.sample(min(wanted.sentences, len(kept)), shuffle=True, seed=0).to_list()
-
-
-def _megabytes(place: Path) -> float:
-    """Weights at a place: a graph, or all tensors of a folder and of its heads."""
-    if place.is_file():
-        return place.stat().st_size / 1e6
-    heads = [path for path in place.glob("*/*.safetensors") if path.parent.name[0].isdigit()]
-    return sum(path.stat().st_size for path in (*place.glob("*.safetensors"), *heads)) / 1e6
 
 
 def _bare(name: str) -> EncoderConfig:

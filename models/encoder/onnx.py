@@ -88,14 +88,7 @@ def quantise_onnx(path: Path, target: Path) -> None:
 
     with _quiet():
         fused = onnx_ir.to_proto(optimize_for_ort(onnx_ir.load(path))[0])
-        fused.graph.ClearField("value_info")  # shapes from before the fusion; they are inferred anew
-        for node in fused.graph.node:
-            if (
-                node.op_type == "Attention"
-            ):  # its widths are equal; where they are named, ONNX Runtime leaves it in fp32
-                kept = [attribute for attribute in node.attribute if attribute.name != "qkv_hidden_sizes"]
-                del node.attribute[:]
-                node.attribute.extend(kept)
+        _prepare(fused)
         quantize_dynamic(
             fused,
             target,
@@ -116,6 +109,19 @@ class _Outputs(nn.Module):
 
     def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return self.encoder.outputs(ids_BT, mask_BT)
+
+
+def _prepare(graph: ModelProto) -> None:
+    """What the quantiser would stumble over: shapes of before the fusion, nodes without names, named widths.
+
+    Attention whose widths are named, equal ones too, it leaves in fp32.
+    """
+    graph.graph.ClearField("value_info")
+    for number, node in enumerate(graph.graph.node):
+        node.name = f"{node.op_type}_{number}"
+        kept = [attribute for attribute in node.attribute if attribute.name != "qkv_hidden_sizes"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
 
 
 def _after(graph: ModelProto, value: str) -> list[str]:
