@@ -5,6 +5,7 @@ Shapes: B pairs, D width.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from models.objectives.base import Objective
+from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
@@ -25,14 +27,15 @@ class Contrastive(Objective):
 
     def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
         super().__init__(online)
-        self.temperature = config.temperature
+        self.temperature, self.dims = config.temperature, config.dims
         self.train()
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar."""
         rows = np.concatenate([batch.view_1, batch.view_2])
         h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
-        return nt_xent(h1_BD, h2_BD, self.temperature)
+        loss = partial(nt_xent, temperature=self.temperature)
+        return nested(loss, self.dims, self.online.width, h1_BD, h2_BD)
 
 
 @full_precision

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from models.objectives.settings import ObjectiveSettings
+from models.objectives.settings import NestedSettings
 
 
-class ContrastiveConfig(ObjectiveSettings):
+class ContrastiveConfig(NestedSettings):
     """The paper's contrastive comparison (§4.4, Table 7): other sentences of the batch are pushed away; no target."""
 
     title: ClassVar[str] = "contrastive training"
@@ -23,7 +23,7 @@ class ContrastiveConfig(ObjectiveSettings):
     """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
 
 
-class SimCSEConfig(ObjectiveSettings):
+class SimCSEConfig(NestedSettings):
     """Unsupervised SimCSE (Gao et al., 2021): the first view twice under different dropout; view 2 is not used.
 
     The encoder must drop something: see `encoder.dropout`.
