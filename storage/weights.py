@@ -159,9 +159,23 @@ def _local(folder: Path) -> ResolvedModel:
 
 
 def _graph(path: Path) -> ResolvedModel:
-    """A graph of a model's folder, which says the rest; `onnx/` is a place in such a folder."""
-    folder = path.parent.parent if path.parent.name == GRAPH.removeprefix(".") else path.parent
-    return ResolvedModel(place=path.resolve(), identity=f"{_local(folder).identity}/{path.name}")
+    """A graph of a model's folder, which says the rest."""
+    return ResolvedModel(place=path.resolve(), identity=f"{_local(settings_of(path)).identity}/{path.name}")
+
+
+def settings_of(place: Path) -> Path:
+    """The folder of a model's settings: itself, or that of an ONNX graph in it or in its `onnx/`."""
+    if place.suffix != GRAPH:
+        return place
+    return place.parent.parent if place.parent.name == GRAPH.removeprefix(".") else place.parent
+
+
+def is_graph(place: Path) -> bool:
+    """Whether an ONNX graph stands where a transformer's weights would: named itself, or alone in its folder."""
+    if place.suffix == GRAPH:
+        return True
+    weights = [*place.glob("*.safetensors"), *place.glob("pytorch_model*.bin"), *place.glob("0_*/*.safetensors")]
+    return not weights and any(place.glob(f"**/*{GRAPH}"))
 
 
 def _folder_digest(folder: Path) -> str:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from models.encoder.folding import fold
+from models.encoder.folding import dense_of
+from models.encoder.heads import Normalize
+from models.encoder.network import Encoder
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from models.encoder.network import Encoder
 
 
 def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -50,6 +50,6 @@ def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Enco
             "fewer; lower --dims"
         )
     weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :kept].T))
-    folded = fold(encoder, weight_KD, torch.zeros(kept))
-    config = folded.config.model_copy(update={"normalize": True})
-    return type(folded)(folded.backbone, config, list(folded.token_heads), list(folded.sentence_heads)).eval()
+    heads = [*encoder.sentence_heads, dense_of(weight_KD, torch.zeros(kept)), Normalize()]
+    config = encoder.config.model_copy(update={"normalize": True})
+    return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()

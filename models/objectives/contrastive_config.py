@@ -21,6 +21,10 @@ class ContrastiveConfig(NestedSettings):
     name: Literal["contrastive"] = "contrastive"
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
+    anchor_weight: float = Field(default=0.0, ge=0, le=100)
+    """Weight of a term that holds the encoder to what it was before training: how alike a batch's sentences are to each
+    other (distillation from itself).
+    Deviation: 0 is published; above 0 less is learnt, and less forgotten."""
 
 
 class SimCSEConfig(NestedSettings):

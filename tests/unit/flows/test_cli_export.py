@@ -89,7 +89,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     put_report(store, 1, "card")
     out = tmp_path / "out"
     assert forms(
-        store, "checkpoint/cc", out, "--onnx", "--int8", "--dims", "16,8", "--static", "--static-dims", 12,
+        store, "checkpoint/cccc", out, "--onnx", "--int8", "--dims", "16,8", "--static", "--static-dims", 12,
         "--sentences", 200, "--max-loss", 5, "--min-cosine", 0.9,
     ) == 0  # fmt: skip
     printed = capsys.readouterr().out
@@ -106,7 +106,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
 
 
 def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
-    assert forms(store, "checkpoint/cc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
+    assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(
         r"int8 drifts: it loses -?\d\.\d\d points .* cosine 0\.9\d+ .* at least 1\.0", capsys.readouterr().err
     )

@@ -162,7 +162,9 @@ def test_other_layers_are_refused(graph_only):
 
 def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
     folder = graph_only(USUAL)
-    torch.onnx.export(torch.nn.Linear(3, 2), (torch.zeros(1, 3),), folder / FOLDER / USUAL, dynamo=True, verbose=False)
+    torch.onnx.export(
+        torch.nn.Linear(3, 2).eval(), (torch.zeros(1, 3),), folder / FOLDER / USUAL, dynamo=True, verbose=False
+    )
     with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
         load(folder)
     (folder / FOLDER / USUAL).write_bytes(b"no graph")
