@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TITLE: Final = "Forms of the encoder, measured on this machine"
+_MAX_BAD_SHARE: Final = 0.01
 _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
     SourceSpec(dataset="embedded:stsb", split="train", columns=("sentence1", "sentence2")),
@@ -103,10 +104,10 @@ def export_variants(site: Site, name: str, revision: str | None, target: Path, w
     found = find_encoder(site, name, revision)
     folder = encoder_folder(site.open_store(), found)
     encoder, tokenizer = load_encoder(folder, saved_config(folder, name) or _bare(name))
+    _check(encoder, tokenizer, wanted)
     with whole(target) as made:
         made.mkdir()
-        makers = _Makers(made, encoder, tokenizer, wanted, site)
-        forms = makers.make()
+        forms = _Makers(made, folder, encoder, tokenizer, wanted, site).make()
         card = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else None
         if card is not None:
             shutil.copyfile(card, made / "README.md")
@@ -119,17 +120,23 @@ class _Makers:
     """Makes the forms, and measures each from its files."""
 
     def __init__(
-        self, folder: Path, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, wanted: Wanted, site: Site
+        self,
+        folder: Path,
+        start: Path,
+        encoder: Encoder,
+        tokenizer: PreTrainedTokenizerBase,
+        wanted: Wanted,
+        site: Site,
     ) -> None:
-        self.folder, self.encoder, self.tokenizer, self.wanted, self.site = folder, encoder, tokenizer, wanted, site
+        self.folder, self.start, self.wanted, self.site = folder, start, wanted, site
+        self.encoder, self.tokenizer = encoder, tokenizer
 
     def make(self) -> list[Variant]:
         """All that is wanted, the whole encoder first."""
-        from models.encoder.export import export_sentence_transformers
         from models.encoder.graph import FOLDER, USUAL
         from models.encoder.onnx import INT8, export_onnx
 
-        export_sentence_transformers(self.encoder, self.tokenizer, self.folder)
+        self._write(self.encoder, self.folder)
         forms = [self._measured("fp32", "")]
         wanted = self.wanted
         if wanted.onnx or wanted.int8:
@@ -182,13 +189,21 @@ class _Makers:
         axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
             way, short = _better([(way, shortened(self.encoder, axes[way], kept)) for way in axes], self, known)
-            export_sentence_transformers(short, self.tokenizer, self.folder / f"dims-{kept}")
+            self._write(short, self.folder / f"dims-{kept}")
             forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
         if self.wanted.static:
             table, plain = tabulate(self.encoder, self.tokenizer, texts, vectors, self.wanted.static_dims)
             export_sentence_transformers(table, plain, self.folder / "static")
             forms.append(self._measured("static table", "static"))
         return forms
+
+    def _write(self, encoder: Encoder, folder: Path) -> None:
+        """Write an encoder that has the start's transformer, with all of the start's prompts."""
+        from models.encoder.export import export_sentence_transformers
+        from models.encoder.files import keep_prompts
+
+        export_sentence_transformers(encoder, self.tokenizer, folder)
+        keep_prompts(self.start, folder)
 
     def _load(self, place: Path) -> tuple[Encoder, PreTrainedTokenizerBase]:
         from models.encoder.loading import load_encoder
@@ -201,6 +216,21 @@ class _Makers:
     def _measured(self, name: str, place: str) -> Variant:
         """A form as its files are read."""
         return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
+
+
+def _check(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, wanted: Wanted) -> None:
+    """Refuse what cannot be made before anything is.
+
+    Raises:
+        EncoderError: more dimensions than there are, or a transformer's forms of what has none.
+    """
+    from models.encoder.rotation import check_fewer
+    from models.encoder.tabulate import check_transformer
+
+    for kept in wanted.dims:
+        check_fewer(encoder, kept)
+    if wanted.static:
+        check_transformer(encoder, tokenizer)
 
 
 def _better(
@@ -230,7 +260,8 @@ def _texts(site: Site, wanted: Wanted) -> list[str]:
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []
     for spec in specs:
-        for frame in read_source(resolve_source(spec, site.mirror), ReadReport(), max_bad_share=0.01):
+        source = resolve_source(spec, site.mirror)
+        for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
     kept = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)

@@ -38,17 +38,26 @@ def first_axes(width: int) -> NDArray[np.float64]:
     return np.eye(width)
 
 
-def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Encoder:
-    """The encoder followed by the first `kept` of some axes and by scaling to length 1.
+def check_fewer(encoder: Encoder, kept: int) -> None:
+    """Refuse to keep more dimensions than an encoder has.
 
     Raises:
-        EncoderError: There are not more dimensions than are to be kept.
+        EncoderError: There are not more than are to be kept.
     """
     if kept >= encoder.width:
         raise EncoderError(
             f"{encoder.config.model}: vectors of width {encoder.width}, {kept} dimensions are asked for, expected "
             "fewer; lower --dims"
         )
+
+
+def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Encoder:
+    """The encoder followed by the first `kept` of some axes and by scaling to length 1.
+
+    Raises:
+        EncoderError: As `check_fewer`.
+    """
+    check_fewer(encoder, kept)
     weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :kept].T))
     heads = [*encoder.sentence_heads, dense_of(weight_KD, torch.zeros(kept)), Normalize()]
     config = encoder.config.model_copy(update={"normalize": True})

@@ -54,13 +54,9 @@ def tabulate(
         width: Its vectors are the projections on as many directions in which the encoder's differ most.
 
     Raises:
-        EncoderError: The encoder is a table already, or its tokenizer is not a fast one.
+        EncoderError: As `check_transformer`.
     """
-    if isinstance(encoder.backbone, StaticTable) or not tokenizer.is_fast:
-        raise EncoderError(
-            f"{encoder.config.model}: a {type(encoder.backbone).__name__} with a {type(tokenizer).__name__}, expected "
-            "a transformer with a fast tokenizer to make a table of; leave --static out"
-        )
+    check_transformer(encoder, tokenizer)
     plain = static_tokenizer(tokenizer.backend_tokenizer)
     sentences_ND = _unit(vectors_ND)
     axes_DK = principal_axes(sentences_ND)[:, :width]
@@ -69,6 +65,19 @@ def tabulate(
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain
+
+
+def check_transformer(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse what no table can be made of.
+
+    Raises:
+        EncoderError: The encoder is a table already, or its tokenizer is not a fast one.
+    """
+    if isinstance(encoder.backbone, StaticTable) or not tokenizer.is_fast:
+        raise EncoderError(
+            f"{encoder.config.model}: a {type(encoder.backbone).__name__} with a {type(tokenizer).__name__}, expected "
+            "a transformer with a fast tokenizer to make a table of; leave --static out"
+        )
 
 
 def _alone(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, plain: PreTrainedTokenizerBase) -> NDArray[np.float32]:
