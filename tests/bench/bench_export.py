@@ -39,6 +39,7 @@ def main() -> int:
     parser.add_argument("--sentences", type=int, default=1000, help="that are timed")
     parser.add_argument("--texts", type=int, default=20_000, help="by which dimensions and tables are made")
     parser.add_argument("--forms", nargs="+", default=["int8", "dims", "static"])
+    parser.add_argument("--keep", type=Path, help="a folder for what is exported, an encoder each")
     arguments = parser.parse_args()
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
@@ -59,7 +60,7 @@ def main() -> int:
     site, texts, wrong = Site(threads=1, device="cpu"), test_texts()[: arguments.sentences], False
     for name in arguments.only or encoders():
         with tempfile.TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "forms"
+            folder = (arguments.keep or Path(scratch)) / name
             rows = export_variants(site, encoders()[name], None, folder, wanted)
             torch.set_num_threads(1)
             places = {row["form"]: folder if row["place"] == "." else folder / row["place"] for row in rows}

@@ -129,7 +129,14 @@ def test_loss_and_gradients_are_those_of_cut_vectors(setting, config, restated):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient) if other is None else other, atol=1e-9, rtol=0)
 
 
-@pytest.mark.parametrize("config", [VICRegConfig(k=2), SCLConfig()], ids=["vicreg", "scl"])
+PLUS = BSLConfig(k=2, norm="none", contrastive_weight=0.1, target_contrastive_weight=0.1, ranking_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [VICRegConfig(k=2), SCLConfig(), PLUS, ContrastiveConfig(anchor_weight=2.0)],
+    ids=["vicreg", "scl", "BSL+", "anchored"],
+)
 def test_each_prefix_counts(setting, config):
     """Each d adds a term of its own, and none changes what the others add."""
     encoder, batch = setting
