@@ -90,7 +90,7 @@ class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
             "token_type_ids": np.zeros_like(ids_BT),
         }
         (x_BTD,) = self._session.run([self._output], {name: given[name] for name in self._inputs})
-        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).to(input_ids.device))
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # of fp16 too
 
 
 def find_graph(folder: Path) -> Path | None:

@@ -34,7 +34,9 @@ class NestedSettings(ObjectiveSettings):
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
-        if self.dims and (getattr(self, "queue", 0) or getattr(self, "compares_vectors", False)):
+        queue: int = getattr(self, "queue", 0)
+        vectors: bool = getattr(self, "compares_vectors", False)
+        if self.dims and (queue or vectors):
             raise ValueError(
                 f"dims {list(self.dims)} with a queue, or with a teacher's vectors: those have no first dimensions "
                 "that belong to the encoder's; set `queue` to 0 and compare similarities, or leave `dims` out"
