@@ -25,7 +25,7 @@ from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.start import is_bare, taken_over
+from tasks.start import check_learns, is_bare, taken_over
 from tasks.train import train
 
 FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
@@ -63,6 +63,7 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
+    check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = sources(

@@ -29,7 +29,7 @@ from tasks.report import report
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.start import taken_over
+from tasks.start import check_learns, taken_over
 from tasks.teach import teach
 from tasks.train import train
 
@@ -109,6 +109,8 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     """
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = taken_over(site, start, named)
+    if config.phases:
+        check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
     for scored in config.scored:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
 _TENSORS: Final = ".safetensors"
-_PICKLES: Final = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
+_PICKLES: Final = re.compile(r"^pytorch_model(-\d+-of-\d+)?\.bin$")
+_GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the file or beside it
+_MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, behind the transformer's
 _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
 _LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
 _SPLITS: Final = {
@@ -173,16 +175,24 @@ def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> s
 
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
     """The files of a repository that make up its model: settings, tokenizer, and each folder's weights in one form."""
+    names = tuple(names)
     own = [name for name in names if not _OTHER_RUNTIMES & set(PurePosixPath(name).parts[:-1])]
     safe = {PurePosixPath(name).parent for name in own if name.endswith(_TENSORS)}
-    return tuple(
-        sorted(
-            name
-            for name in own
-            if name.endswith((*_SETTINGS, _TENSORS))
-            or (_PICKLES.fullmatch(PurePosixPath(name).name) and PurePosixPath(name).parent not in safe)
-        )
-    )
+    wanted = [
+        name
+        for name in own
+        if name.endswith((*_SETTINGS, _TENSORS))
+        or (_PICKLES.fullmatch(PurePosixPath(name).name) and PurePosixPath(name).parent not in safe)
+    ]
+    return tuple(sorted([*wanted, *_graphs(names)]))
+
+
+def _graphs(names: Sequence[str]) -> list[str]:
+    """What stands in the place of a transformer's weights where there are none: the usual graph, else all."""
+    found = [name for name in names if str(PurePosixPath(name).parent) in {".", "onnx"} and _GRAPH.search(name)]
+    if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
+        return []
+    return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
 
 
 def split_files(table: HubTable, names: Iterable[str], configs: Sequence[dict[str, Any]] = ()) -> tuple[str, ...]:
@@ -248,4 +258,4 @@ def _has_word(name: str, word: str) -> bool:
 
 
 def _is_weights(name: str) -> bool:
-    return name.endswith(_TENSORS) or _PICKLES.fullmatch(PurePosixPath(name).name) is not None
+    return name.endswith(_TENSORS) or any(kind.search(PurePosixPath(name).name) for kind in (_PICKLES, _GRAPH))

@@ -20,6 +20,7 @@ from storage.mirror_record import RECORD, model_origin, read_record
 
 logger = logging.getLogger(__name__)
 
+GRAPH: Final = ".onnx"
 _SAYS: Final = ("config.json", "modules.json")  # a model's folder has one of them
 
 
@@ -67,7 +68,7 @@ def resolve_model(
     """Find a model; nothing of it is fetched before its folder is asked for.
 
     Args:
-        spec: a local folder, `embedded:<name>` or a Hub id.
+        spec: a local folder, an ONNX graph in one, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
         mirror: local folder that may hold `models/<hub id>/`; its record must not name another commit than asked for.
         cache: where the Hub's files are kept; its own default if None.
@@ -97,6 +98,8 @@ def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel 
     try:
         if Path(spec).is_dir():
             return _local(Path(spec))
+        if spec.endswith(GRAPH) and Path(spec).is_file():
+            return _graph(Path(spec))
     except OSError as error:  # a name that no disk takes, a folder that may not be read
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (folder := Path(mirror) / "models" / spec).is_dir():
@@ -153,6 +156,26 @@ def _local(folder: Path) -> ResolvedModel:
             f"{folder} is no model: it holds {held}, expected {' or '.join(_SAYS)}; give the folder of a saved model"
         )
     return ResolvedModel(place=folder.resolve(), identity=f"sha256:{_folder_digest(folder)}")
+
+
+def _graph(path: Path) -> ResolvedModel:
+    """A graph of a model's folder, which says the rest."""
+    return ResolvedModel(place=path.resolve(), identity=f"{_local(settings_of(path)).identity}/{path.name}")
+
+
+def settings_of(place: Path) -> Path:
+    """The folder of a model's settings: itself, or that of an ONNX graph in it or in its `onnx/`."""
+    if place.suffix != GRAPH:
+        return place
+    return place.parent.parent if place.parent.name == GRAPH.removeprefix(".") else place.parent
+
+
+def is_graph(place: Path) -> bool:
+    """Whether an ONNX graph stands where a transformer's weights would: named itself, or alone in its folder."""
+    if place.suffix == GRAPH:
+        return True
+    weights = [*place.glob("*.safetensors"), *place.glob("pytorch_model*.bin"), *place.glob("0_*/*.safetensors")]
+    return not weights and any(place.glob(f"**/*{GRAPH}"))
 
 
 def _folder_digest(folder: Path) -> str:

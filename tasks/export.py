@@ -101,14 +101,14 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
     with tempfile.TemporaryDirectory(prefix="bsl-export-") as name:
         folder = Path(name)
         (folder / ENCODER).mkdir()
-        if (card := _card(store, ref)) is not None:
+        if (card := newest_card(store, ref)) is not None:
             shutil.copyfile(card, folder / ENCODER / "README.md")
         if onnx:
             _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
         yield folder
 
 
-def _card(store: Store, ref: ArtifactRef) -> Path | None:
+def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
     """The model card in the newest report on a checkpoint."""
     reports = [
         manifest

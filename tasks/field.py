@@ -42,7 +42,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=1)
+@stage(ref=FieldRef, version=2)
 def compare_field(
     work: Work,
     title: str,
@@ -83,14 +83,14 @@ def compare_field(
         labels: labels, if there are any.
         checks: scored pairs on which a method must not lose.
         questions: most questions of a probe.
-        may_forget: what it may lose there.
+        may_forget: by how much its figure there may fall.
         config: how differences are drawn.
         notes: what the page says of the run.
 
     Raises:
         EvaluationError: vectors cannot be compared.
     """
-    from models.evaluation.field import field_rows
+    from models.evaluation.field import field_rows, forgetful
     from models.report.field_plot import field_plot  # matplotlib, which a cached run never needs
 
     settle_threads(work.site)
@@ -106,7 +106,8 @@ def compare_field(
     table = pl.DataFrame(
         [row | {"protocol": "all"} for row in field_rows(names, proofs, seed=config.seed)], schema=FIELD
     )
-    forgets = _forgetful(table, proofs, may_forget)
+    held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
+    forgets = forgetful(table.iter_rows(named=True), held, may_forget)
     ranked = _ranked(names, proofs, forgets, config.seed)
     costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
     folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
@@ -129,15 +130,6 @@ def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
 def summary_of(store: Store, ref: FieldRef) -> Summary:
     """What is kept for the terminal."""
     return Summary.model_validate(store.manifest(ref).figures)
-
-
-def _forgetful(table: pl.DataFrame, proofs: Sequence[Proof], may_forget: float) -> dict[str, float]:
-    """Label → the largest loss on a check, of methods that lost more than they may, and for sure."""
-    checks = [proof.name for proof in proofs if proof.metric == "spearman" and not proof.group]
-    lost = table.filter(
-        pl.col("dataset").is_in(checks) & (pl.col("difference") < -may_forget) & (pl.col("difference_high") < 0)
-    )
-    return dict(lost.group_by("label").agg(pl.col("difference").min()).sort("label").iter_rows())
 
 
 def _ranked(names: list[str], proofs: Sequence[Proof], forgets: Mapping[str, float], seed: int) -> Ranking | None:

@@ -51,6 +51,7 @@ def weigh(
 ) -> None:
     """Ask the start, and each merger of it with what was trained, of the held-out half that chooses."""
     from models.encoder.merging import merged
+    from models.evaluation.forgetting import forgets
     from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
 
     questions = _questions(work, passages, trips, labels, views, "choose", config)
@@ -65,16 +66,16 @@ def weigh(
     gains = {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
     general: dict[float, float] = {}
 
-    def forgets(share: float) -> bool:
+    def forgetful(share: float) -> bool:
         if dev is None:
             return False
         for weight in (0.0, share):
             if weight not in general:
                 general[weight] = _spearman(_remembered(work, merged(base, learnt, weight), tokenizer), dev)
         # Half of what may be lost: the set that chooses has an error of its own.
-        return 100 * (general[0.0] - general[share]) > config.max_forgetting / 2
+        return forgets(general[share] - general[0.0], config.max_forgetting / 100 / 2)
 
-    chosen = choose_share(gains, forgets)
+    chosen = choose_share(gains, forgetful)
     rows = [
         (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
     ]
@@ -107,7 +108,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=1)
+@stage(ref=ProofRef, version=2)
 def prove(
     work: Work,
     passages: PassagesRef,

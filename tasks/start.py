@@ -6,11 +6,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from models.encoder.config import EncoderConfig
+from models.errors import EncoderError
 from storage.refs import CheckpointRef
+from storage.weights import ResolvedModel, is_graph, settings_of
 from tasks.pretrained import described_folder
 
 if TYPE_CHECKING:
-    from storage.weights import ResolvedModel
     from tasks.site import Site
 
 logger = logging.getLogger(__name__)
@@ -21,7 +22,20 @@ _SAID = ("pooling", "normalize", "lower_case")
 
 def is_bare(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
     """Whether a folder is a transformer alone, which nobody has trained to compare sentences."""
-    return not (described_folder(site.open_store(), start) / _MODULES).is_file()
+    return not (settings_of(described_folder(site.open_store(), start)) / _MODULES).is_file()
+
+
+def check_learns(start: CheckpointRef | ResolvedModel) -> None:
+    """Refuse to train what cannot be trained, before anything is made for it.
+
+    Raises:
+        EncoderError: the start is an ONNX graph.
+    """
+    if isinstance(start, ResolvedModel) and is_graph(start.described):
+        raise EncoderError(
+            f"{start.described}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
+            "the folder that it was exported from"
+        )
 
 
 def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:

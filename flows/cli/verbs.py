@@ -40,6 +40,7 @@ VERBS: Final = (
     Verb("pairs", "find the sentences of a corpus that are most like each other"),
     Verb("recipes", "list the recipes, or print one's complete configuration"),
     Verb("artifacts", "list, show, verify, collect or export what runs have made"),
+    Verb("export", "write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table"),
     Verb("assets", "list, verify or rebuild the models and texts in the package"),
     Verb("mirror", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
     Verb("pins", "list the Hub's commits that recipes read; compare them with the Hub"),

@@ -27,9 +27,9 @@ TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
-# Small steps and few of them: what a good encoder knows is soon lost.
+# Small steps, few of them, and held to the start: what a good encoder knows is soon lost.
 GENTLE: Final = TrainingConfig(
-    objective=ContrastiveConfig(),
+    objective=ContrastiveConfig(anchor_weight=3.0),
     lr=2e-5,
     max_steps=100,
     epochs=1000,

@@ -217,7 +217,7 @@ class FieldSettings(BaseModel):
     """Encoder that teaches in distillation; by default the one that starts where it is better than
     `embedded:mini-sentence` on STS-B's dev set, else that."""
     may_forget: float = Field(0.005, ge=0, le=2)
-    """What a method may lose on STS-B before it is not to be chosen; only a loss whose interval leaves out 0 counts."""
+    """By how much a method's figure on STS-B may fall before it is not to be chosen, sure or not."""
     bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
     """Draws; all pairs of many methods need many."""
 

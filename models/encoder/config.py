@@ -61,8 +61,8 @@ class EncoderConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     model: str = Field(min_length=1)
-    """`embedded:<name>`, a Hub id, a local folder, `checkpoint/<key>` or `report/<key>` of the store, or a file of word
-    vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
+    """`embedded:<name>`, a Hub id, a local folder or an ONNX graph in one, `checkpoint/<key>` or `report/<key>` of the
+    store, or a file of word vectors; storage resolves it to a folder (paper: bert-base-uncased)."""
     revision: str | None = None
     """Commit of a Hub model; None for embedded models and folders, which are pinned by their bytes."""
     pooling: Pooling | Joined = "mean"

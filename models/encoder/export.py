@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
+from models.encoder.graph import Graph
 from models.encoder.modules import name_of, write_head
 from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
 from models.encoder.saved_pooling import NAMES, SWITCHES
@@ -82,6 +83,11 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
 
 def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """The transformer, what is done to its token vectors, and pooling."""
+    if isinstance(encoder.backbone, Graph):
+        raise EncoderError(
+            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer; export the folder "
+            "that it was made from"
+        )
     layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
     def write(folder: Path) -> None:

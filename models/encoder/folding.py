@@ -22,16 +22,17 @@ def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Enc
         EncoderError: The map takes vectors of another width.
     """
     single_D = mean_D.float()
-    centred = _dense(torch.eye(len(mean_D)), -single_D)
+    centred = dense_of(torch.eye(len(mean_D)), -single_D)
     # What μ lost as fp32 is made up for behind W, where it is small beside the vectors.
-    mapped = _dense(weight_KD, weight_KD @ (single_D.double() - mean_D))
+    mapped = dense_of(weight_KD, weight_KD @ (single_D.double() - mean_D))
     # What scaled the vectors before stays, as a head; it is no longer the last.
     config = encoder.config.model_copy(update={"normalize": True})
     heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
     return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()
 
 
-def _dense(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
+def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
+    """The module x ↦ W x + b, in fp32."""
     with torch.device("meta"):  # draws no random numbers
         dense = Dense(weight_ED.shape[1], weight_ED.shape[0], activation=nn.Identity)
     weights = {"linear.weight": weight_ED, "linear.bias": bias_E}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import torch
 
 from models.damage import damage_named
 from models.encoder.appended import check_convolutions
+from models.encoder.graph import load_graph
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
@@ -36,6 +38,7 @@ BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreT
 def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedTokenizerBase]:
     """Load an encoder and its tokenizer from a local folder, in fp32 and evaluation mode.
 
+    A folder without weights that has an ONNX graph, or a graph named by its path, gives an encoder that cannot learn.
     Where the configuration leaves length or prompt open, the encoder's own says what the folder has settled.
 
     Raises:
@@ -60,7 +63,8 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
     config = settled(saved, config)
     if saved.pooling is not None:
         config = config.model_copy(update={"pooling": saved.pooling})  # a saved pooler is among the heads
-    backbone, tokenizer = BACKBONES[saved.backbone.kind](saved.backbone.folder, config)
+    load = BACKBONES[saved.backbone.kind] if saved.graph is None else partial(load_graph, saved.graph)
+    backbone, tokenizer = load(saved.backbone.folder, config)
     set_prompt(tokenizer, config.prompt or "")
     token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
     sentence_heads = [read_head(head) for head in saved.sentence_heads]

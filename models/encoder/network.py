@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from transformers import PreTrainedModel
+    from transformers.modeling_outputs import BaseModelOutput
 
     from models.encoder.config import EncoderConfig
 
@@ -106,6 +107,12 @@ class Encoder(nn.Module):
         """Sentence vectors (B, D) of padded token ids; mask is 1 for real tokens."""
         return self.pooled(_headed(self._run(ids_BT, mask_BT, self.config.pooling), mask_BT, self.token_heads), mask_BT)
 
+    def outputs(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The transformer's last output (B, T, D), before the heads on tokens, beside what `forward` gives."""
+        output = self._output(ids_BT, mask_BT, self.config.pooling)
+        x_BTD = _headed(token_vectors(output, self.config.pooling), mask_BT, self.token_heads)
+        return output.last_hidden_state, self.pooled(x_BTD, mask_BT)
+
     def embed_rows(self, tokens: Tokens, rows: NDArray[np.int64], batch_tokens: int) -> torch.Tensor:
         """Sentence vectors (len(rows), D) of some rows, in the order of `rows`, differentiable.
 
@@ -182,19 +189,24 @@ class Encoder(nn.Module):
                 x_ND = head.packed(x_ND, layout.sentences)
             yield layout.order, layout.padding.pad(x_ND), layout.padding.real.long()
             return
-        for part in budget_batches(tokens.lengths_of(rows), batch_tokens):
+        # A graph's own bound: its runs are slower in larger batches, whatever else they come with.
+        bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
+        for part in budget_batches(tokens.lengths_of(rows), bound):
             ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
             yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
 
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> torch.Tensor:
-        output = self.backbone(
+        return token_vectors(self._output(ids_BT, mask_BT, pooling), pooling)
+
+    def _output(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> BaseModelOutput:
+        output: BaseModelOutput = self.backbone(
             input_ids=ids_BT,
             attention_mask=mask_BT,
             output_hidden_states=pooling in LAYERS,
             return_dict=True,
             **self.inputs(ids_BT, None),
         )
-        return token_vectors(output, pooling)
+        return output
 
     def pooled(self, x_BTD: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
         """Sentence vectors (B, D) of what `token_vectors` gives, in fp32 at least."""

@@ -1,37 +1,44 @@
-"""Write an encoder with its pooling as one ONNX graph, for runtimes without PyTorch.
+"""Write an encoder as an ONNX graph, for runtimes without PyTorch, in fp32 or with int8 products.
 
-The graph takes what the tokenizer gives and returns sentence vectors; batch size and length are free.
+The graph takes what the tokenizer gives and returns sentence vectors, pooled inside, beside the token vectors that
+sentence-transformers pools itself; batch size and length are free.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
+from torch import nn
 
+from models.encoder.graph import OUTPUTS
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from onnx import ModelProto
 
     from models.encoder.network import Encoder
 
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
+INT8: Final = "model_qint8_avx512_vnni.onnx"  # as sentence-transformers names signed 8-bit weights for such processors
 
 
 def export_onnx(encoder: Encoder, path: Path) -> None:
     """Write `encoder` to `path`: input_ids and attention_mask (B, T) int64 → sentence_embedding (B, D) fp32.
 
-    Weights stand in the file itself. The encoder is moved nowhere; it must be on the CPU, in evaluation mode.
+    A second output, last_hidden_state (B, T, D), holds the token vectors before the heads on them. Weights stand in the
+    file itself. The encoder is moved nowhere; it must be on the CPU, in evaluation mode.
 
     Raises:
         EncoderError: The exporter's packages are not installed, or it cannot express this architecture.
     """
-    try:
-        import onnxscript  # noqa: F401 - an optional extra, asked for before the work begins
-    except ImportError as error:
-        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+    _need("onnxscript")
     # Two rows of different length: sizes of 1 would be taken for constants.
     ids_BT = torch.ones(2, min(8, encoder.config.length), dtype=torch.int64)
     mask_BT = torch.ones_like(ids_BT)
@@ -41,14 +48,13 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
     # Fused kernels choose their path by looking at the mask, which a graph cannot; eager attention is plain algebra.
     encoder.backbone.set_attn_implementation("eager")
     try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # of the exporter about itself
+        with _quiet(), torch.no_grad():
             program = torch.onnx.export(
-                encoder,
+                _Outputs(encoder).eval(),
                 (ids_BT, mask_BT),
                 dynamo=True,
                 input_names=INPUTS,
-                output_names=(OUTPUT,),
+                output_names=(OUTPUTS[0], OUTPUT),
                 dynamic_shapes=(free, free),
                 verbose=False,
             )
@@ -61,3 +67,87 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
         encoder.backbone.set_attn_implementation(attention)
     assert program is not None
     program.save(str(path), external_data=False)
+
+
+def quantise_onnx(path: Path, target: Path) -> None:
+    """Write a graph of `export_onnx` with weights and products in int8 to `target`.
+
+    What belongs together (attention, bias and GELU, addition and layer norm) is one operator of ONNX Runtime first.
+    Weights are signed with a scale for each column; the scale of what they are multiplied by is taken anew in each run,
+    from all of the batch, so that a sentence's vector depends a little on its neighbours.
+
+    Raises:
+        EncoderError: The packages for it are not installed.
+    """
+    for package in ("onnxscript", "onnxruntime"):
+        _need(package)
+    import onnx
+    import onnx_ir
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxscript.rewriter.ort_fusions import optimize_for_ort
+
+    with _quiet():
+        fused = onnx_ir.to_proto(optimize_for_ort(onnx_ir.load(path))[0])
+        _prepare(fused)
+        quantize_dynamic(
+            fused,
+            target,
+            op_types_to_quantize=["MatMul", "Attention"],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+            nodes_to_exclude=_after(fused, OUTPUTS[0]),
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # of what the fused operators give
+        )
+
+
+class _Outputs(nn.Module):
+    """An encoder that gives the transformer's token vectors beside its sentence vectors."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.encoder.outputs(ids_BT, mask_BT)
+
+
+def _prepare(graph: ModelProto) -> None:
+    """What the quantiser would stumble over: shapes of before the fusion, nodes without names, named widths.
+
+    Attention whose widths are named, equal ones too, it leaves in fp32.
+    """
+    graph.graph.ClearField("value_info")
+    for number, node in enumerate(graph.graph.node):
+        node.name = f"{node.op_type}_{number}"
+        kept = [attribute for attribute in node.attribute if attribute.name != "qkv_hidden_sizes"]
+        del node.attribute[:]
+        node.attribute.extend(kept)
+
+
+def _after(graph: ModelProto, value: str) -> list[str]:
+    """Nodes that depend on a value: heads, which sentence-transformers and this package compute in fp32."""
+    known, names = {value}, []
+    for node in graph.graph.node:  # in an order in which each comes after those that it depends on
+        if known & set(node.input):
+            known |= set(node.output)
+            names.append(node.name)
+    return names
+
+
+def _need(package: str) -> None:
+    try:
+        __import__(package)  # of an optional extra, asked for before the work begins
+    except ImportError as error:
+        raise EncoderError(f"ONNX export needs {error.name}; pip install 'bsl-pipeline[onnx]'") from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporters say about themselves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)

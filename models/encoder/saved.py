@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from transformers import AutoConfig, AutoTokenizer
 from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json
+from models.encoder.graph import SUFFIX, find_graph, folder_of
 from models.encoder.modules import HEADS, SavedModule, listed_module
 from models.encoder.pooling import POOLER
 from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
@@ -70,6 +71,7 @@ class SavedEncoder:
         prompts: Texts to put before a text, by name.
         default_prompt: The name of that which is put there unless another is asked for.
         pools_prompt: Whether a prompt's tokens are pooled.
+        graph: What stands in the place of the transformer's weights.
     """
 
     backbone: SavedModule
@@ -83,17 +85,22 @@ class SavedEncoder:
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
     pools_prompt: bool = True
+    graph: Path | None = None
 
 
 def read_saved(folder: Path) -> SavedEncoder:
-    """Look into a model folder.
+    """Look into a model folder, or into that of an ONNX graph which is named itself.
 
     Raises:
         EncoderError: Neither a transformers nor a sentence-transformers folder, a damaged one, or one whose modules
             have no equivalent here.
     """
     with damage_named(folder, EncoderError):
-        return _read(folder)
+        if folder.suffix == SUFFIX:
+            return replace(_read(folder_of(folder)), graph=folder)
+        saved = _read(folder)
+        graph = find_graph(saved.backbone.folder) if saved.backbone.kind == "Transformer" else None
+        return replace(saved, graph=graph)
 
 
 def _read(folder: Path) -> SavedEncoder:

@@ -77,14 +77,19 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
             f"{len(info['mismatched_keys'])} have another shape, expected a complete encoder; "
             "newly initialised layers are refused: use a folder whose weights belong to its config.json"
         )
-    _check_length(backbone, config, folder)
+    check_length(backbone, config, folder)
+    settle_tokenizer(tokenizer, config)
+    if config.pooling != POOLER:
+        _drop_pooler(backbone)
+    return backbone, tokenizer
+
+
+def settle_tokenizer(tokenizer: PreTrainedTokenizerBase, config: EncoderConfig) -> None:
+    """Give a tokenizer what batches of texts need, and the casing that is configured."""
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token  # any token pads, for padding is masked; decoders often have no other
     if config.lower_case:
         _lower_case(tokenizer)
-    if config.pooling != POOLER:
-        _drop_pooler(backbone)
-    return backbone, tokenizer
 
 
 def take_pooler(backbone: PreTrainedModel, folder: Path) -> Dense:
@@ -148,7 +153,12 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
         setattr(settings, name, rate)
 
 
-def _check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
+def check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
+    """Compare the longest input with the positions that a transformer has.
+
+    Raises:
+        EncoderError: It is longer.
+    """
     positions = getattr(backbone.config, "max_position_embeddings", None)
     # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)

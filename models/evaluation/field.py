@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from models.evaluation.forgetting import forgets
 from models.evaluation.hierarchical import Draws, difference_of, holm
 from models.evaluation.study import study_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -144,6 +145,22 @@ def verdict(row: Mapping[str, object]) -> str | None:
     if p_value < LEVEL and low > 0:
         return "above"
     return "below" if p_value < LEVEL and high < 0 else "no"
+
+
+def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:
+    """Label → the largest loss on a check, of methods that lost more there than they may.
+
+    Args:
+        rows: of the table.
+        checks: names of the proofs that a method may not lose on.
+        allowed: what may be lost.
+    """
+    lost: dict[str, float] = {}
+    for row in rows:
+        label, difference = row["label"], row["difference"]
+        if row["dataset"] in checks and difference is not None and forgets(difference, allowed):
+            lost[label] = min(difference, lost.get(label, difference))
+    return lost
 
 
 def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[str] = (), *, seed: int = 0) -> Ranking:

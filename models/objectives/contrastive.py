@@ -1,20 +1,29 @@
 """The contrastive objective that the paper compares with (§4.4, Table 7), after SimCLR (Chen et al., 2020).
 
+With an anchor, a frozen copy of the encoder as it was before training is the target: the softmax of its cosines among
+the batch's vectors is what the encoder's own must keep to (without a queue, as `distil` from a teacher).
+
 Shapes: B pairs, D width.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 from models.objectives.base import Objective
+from models.objectives.distil import similarity_divergence
+from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
     from models.objectives.contrastive_config import ContrastiveConfig
@@ -23,16 +32,41 @@ if TYPE_CHECKING:
 class Contrastive(Objective):
     """The encoder alone: the two views of a sentence attract, all other sentences of the batch repel."""
 
+    parts = ("online", "target")
+
     def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
         super().__init__(online)
-        self.temperature = config.temperature
+        self.config = config
+        anchored = config.anchor_weight > 0
+        self.target: nn.Module = copy.deepcopy(online).requires_grad_(False) if anchored else nn.Identity()
         self.train()
+
+    def train(self, mode: bool = True) -> Self:
+        """As usual, but the anchor drops nothing."""
+        super().train(mode)
+        self.target.eval()
+        return self
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar."""
         rows = np.concatenate([batch.view_1, batch.view_2])
-        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
-        return nt_xent(h1_BD, h2_BD, self.temperature)
+        vectors = [self.online.embed_rows(batch.tokens, rows, batch_tokens)]
+        if self.config.anchor_weight > 0:
+            with torch.no_grad():
+                vectors.append(cast("Encoder", self.target).embed_rows(batch.tokens, rows, batch_tokens))
+        return nested(self.loss, self.config.dims, self.online.width, *vectors)
+
+    def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None) -> torch.Tensor:
+        """Of both views' vectors, one under the other, and what the anchor makes of the same, a scalar ≥ 0."""
+        temperature = self.config.temperature
+        loss = nt_xent(*h_2BD.chunk(2), temperature)
+        if t_2BD is None:
+            return loss
+        held = [
+            similarity_divergence(h_BD, t_BD, t_BD[:0], temperature, temperature)
+            for h_BD, t_BD in zip(h_2BD.chunk(2), t_2BD.chunk(2), strict=True)
+        ]
+        return loss + self.config.anchor_weight * torch.stack(held).mean()
 
 
 @full_precision

@@ -22,6 +22,7 @@ from models.encoder.encode import encode_tokens
 from models.encoder.heads import Dense
 from models.errors import TrainingError
 from models.objectives.base import Objective
+from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 from models.objectives.queue import VectorQueue
 
@@ -87,7 +88,11 @@ class Distil(Objective):
                 f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "
                 "behind the projection; call `meet_teacher` before the first step"
             )
-        loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in h_RS.chunk(len(views))]).mean()
+        losses = [
+            nested(lambda cut_BS: self.loss(cut_BS, t_BD), self.config.dims, h_RS.shape[1], h_BS)
+            for h_BS in h_RS.chunk(len(views))
+        ]
+        loss = torch.stack(losses).mean()
         self.queue.push(t_BD)
         return loss
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from models.objectives.settings import ObjectiveSettings
+from models.objectives.settings import NestedSettings
 
 
-class DistilConfig(ObjectiveSettings):
+class DistilConfig(NestedSettings):
     """Learning from a teacher's vectors of the same sentences.
 
     `similarities` is ConGen (Limkonchotiwat et al., 2022), `vectors` multilingual knowledge distillation (Reimers and

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from torch import nn
 
+from models.objectives.nested import tied
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -35,13 +37,16 @@ class Predictor(nn.Module):
 
     def __init__(self, width: int, config: TwoBranchConfig) -> None:
         super().__init__()
-        hidden = config.k * width
+        self._width, hidden = width, config.k * width
         self._orders = ORDERS[config.predictor]
         blocks = max(self._orders[0]) + 1
         self.blocks = nn.Sequential(*(_block(width, hidden, config) for _ in range(blocks)))
 
     def forward(self, h_BD: torch.Tensor, view: Literal[1, 2] = 1) -> torch.Tensor:
-        """Predict the other view's target vector, (B, D), from the vectors of view 1 or 2."""
+        """Predict the other view's target vectors, (B, D), from those of view 1 or 2; the first d from the first d."""
+        return tied(self._whole, h_BD, self._width, view)
+
+    def _whole(self, h_BD: torch.Tensor, view: Literal[1, 2]) -> torch.Tensor:
         for block in self._orders[view - 1]:
             h_BD = self.blocks[block](h_BD)
         return h_BD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from models.errors import TrainingError
 from models.objectives.barlow import Barlow
 from models.objectives.bsl import BSL
 from models.objectives.contrastive import Contrastive
@@ -67,7 +68,15 @@ def build_objective(
         online: The encoder.
         config: Which objective.
         tokenizer: The encoder's own, which objectives that guess words must know.
+
+    Raises:
+        TrainingError: It is to supervise more dimensions than the encoder has.
     """
+    if wide := [kept for kept in getattr(config, "dims", ()) if kept >= online.width]:
+        raise TrainingError(
+            f"objective {config.name}: dims {wide} of vectors of width {online.width}, expected fewer dimensions than "
+            "these have, for the whole always counts; lower training.objective.dims"
+        )
     objective: Objective = OBJECTIVES[type(config)](online, config)
     if tokenizer is not None:
         objective.read_vocabulary(tokenizer)

@@ -5,6 +5,7 @@ Shapes: B pairs, D width.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from torch.nn import functional
 
 from models.objectives.base import Objective
+from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
@@ -25,8 +27,9 @@ class Regression(Objective):
 
     needs = frozenset({"scores"})
 
-    def __init__(self, online: Encoder, config: RegressionConfig) -> None:  # noqa: ARG002 - it has no settings
+    def __init__(self, online: Encoder, config: RegressionConfig) -> None:
         super().__init__(online)
+        self.dims = config.dims
         self.train()
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
@@ -34,7 +37,8 @@ class Regression(Objective):
         rows = np.concatenate([batch.view_1, batch.view_2])
         h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
         scores_B = torch.as_tensor(batch.scores, dtype=torch.float32, device=h1_BD.device)
-        return squared_error(h1_BD, h2_BD, scores_B)
+        loss = partial(squared_error, scores_B=scores_B)
+        return nested(loss, self.dims, self.online.width, h1_BD, h2_BD)
 
 
 @full_precision

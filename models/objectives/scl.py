@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch.nn import functional
 
 from models.objectives.base import Objective
 from models.objectives.classifier import PairClassifier, cross_entropy, labels_of
+from models.objectives.nested import nested, widened
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
@@ -63,13 +65,17 @@ class SCL(Objective):
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar; cross-entropy alone where nothing is entailed."""
-        labels_B = labels_of(batch, self.config.classes, self.online.device)
         rows = np.concatenate([batch.view_1, batch.view_2])
         u_BD, v_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
-        contrasts = contrasts_of(batch, self.config)
+        loss = partial(self.loss, batch=batch, contrasts=contrasts_of(batch, self.config))
+        return nested(loss, self.config.dims, self.online.width, u_BD, v_BD)
+
+    def loss(self, u_BD: torch.Tensor, v_BD: torch.Tensor, batch: Batch, contrasts: Contrasts) -> torch.Tensor:
+        """Equation 3 of premises u and hypotheses v."""
+        labels_B = labels_of(batch, self.config.classes, self.online.device)
         if self.config.control == "augment":
             return self._augmented(u_BD, v_BD, labels_B, batch, contrasts)
-        loss = (1.0 - self.config.weight) * cross_entropy(self.classifier(u_BD, v_BD), labels_B)
+        loss = (1.0 - self.config.weight) * cross_entropy(self._classified(u_BD, v_BD), labels_B)
         if len(contrasts.anchors) == 0 or self.config.weight == 0:
             return loss
         return loss + self.config.weight * contrast(u_BD, v_BD, contrasts, self.config)
@@ -83,7 +89,11 @@ class SCL(Objective):
         )
         u_XD = torch.cat([u_BD, u_BD.index_select(0, first_P)])
         v_XD = torch.cat([v_BD, v_BD.index_select(0, second_P)])
-        return cross_entropy(self.classifier(u_XD, v_XD), torch.cat([labels_B, labels_P]))
+        return cross_entropy(self._classified(u_XD, v_XD), torch.cat([labels_B, labels_P]))
+
+    def _classified(self, u_XD: torch.Tensor, v_XD: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.classifier(*(widened(x_XD, self.online.width) for x_XD in (u_XD, v_XD)))
+        return logits
 
 
 def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from models.errors import TrainingError
 from models.objectives.base import Objective
+from models.objectives.nested import nested, tied
 from models.objectives.precision import full_precision
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class SimCSE(Objective):
                 f"objective simcse: {online.config.model} has no dropout, expected some, which makes the two views; "
                 "set encoder.dropout, such as 0.1"
             )
-        self.temperature = config.temperature
+        self.temperature, self.dims = config.temperature, config.dims
         self.head = (
             nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()
         )
@@ -47,7 +48,11 @@ class SimCSE(Objective):
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch, a scalar; its second views are not used."""
         twice_2BD = self.online.embed_rows(batch.tokens, np.concatenate([batch.view_1, batch.view_1]), batch_tokens)
-        z1_BD, z2_BD = self.head(twice_2BD).chunk(2)
+        return nested(self.loss, self.dims, self.online.width, twice_2BD)
+
+    def loss(self, twice_2BD: torch.Tensor) -> torch.Tensor:
+        """That of both views' vectors, one under the other."""
+        z1_BD, z2_BD = tied(self.head, twice_2BD, self.online.width).chunk(2)
         return dropout_contrast(z1_BD, z2_BD, self.temperature)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from models.objectives.settings import ObjectiveSettings
+from models.objectives.settings import NestedSettings, ObjectiveSettings
 
 Feature = Literal["u", "v", "|u-v|", "u*v"]
 _SBERT = "Reimers and Gurevych, 2019. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP."
@@ -34,7 +34,7 @@ class ClassifierSettings(ObjectiveSettings):
         return self
 
 
-class RegressionConfig(ObjectiveSettings):
+class RegressionConfig(NestedSettings):
     """Mean squared error of the cosine against the pair's score (SBERT section 3); needs pairs with scores."""
 
     title: ClassVar[str] = "cosine regression"
@@ -52,7 +52,7 @@ class SoftmaxConfig(ClassifierSettings):
     name: Literal["softmax"] = "softmax"
 
 
-class SCLConfig(ClassifierSettings):
+class SCLConfig(ClassifierSettings, NestedSettings):
     """Supervised contrastive learning beside classification (its section 3).
 
     Rows of one premise should share a batch: `training.order` `groups`, or `given` with unshuffled pairs.

@@ -18,6 +18,7 @@ import torch
 
 from models.objectives.base import Objective
 from models.objectives.ema import ema_update, momentum_at
+from models.objectives.nested import nested
 from models.objectives.predictor import Predictor
 from models.objectives.target_norm import TargetNorm
 
@@ -58,13 +59,14 @@ class TwoBranch(Objective):
         h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
         with torch.no_grad():
             t1_BD, t2_BD = self.target_norm(self.target.embed_rows(batch.tokens, rows, batch_tokens)).chunk(2)
-        return self.loss(h1_BD, h2_BD, t1_BD, t2_BD)
+        return nested(self.loss, self._branches.dims, self.online.width, h1_BD, h2_BD, t1_BD, t2_BD)
 
     @abstractmethod
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
         """The loss from the online encoder's vectors h and the target's vectors t of both views, a scalar.
 
-        The predictor is to be called once per view: batch normalisation keeps its statistics per view, as published.
+        With `dims` it is taken of the first dimensions of all four too. The predictor is to be called once per view:
+        batch normalisation keeps its statistics per view, as published.
         """
 
     def momentum(self, step: int, total: int) -> float:

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from models.objectives.settings import ObjectiveSettings
+from models.objectives.settings import NestedSettings
 
 
-class TwoBranchConfig(ObjectiveSettings):
+class TwoBranchConfig(NestedSettings):
     """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
 
     predictor: Literal["paper", "released", "released-2021"] = "paper"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from models.evaluation.forgetting import forgets
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
@@ -70,10 +71,12 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
         rows: all evidence; the first that counts decides, it is the mean where several do.
         max_forgetting: points that a general set may lose.
     """
-    lost = [row for row in rows if row.role == "guard" and 100 * row.difference < -max_forgetting]
+    lost = [row for row in rows if row.role == "guard" and forgets(row.difference, max_forgetting / 100)]
     deciding = next((row for row in rows if row.role == "counts"), None)
     if lost:
-        reason = f"{_told(lost[0])}, more than the {max_forgetting:g} points that it may lose"
+        reason = f"{_told(lost[0])}: the figure fell by more than the {max_forgetting:g} points that it may fall"
+        if lost[0].ci_high >= 0:
+            reason += ", though chance alone may do that too"
         advice = "The start is kept. Train more gently: lower training.lr, fewer training.max_steps, or more text."
         return Verdict("WORSE", reason, advice)
     if deciding is None:

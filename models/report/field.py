@@ -20,8 +20,8 @@ _LEGEND: Final = (
     "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
     "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
     "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
-    "was not known before. *Forgets* is a loss on the check that is sure and more than may be; such a method is not "
-    "chosen."
+    "was not known before. *Forgets*: the figure on the check fell by more than it may, sure or not; such a method is "
+    "not chosen."
 )
 _ONE_SEED: Final = (
     "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
@@ -80,8 +80,8 @@ def advice(content: FieldContent) -> list[str]:
         said += [_sureness(content.ranking), _cost(content, best)]
     if (highest := content.ranking.highest) in content.forgets:
         said.append(
-            f"{plain(highest)} is higher on your text ({_mean(rows[highest])}), but loses "
-            f"{-100 * content.forgets[highest]:.1f} on the check: it is for this text alone."
+            f"{plain(highest)} is higher on your text ({_mean(rows[highest])}), but its "
+            f"figure on the check falls by {-100 * content.forgets[highest]:.1f}: it is for this text alone."
         )
     return said
 

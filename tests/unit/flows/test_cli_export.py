@@ -1,16 +1,21 @@
 """`bsl artifacts export` of a checkpoint: the encoder with its model card from the newest report, and ONNX if asked."""
 
+import re
 import sys
 import zipfile
 
 import pytest
 
 from flows.cli.main import main
+from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.onnx import INT8
+from models.encoder.saved import saved_config
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef
 from storage.store import Store
-from tests.tiny_encoder import tiny_encoder
+from tests.tiny_encoder import ORIGINALS, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)
 
@@ -74,3 +79,44 @@ def test_a_missing_package_is_said_without_a_traceback(store, tmp_path, capsys, 
     monkeypatch.setitem(sys.modules, "onnxscript", None)  # as if the extra were not installed
     assert export(store, "checkpoint/cc", tmp_path / "out", "--onnx") == 1
     assert "bsl: ONNX export needs onnxscript; pip install" in capsys.readouterr().err
+
+
+def forms(store, *arguments):
+    return main(["export", "--store", store.url, *map(str, arguments)])
+
+
+def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
+    put_report(store, 1, "card")
+    out = tmp_path / "out"
+    assert forms(
+        store, "checkpoint/cccc", out, "--onnx", "--int8", "--dims", "16,8", "--static", "--static-dims", 12,
+        "--sentences", 200, "--max-loss", 5, "--min-cosine", 0.9,
+    ) == 0  # fmt: skip
+    printed = capsys.readouterr().out
+    readme = (out / "README.md").read_text()
+    assert readme.startswith("card")
+    for place, width in [(".", 32), ("onnx/model.onnx", 32), ("dims-16", 16), ("dims-8", 8), ("static", 12)]:
+        path = out if place == "." else out / place
+        encoder, tokenizer = load_encoder(path, saved_config(path, "x"))
+        assert encode(encoder, tokenizer, ORIGINALS).shape == (4, width)
+        assert f"| {place} |" in readme
+    assert (out / "onnx" / INT8).is_file()
+    assert readme.count("[") >= 11  # each form's interval, and that of its loss
+    assert "ONNX, int8" in printed
+
+
+def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
+    assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
+    assert re.search(
+        r"int8 drifts: it loses -?\d+\.\d\d points .* cosine \d\.\d{4} with .* at least 1\.0", capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_encoder_alone_is_named_by_folder_too(store, tmp_path, capsys):
+    assert forms(store, tmp_path / "in", tmp_path / "out", "--sentences", 100) == 0  # a bare transformer
+    assert saved_config(tmp_path / "out", "x").pooling == "mean"
+    assert forms(store, tmp_path / "in", tmp_path / "out") == 1
+    assert "exists already; name a new folder" in capsys.readouterr().err
+    assert forms(store, tmp_path / "in", tmp_path / "new", "--dims", "64,no") == 2
+    assert "--dims 64,no: expected numbers" in capsys.readouterr().err

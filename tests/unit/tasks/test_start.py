@@ -12,7 +12,7 @@ from models.encoder.loading import load_encoder
 from models.errors import EncoderError
 from tasks.pretrained import resolve_encoder
 from tasks.site import Site
-from tasks.start import is_bare, taken_over
+from tasks.start import check_learns, is_bare, taken_over
 from tests.tiny_encoder import write_tiny
 
 if TYPE_CHECKING:
@@ -49,3 +49,17 @@ def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
     start, named = resolve_encoder(site, EncoderConfig(model=str(folder), pooling="max"))
     assert taken_over(site, start, named) == named
     assert is_bare(site, start)
+
+
+@pytest.mark.parametrize("named", ["onnx/model.onnx", "."], ids=["by its path", "alone in its folder"])
+def test_a_graph_is_read_as_its_folder_says_and_never_trained(saved: Path, tmp_path: Path, named: str) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    (saved / "onnx").mkdir()
+    (saved / "onnx" / "model.onnx").write_bytes(b"")
+    weights, _ = resolve_encoder(site, EncoderConfig(model=str(saved)))
+    check_learns(weights)
+    (saved / "model.safetensors").rename(tmp_path / "away.safetensors")
+    start, given = resolve_encoder(site, EncoderConfig(model=str(saved / named)))
+    assert taken_over(site, start, given).pooling == "cls"
+    with pytest.raises(EncoderError, match="no gradients, expected weights to train"):
+        check_learns(start)

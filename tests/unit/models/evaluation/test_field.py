@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.evaluation.field import TEXT, Proof, decisive, field_rows, outcome_draws, ranking, verdict
+from models.evaluation.field import TEXT, Proof, decisive, field_rows, forgetful, outcome_draws, ranking, verdict
 from models.evaluation.hierarchical import Draws, holm
 
 
@@ -49,6 +49,13 @@ def test_groups_count_as_one_each():
     (found,) = decisive(proofs)
     assert found.figures[0] == pytest.approx((0.3 + 0.9) / 2)
     np.testing.assert_allclose(found.draws, 0.6)
+
+
+def test_the_figure_decides_what_forgets_and_not_whether_it_is_sure():
+    losses = [("start", "stsb", None), ("sure", "stsb", -0.02), ("unsure", "stsb", -0.006), ("little", "stsb", -0.004),
+              ("sure", "sts12", -0.03), ("little", "crop", -0.9)]  # fmt: skip
+    rows = [{"label": label, "dataset": name, "difference": lost} for label, name, lost in losses]
+    assert forgetful(rows, {"stsb", "sts12"}, 0.005) == {"sure": -0.03, "unsure": -0.006}
 
 
 def test_rows_say_above_only_for_what_is_above_after_correction():

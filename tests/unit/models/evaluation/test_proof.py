@@ -110,6 +110,14 @@ def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[Evidence], wor
     assert ("The start is kept" in verdict.advice) is (word != "BETTER")
 
 
+@pytest.mark.parametrize(("half", "said"), [(0.001, "may fall"), (0.02, "though chance alone may do that too")])
+def test_a_loss_on_a_general_set_decides_by_its_figure_and_says_how_sure_it_is(half: float, said: str) -> None:
+    verdict = judged([_row("counts", 0.02), _row("guard", -0.006, half)], 0.5)
+    assert verdict.word == "WORSE"
+    assert "-0.60 [" in verdict.reason
+    assert verdict.reason.endswith(said)
+
+
 def test_labels_decide_alone() -> None:
     numbers = np.arange(ROWS)
     first = tuple(f"{number}a" for number in numbers)

@@ -70,7 +70,9 @@ def test_what_forgets_is_named_and_not_chosen():
     ranked = Ranking("BSL", "TF-IDF", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
     said = advice(content(rows, ranked, {"TF-IDF": -0.181}))
     assert said[0].startswith("**Use BSL**")
-    assert said[-1] == "TF-IDF is higher on your text (50.00), but loses 18.1 on the check: it is for this text alone."
+    assert said[-1] == (
+        "TF-IDF is higher on your text (50.00), but its figure on the check falls by 18.1: it is for this text alone."
+    )
 
 
 def test_without_other_figures_the_start_is_kept():

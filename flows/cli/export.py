@@ -1,0 +1,51 @@
+"""`bsl export ENCODER FOLDER --onnx --int8 --dims … --static`: an encoder's small, fast forms, and what each loses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.cli.options import add_site_options, print_table
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def define_export(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument(
+        "encoder", metavar="ENCODER", help="checkpoint/<key>, report/<key>, a folder, embedded:<name> or a Hub id"
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder")
+    parser.add_argument("--onnx", action="store_true", help="an ONNX graph in fp32: onnx/model.onnx")
+    parser.add_argument("--int8", action="store_true", help="an ONNX graph with int8 products: onnx/model_qint8_….onnx")
+    parser.add_argument("--dims", metavar="K,…", help="encoders of so many dimensions each, 256,128,64: dims-K/")
+    parser.add_argument("--static", action="store_true", help="a table of token vectors, no transformer: static/")
+    parser.add_argument("--static-dims", type=int, help="width of the table (256)")
+    parser.add_argument("--max-loss", type=float, help="points on STS-B dev that int8 may lose (0.3)")
+    parser.add_argument("--min-cosine", type=float, help="mean cosine with fp32 that int8 must have (0.98)")
+    parser.add_argument("--text", nargs="+", metavar="FILE", help="sentences by which --dims and --static are made")
+    parser.add_argument("--sentences", type=int, help="of those, how many are read at most (20000)")
+    parser.add_argument("--revision", help="commit of a Hub model")
+    add_site_options(parser)
+    parser.set_defaults(call=_export)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from flows.site import site_of
+    from tasks.variants import TITLE, Wanted, export_variants
+
+    asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
+    wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})
+    site = site_of(vars(arguments))
+    rows = export_variants(site, arguments.encoder, arguments.revision, arguments.folder, wanted)
+    print_table(TITLE, rows)
+    print(f"folder:  {arguments.folder}")
+    return 0
+
+
+def _dims(text: str | None) -> tuple[int, ...]:
+    words = text.split(",") if text else []
+    if not all(word.strip().isdecimal() and int(word) > 1 for word in words):
+        raise ValueError(f"--dims {text}: expected numbers of dimensions such as 256,128,64")
+    return tuple(map(int, words))

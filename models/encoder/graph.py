@@ -1,0 +1,162 @@
+"""A transformer as an ONNX graph, run by ONNX Runtime: what a folder holds that was made for use, not for training.
+
+Where sentence-transformers puts it: `onnx/model.onnx`, or `model.onnx` beside the settings; quantised forms of it are
+`onnx/model_qint8_….onnx`. Pooling, heads, prompts and lengths stand in the folder as they do beside weights.
+
+Shapes: B sentences, T tokens, D width.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from models.encoder.pooling import LAYERS, POOLER
+from models.encoder.transformer import check_length, settle_tokenizer
+from models.errors import EncoderError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.config import EncoderConfig
+
+SUFFIX: Final = ".onnx"
+FOLDER: Final = "onnx"  # of graphs, in a sentence-transformers folder
+USUAL: Final = "model.onnx"
+OUTPUTS: Final = ("last_hidden_state", "token_embeddings")  # what exporters call token vectors
+GRAPH_TOKENS: Final = 256  # padded tokens a run: activations of more leave the cache, 1.5 times as slow at 4,096
+_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
+_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
+
+
+class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
+    """Token ids to token vectors by a graph; called as a transformer is, so that an encoder need not know."""
+
+    config_class = AutoConfig
+    batch_tokens = GRAPH_TOKENS
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        """Open a graph on the CPU.
+
+        Args:
+            path: The graph.
+            folder: Of the model, with config.json.
+
+        Raises:
+            EncoderError: ONNX Runtime is not installed, or the graph takes or gives other things than a transformer.
+        """
+        super().__init__(AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False))
+        self.path = path
+        self._session = _open(path)
+        self._inputs = [value.name for value in self._session.get_inputs()]
+        outputs = [value.name for value in self._session.get_outputs()]
+        self._output = next((name for name in OUTPUTS if name in outputs), None)
+        if self._output is None or not {"input_ids", "attention_mask"} <= set(self._inputs) <= set(_INPUTS):
+            raise EncoderError(
+                f"{path}: takes {', '.join(self._inputs)} and gives {', '.join(outputs)}, expected "
+                f"{', '.join(_INPUTS)} and {' or '.join(OUTPUTS)}, from which sentences are pooled; "
+                "export it as a feature extractor"
+            )
+        # An encoder asks its weights where it is and whether they learn.
+        self.nothing = nn.Parameter(torch.zeros(0), requires_grad=False)
+
+    def train(self, mode: bool = True) -> Self:
+        """Stay as it is.
+
+        Raises:
+            EncoderError: Training is asked for.
+        """
+        if mode:
+            raise EncoderError(
+                f"{self.path}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
+                "the folder that it was exported from"
+            )
+        return super().train(mode)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: object) -> BaseModelOutput:
+        """Token vectors (B, T, D) of ids (B, T), as the last layer."""
+        ids_BT = input_ids.cpu().numpy()
+        given = {
+            "input_ids": ids_BT,
+            "attention_mask": attention_mask.cpu().numpy(),
+            "token_type_ids": np.zeros_like(ids_BT),
+        }
+        (x_BTD,) = self._session.run([self._output], {name: given[name] for name in self._inputs})
+        return BaseModelOutput(last_hidden_state=torch.from_numpy(x_BTD).float().to(input_ids.device))  # of fp16 too
+
+
+def find_graph(folder: Path) -> Path | None:
+    """The graph that stands in the place of a folder's weights; None if it has weights, or nothing at all.
+
+    Raises:
+        EncoderError: There are several and none is the usual one.
+    """
+    if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        return None
+    graphs = sorted([*folder.glob(f"*{SUFFIX}"), *(folder / FOLDER).glob(f"*{SUFFIX}")])
+    usual = [path for path in (folder / USUAL, folder / FOLDER / USUAL) if path in graphs]
+    if len(graphs) > 1 and not usual:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)
+        raise EncoderError(
+            f"{folder}: no weights and the graphs {names}, expected one or {FOLDER}/{USUAL}; name the graph itself, "
+            f"such as {graphs[0]}"
+        )
+    return next(iter(usual or graphs), None)
+
+
+def folder_of(graph: Path) -> Path:
+    """The model's folder, of a graph in it or in its folder of graphs."""
+    return graph.parent.parent if graph.parent.name == FOLDER else graph.parent
+
+
+def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph, PreTrainedTokenizerBase]:
+    """Open a graph and load its tokenizer.
+
+    Args:
+        graph: The file.
+        folder: Of the model's settings and tokenizer.
+        config: Dropout, pooling and length must be such as a graph has.
+
+    Raises:
+        EncoderError: They are not; or as `Graph`.
+    """
+    if config.pooling in LAYERS or config.pooling == POOLER:
+        raise EncoderError(
+            f"{graph}: gives the last layer's token vectors alone, encoder.pooling={config.pooling} reads others; "
+            "use the folder that it was exported from"
+        )
+    if config.dropout is not None:
+        raise EncoderError(
+            f"{graph}: an ONNX graph has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
+        )
+    backbone = Graph(graph, folder)
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    check_length(backbone, config, folder)
+    settle_tokenizer(tokenizer, config)
+    return backbone, tokenizer
+
+
+def _options() -> Any:  # noqa: ANN401  of a package that may be absent
+    """As many threads as torch has, so that one setting decides; no messages of its own below an error."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
+    options.log_severity_level = 3
+    return options
+
+
+def _open(path: Path) -> Any:  # noqa: ANN401
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
+    return onnxruntime.InferenceSession(str(path), _options(), providers=["CPUExecutionProvider"])

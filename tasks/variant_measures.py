@@ -1,0 +1,83 @@
+"""What a form of an encoder costs and how it scores: size, speed, STS-B of the package."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from storage.embedded import embedded_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.report.variants import Variant
+
+    Vectors = NDArray[np.float32]
+
+_PASSES: Final = 3
+_ENOUGH_S: Final = 20.0  # after which no further pass is timed
+
+
+def measured(name: str, place: str, path: Path, loaded: tuple[Encoder, PreTrainedTokenizerBase]) -> Variant:
+    """A form, timed on the sentences that it is scored on.
+
+    Args:
+        name: What the table calls it.
+        place: Where it lies in the exported folder.
+        path: The folder or graph there.
+        loaded: What was read from it.
+    """
+    from models.encoder.encode import encode
+    from models.evaluation.correlation import cosine_scores
+    from models.report.variants import Variant
+
+    encoder, tokenizer = loaded
+    texts, count = test_texts(), len(stsb("test"))
+    encode(encoder, tokenizer, texts[:64])  # what is made at the first call is not timed
+    fastest, spent = float("inf"), 0.0
+    for _ in range(_PASSES):
+        began = time.perf_counter()
+        vectors = encode(encoder, tokenizer, texts)
+        took = time.perf_counter() - began
+        fastest, spent = min(fastest, took), spent + took
+        if spent > _ENOUGH_S:
+            break
+    cosines = cosine_scores(vectors[:count], vectors[count:])
+    return Variant(name, place, _megabytes(path), encoder.width, len(texts) / fastest, cosines)
+
+
+def dev_scorer() -> tuple[list[str], Callable[[Vectors], float]]:
+    """STS-B's dev sentences, and the Spearman that their vectors have."""
+    from models.evaluation.correlation import cosine_scores, spearman
+
+    rows = stsb("dev")
+    gold, count = rows["score"].to_numpy(), len(rows)
+    texts = [*rows["sentence1"], *rows["sentence2"]]
+    return texts, lambda vectors: spearman(cosine_scores(vectors[:count], vectors[count:]), gold)
+
+
+def test_texts() -> list[str]:
+    """The sentences that forms are timed and scored on: STS-B's test set, all first ones before all second ones."""
+    rows = stsb("test")
+    return [*rows["sentence1"], *rows["sentence2"]]
+
+
+def stsb(split: str) -> pl.DataFrame:
+    """Scored pairs of STS-B in the package."""
+    return pl.read_parquet(embedded_path("stsb") / f"{split}.parquet")
+
+
+def _megabytes(place: Path) -> float:
+    """Weights at a place: a graph, or all tensors of a folder and of its heads."""
+    if place.is_file():
+        return place.stat().st_size / 1e6
+    heads = [path for path in place.glob("*/*.safetensors") if path.parent.name[0].isdigit()]
+    return sum(path.stat().st_size for path in (*place.glob("*.safetensors"), *heads)) / 1e6

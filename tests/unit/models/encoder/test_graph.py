@@ -1,0 +1,173 @@
+"""Folders whose weights are an ONNX graph: read as sentence-transformers and ONNX Runtime do, refused to train."""
+
+import importlib.util
+import shutil
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from onnx import TensorProto, helper, save
+from sentence_transformers import SentenceTransformer
+from transformers.modeling_outputs import BaseModelOutput
+
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.graph import FOLDER, USUAL
+from models.encoder.heads import Dense
+from models.encoder.loading import load_encoder
+from models.encoder.network import Encoder
+from models.encoder.onnx import INT8, OUTPUT, export_onnx, quantise_onnx
+from models.encoder.saved import read_saved, saved_config
+from models.errors import EncoderError
+from models.objectives.config import ContrastiveConfig
+from models.objectives.contrastive import Contrastive
+from storage.weights import resolve_model
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+
+TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
+OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("optimum.onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder with weights, a graph and its int8 form: CLS and mean side by side, Dense, Normalize."""
+    folder = tmp_path_factory.mktemp("exported")
+    bare, tokenizer = tiny_encoder(folder / "in")
+    config = bare.config.model_copy(update={"pooling": "cls+mean", "normalize": True})
+    torch.manual_seed(1)
+    encoder = Encoder(bare.backbone, config, [], [Dense(2 * WIDTH, 12)]).eval()
+    export_sentence_transformers(encoder, tokenizer, folder / "out")
+    (folder / "out" / FOLDER).mkdir()
+    export_onnx(encoder, folder / "out" / FOLDER / USUAL)
+    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8)
+    return folder / "out", encode(encoder, tokenizer, TEXTS)
+
+
+@pytest.fixture
+def graph_only(exported, tmp_path):
+    """Makes a folder without weights, with some of the graphs."""
+
+    def make(*graphs):
+        folder = shutil.copytree(exported[0], tmp_path / "only")
+        (folder / "model.safetensors").unlink()
+        for path in (folder / FOLDER).iterdir():
+            if path.name not in graphs:
+                path.unlink()
+        return folder
+
+    return make
+
+
+def load(path):
+    return load_encoder(path, saved_config(path, "x"))
+
+
+def test_our_reader_gives_the_vectors_of_the_weights(graph_only, exported):
+    encoder, tokenizer = load(graph_only(USUAL))
+    assert np.abs(encode(encoder, tokenizer, TEXTS) - exported[1]).max() <= 1e-5
+    assert encoder.config.max_length == 24
+    assert encoder.config.pooling == "cls+mean"
+
+
+def test_onnx_runtime_alone_gives_them_too(exported):
+    folder, expected = exported
+    _, tokenizer = load(folder)
+    session = onnxruntime.InferenceSession(str(folder / FOLDER / USUAL))
+    call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
+    (vectors,) = session.run([OUTPUT], {name: call[name] for name in ("input_ids", "attention_mask")})
+    assert np.abs(vectors - expected).max() <= 1e-5
+
+
+class Session(torch.nn.Module):
+    """What optimum puts in the transformer's place, as sentence-transformers calls it."""
+
+    def __init__(self, path, config):
+        super().__init__()
+        self.session, self.config = onnxruntime.InferenceSession(str(path)), config
+
+    def forward(self, input_ids, attention_mask, **_):
+        given = {"input_ids": input_ids.numpy(), "attention_mask": attention_mask.numpy()}
+        return BaseModelOutput(torch.from_numpy(self.session.run(["last_hidden_state"], given)[0]))
+
+
+def test_sentence_transformers_pools_what_the_graph_gives(exported):
+    """Its own tokenizer, pooling and heads around the graph.
+
+    optimum-onnx 0.1.0, through which it loads graphs, needs transformers < 4.58 and cannot be installed beside ours.
+    """
+    folder, expected = exported
+    if OPTIMUM:
+        peer = SentenceTransformer(str(folder), device="cpu", backend="onnx")
+    else:
+        peer = SentenceTransformer(str(folder), device="cpu")
+        peer[0].model = Session(folder / FOLDER / USUAL, peer[0].model.config)
+    assert np.abs(peer.encode(TEXTS) - expected).max() <= 1e-5
+
+
+def test_int8_is_near_and_smaller(graph_only, exported):
+    folder = graph_only(INT8)
+    encoder, tokenizer = load(folder)
+    cosines = (encode(encoder, tokenizer, TEXTS) * exported[1]).sum(axis=1)  # of unit vectors
+    assert 0.99 < cosines.min() < 1 - 1e-6
+    sizes = [(exported[0] / FOLDER / name).stat().st_size for name in (USUAL, INT8)]
+    assert sizes[1] < sizes[0]
+
+
+def test_a_graph_is_named_by_its_path(exported):
+    folder, expected = exported
+    path = folder / FOLDER / INT8
+    model = resolve_model(str(path))
+    assert model.identity == f"{resolve_model(str(folder)).identity}/{INT8}"
+    assert read_saved(model.described).graph == path
+    encoder, tokenizer = load(model.folder)
+    assert 1e-6 < np.abs(encode(encoder, tokenizer, TEXTS) - expected).max() < 0.1
+
+
+def test_weights_come_before_graphs(exported):
+    assert read_saved(exported[0]).graph is None
+
+
+def test_of_several_graphs_the_usual_one_is_taken_or_none(graph_only, exported):
+    folder = graph_only(USUAL, INT8)
+    assert read_saved(folder).graph.name == USUAL
+    (folder / FOLDER / USUAL).rename(folder / FOLDER / "model_O4.onnx")
+    with pytest.raises(EncoderError, match=r"the graphs onnx/model_O4\.onnx, onnx/model_qint8.*; name the graph"):
+        read_saved(folder)
+
+
+def test_training_is_refused(graph_only):
+    encoder, _ = load(graph_only(USUAL))
+    with pytest.raises(EncoderError, match="gives vectors but no gradients, expected weights to train"):
+        Contrastive(encoder, ContrastiveConfig())
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"), [({"dropout": 0.1}, "has no dropout"), ({"max_length": 80}, "the model takes 64 tokens")]
+)
+def test_what_a_graph_cannot_do_is_said(graph_only, fields, said):
+    folder = graph_only(USUAL)
+    config = saved_config(folder, "x")
+    with pytest.raises(EncoderError, match=said):
+        load_encoder(folder, config.model_copy(update=fields))
+
+
+def test_other_layers_are_refused(graph_only):
+    folder = graph_only(USUAL)
+    for name in ("modules.json", "sentence_bert_config.json"):
+        (folder / name).unlink()
+    with pytest.raises(EncoderError, match=r"last layer's token vectors alone, encoder\.pooling=first-last"):
+        load_encoder(folder, EncoderConfig(model="x", pooling="first-last", max_length=24))
+
+
+def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
+    folder = graph_only(USUAL)
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "other", ends[:1], ends[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / FOLDER / USUAL)
+    with pytest.raises(EncoderError, match="expected input_ids, attention_mask, token_type_ids and last_hidden_state"):
+        load(folder)
+    (folder / FOLDER / USUAL).write_bytes(b"no graph")
+    with pytest.raises(EncoderError, match="cannot be loaded"):
+        load(folder)

@@ -1,0 +1,105 @@
+"""A table distilled from an encoder: the least-squares rows restated, near the encoder, read by others."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.rotation import first_axes, principal_axes, shortened
+from models.encoder.saved import saved_config
+from models.encoder.tabulate import RARE, RIDGE, tabulate
+from models.errors import EncoderError
+from storage.embedded import embedded_path
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+
+TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path / "in", pooling="cls")
+    return encoder, tokenizer, encode(encoder, tokenizer, TEXTS)
+
+
+def unit(x):
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def test_rows_are_the_ridge_s_solution(tiny):
+    encoder, tokenizer, vectors = tiny
+    table, plain = tabulate(encoder, tokenizer, TEXTS, vectors, 6)
+    wanted = unit(vectors.astype(np.float64))
+    axes = np.linalg.svd(wanted)[2].T[:, :6]
+    words = [plain(text)["input_ids"] for text in TEXTS]
+    counts = np.array([[row.count(token) / len(row) for token in range(len(tokenizer))] for row in words])
+    # [CLS] token [SEP] for each token, as a text of it alone would be.
+    names = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    alone = unit(encode(encoder, tokenizer, names).astype(np.float64)) @ axes
+    share = counts.mean(0)
+    start = (RARE / (RARE + share))[:, None] * (alone - share @ alone)
+    y, mean = wanted @ axes, (wanted @ axes).mean(0)
+    made = counts @ start
+    start = max(0.0, (made * (y - mean)).sum() / (made**2).sum()) * start + mean
+    solved = np.linalg.solve(counts.T @ counts + RIDGE * np.eye(len(start)), counts.T @ y + RIDGE * start)
+    found = table.backbone.embedding.weight.detach().numpy()
+    inner = unit(counts @ solved) @ unit(counts @ solved).T  # signs of axes are free
+    np.testing.assert_allclose(unit(counts @ found) @ unit(counts @ found).T, inner, atol=1e-4)
+
+
+def test_a_real_encoder_s_table_keeps_most_of_its_order_and_is_read_by_sentence_transformers(tmp_path):
+    folder = embedded_path("mini-sentence")
+    encoder, tokenizer = load_encoder(folder, saved_config(folder, "x"))
+    rows = pl.read_parquet(embedded_path("stsb") / "train.parquet").head(300)
+    texts = pl.concat([rows["sentence1"], rows["sentence2"]]).unique(maintain_order=True).to_list()
+    vectors = encode(encoder, tokenizer, texts)
+    table, plain = tabulate(encoder, tokenizer, texts, vectors, 64)
+    made = encode(table, plain, texts)
+    assert made.shape[1] == 64
+    near = np.corrcoef(
+        (made @ made.T)[np.triu_indices(len(made), 1)], (unit(vectors) @ unit(vectors).T)[np.triu_indices(len(made), 1)]
+    )
+    assert near[0, 1] > 0.8
+    export_sentence_transformers(table, plain, tmp_path / "static")
+    peer = SentenceTransformer(str(tmp_path / "static"), device="cpu")
+    assert np.abs(peer.encode(TEXTS) - encode(table, plain, TEXTS)).max() <= 1e-5
+    again = load_encoder(tmp_path / "static", saved_config(tmp_path / "static", "x"))
+    np.testing.assert_array_equal(encode(*again, TEXTS), encode(table, plain, TEXTS))
+    with pytest.raises(EncoderError, match="expected a transformer with a fast tokenizer"):
+        tabulate(table, plain, texts, made, 8)
+
+
+def test_turned_dimensions_keep_cosines_and_lose_the_least(tiny):
+    encoder, tokenizer, vectors = tiny
+    axes = principal_axes(vectors)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(WIDTH), atol=1e-10)
+    energy = (vectors.astype(np.float64) @ axes) ** 2
+    np.testing.assert_allclose(np.sort(energy.sum(0))[::-1], energy.sum(0), rtol=1e-9, atol=1e-9)
+    assert energy[:, :8].sum() > (vectors[:, :8].astype(np.float64) ** 2).sum()
+    short = shortened(encoder, axes, 8)
+    np.testing.assert_allclose(encode(short, tokenizer, TEXTS), unit(vectors @ axes[:, :8]), atol=1e-5)
+
+
+def test_fewer_dimensions_are_read_by_sentence_transformers(tiny, tmp_path):
+    encoder, tokenizer, vectors = tiny
+    short = shortened(encoder, first_axes(WIDTH), 5)
+    export_sentence_transformers(short, tokenizer, tmp_path / "out")
+    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(TEXTS)
+    assert np.abs(peer - unit(vectors[:, :5])).max() <= 1e-5
+    again = load_encoder(tmp_path / "out", saved_config(tmp_path / "out", "x"))
+    assert np.abs(encode(*again, TEXTS) - peer).max() <= 1e-5
+
+
+def test_dimensions_that_are_not_there_are_refused(tiny):
+    with pytest.raises(EncoderError, match=rf"vectors of width {WIDTH}, {WIDTH} dimensions are asked for"):
+        shortened(tiny[0], first_axes(WIDTH), WIDTH)
+
+
+def test_the_encoder_is_as_it_was(tiny):
+    encoder, tokenizer, vectors = tiny
+    tabulate(encoder, tokenizer, TEXTS, vectors, 4)
+    np.testing.assert_array_equal(encode(encoder, tokenizer, TEXTS), vectors)
+    assert encoder.config == EncoderConfig(model=encoder.config.model, pooling="cls", max_length=24, prompt="")

@@ -1,0 +1,62 @@
+"""Contrastive training that is anchored to its start: the term restated in float64, and what it leaves alone."""
+
+import polars as pl
+import pytest
+import torch
+
+from models.objectives.batch import Batch
+from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.registry import build_objective
+from models.training.batches import tokenise_pairs
+from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+
+TEMPERATURE, WEIGHT = 0.2, 3.0
+PLAIN, ANCHORED = (ContrastiveConfig(temperature=TEMPERATURE, anchor_weight=weight) for weight in (0.0, WEIGHT))
+
+
+@pytest.fixture
+def setting(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    return encoder.double(), Batch(pairs.tokens, pairs.view_1, pairs.view_2)
+
+
+def moved(encoder):
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight.add_(torch.randn(weight.shape, generator=generator, dtype=torch.float64), alpha=0.05)
+
+
+def order(h):
+    """Of each row, the softmax of its cosines with the others."""
+    u = h / (h**2).sum(1, keepdim=True).sqrt()
+    others = [torch.stack([u[i] @ u[j] for j in range(4) if j != i]) for i in range(4)]
+    return [(cosines / TEMPERATURE).softmax(0) for cosines in others]
+
+
+def test_the_term_is_the_divergence_of_both_views_from_the_start(setting):
+    encoder, batch = setting
+    start = [encoder.embed(batch.tokens, rows, 512).detach() for rows in (batch.view_1, batch.view_2)]
+    objective = build_objective(encoder, ANCHORED)
+    moved(objective.online)
+    held = 0.0
+    for before, rows in zip(start, (batch.view_1, batch.view_2), strict=True):
+        now = objective.online.embed(batch.tokens, rows, 512).detach()
+        held += sum(float((p * (p / q).log()).sum()) for p, q in zip(order(before), order(now), strict=True)) / 4 / 2
+    plain = build_objective(objective.online, PLAIN)(batch, 512).item()
+    assert held > 1e-3
+    assert objective(batch, 512).item() == pytest.approx(plain + WEIGHT * held, abs=1e-9)
+
+
+def test_before_the_first_step_it_is_nothing_and_the_anchor_never_learns(setting):
+    encoder, batch = setting
+    objective = build_objective(encoder, ANCHORED)
+    loss = objective(batch, 512)
+    assert loss.item() == pytest.approx(build_objective(encoder, PLAIN)(batch, 512).item(), abs=1e-12)
+    loss.backward()
+    assert len(objective.learning_parameters()) == len(list(encoder.parameters()))
+    assert not objective.target.training
+    assert objective.parts == ("online", "target")
+    moved(objective.online)
+    assert objective(batch, 512) > build_objective(objective.online, PLAIN)(batch, 512)
