@@ -43,5 +43,6 @@ VERBS: Final = (
     Verb("mirror", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
     Verb("pins", "list the Hub's commits that recipes read; compare them with the Hub"),
     Verb("doctor", "check devices, disk, store, server, models and data of a recipe"),
+    Verb("pools", "make a Prefect server ready: pools, queues, automations, schedules"),
     Verb("ui", "serve the Prefect UI over the runs of this folder"),
 )
