@@ -1,12 +1,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+AUDIT := .venv/audit
 # Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
 # Unless given, the build that is installed stays; the stamp says which that is.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install run test lint bench ui clean
+.PHONY: install run test lint bench ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -29,6 +30,13 @@ bench: install  ## ratios against peers measured in the same run; prints tables 
 ui: install  ## the Prefect UI over the runs of this folder
 	@$(BIN)/bsl ui
 
+audit: $(AUDIT)/.installed  ## known holes in the pinned packages; asks PyPI
+	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+sbom: install $(AUDIT)/.installed  ## what a release is made of, as CycloneDX: dist/bsl-pipeline.cdx.json
+	mkdir -p dist
+	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-file dist/bsl-pipeline.cdx.json
+
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -37,6 +45,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	echo '$(TORCH)' > $@
+
+$(AUDIT)/.installed:
+	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	touch $@
 
 clean:
 	rm -rf .venv .bsl

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
@@ -96,6 +97,10 @@ class Stage(Generic[P, R]):
         self.module = compute.__module__
         self._signature = signature(compute)
         self.__doc__ = compute.__doc__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """By name: what stands beside a stage in its module is not to travel with it to another process."""
+        return _stage_of, (self.module, self.name, self.kind)
 
     def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
@@ -186,6 +191,13 @@ def stage(
         return Stage(compute, ref=ref, kind=name, version=version)
 
     return wrap
+
+
+def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
+    known = cast("Stage[..., Any]", getattr(import_module(module), name))
+    if known.kind == kind:
+        return known
+    return Stage(known.compute, ref=known.ref_type, kind=kind, version=known.version)
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
