@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEVELOPED := .venv/.developed
+AUDIT := .venv/audit
 # Without byte code, which Python writes of what is imported and pip of everything.
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
@@ -9,7 +10,7 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install develop run test lint bench docs ui clean
+.PHONY: install develop run test lint bench docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -36,6 +37,13 @@ docs: install  ## the documents as a site, in site/; a link that leads nowhere e
 ui: install  ## the Prefect UI over the runs of this folder
 	@$(BIN)/bsl ui
 
+audit: $(AUDIT)/.installed  ## known holes in the pinned packages; asks PyPI
+	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
+sbom: install $(AUDIT)/.installed  ## what a release is made of, as CycloneDX: dist/bsl-pipeline.cdx.json
+	mkdir -p dist
+	$(AUDIT)/bin/cyclonedx-py environment $(BIN)/python --pyproject pyproject.toml --output-file dist/bsl-pipeline.cdx.json
+
 install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -49,6 +57,11 @@ develop: $(DEVELOPED)  ## what tests and benches need beside it
 
 $(DEVELOPED): $(INSTALLED)
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+$(AUDIT)/.installed:
+	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
 	touch $@
 
 clean:

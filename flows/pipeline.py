@@ -15,7 +15,8 @@ from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
-from storage.refs import CheckpointRef, PairsRef, ReportRef
+from flows.telling import tell
+from storage.refs import ArtifactRef, CheckpointRef, ReportRef
 from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.sets import ScoredSet, resolve_scored_set
@@ -29,6 +30,8 @@ from tasks.report import report
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
+from tasks.stage.parts import Cut, Part, passed, working_on
+from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import teach
 from tasks.train import train
@@ -54,17 +57,36 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
-    """Bootstrapped sentence representation learning, from raw sentences to the report.
+def pipeline(
+    recipe_name: RecipeName,
+    overrides: Overrides | None = None,
+    site: Site | None = None,
+    start: Cut | None = None,
+    until: Cut | None = None,
+    made: list[ArtifactRef] | None = None,
+) -> ReportRef | list[ArtifactRef]:
+    """Bootstrapped sentence representation learning, from raw sentences to the report, or a part of the way.
 
     Args:
         recipe_name: The published row or use to run; `bsl recipes` describes them.
         overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`.
         site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
+        start: Make nothing up to these artifacts, which must be there, and go on from them.
+        until: End when these artifacts are there; event `bsl.<until>.published` says so.
+        made: What the parts before made, as that event's payload has it; reckoned on this machine if absent.
     """
     show_logs()
     changed = overrides.model_dump(exclude_unset=True) if overrides else {}
-    return run(override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)).report
+    config, place, command = override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)
+    if start is None and until is None:
+        with crew(place):
+            return run(config, place, command).report
+    with crew(place), working_on(Part(start, until, tuple(made or ()))) as part:
+        report_ref = run(config, place, command).report
+    if until is None:
+        return report_ref
+    tell(part, recipe_name, overrides.model_dump(mode="json", exclude_unset=True) if overrides else None, site)
+    return [step.ref for step in part.last]
 
 
 def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:
@@ -119,19 +141,22 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
+    passed("corpus")
     views = augment(site, corpus, config.augment, labelled) if config.phases else None
-    pairs: list[PairsRef] = []
+    passed("views")
+    pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
+    passed("pairs")
     checkpoints: list[CheckpointRef] = []
-    for phase in config.phases:
-        assert views is not None  # there are phases
-        pairs.append(pairs_of(site, corpus, views, labelled, phase.pairs))
+    for phase, learnt in zip(config.phases, pairs, strict=True):
         teacher = teach(site, corpus, phase.teachers, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
-        checkpoints.append(train(site, pairs[-1], last, dev, encoder, phase.training, teacher))
+        checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
+    passed("checkpoint")
 
     networks = zip(config.systems, [start, *checkpoints], strict=True)
     candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in networks]
     words, *systems = run_systems(site, corpus, candidates, found, config)
+    passed("embeddings")
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
     page = report(

@@ -22,6 +22,8 @@ def add_site_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     parser.add_argument("--mirror", help="folder of data sets that stands in for the Hub (BSL_DATA_MIRROR)")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
+    parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
+    parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
