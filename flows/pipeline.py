@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -12,10 +15,11 @@ from flows.config import Overrides, PipelineConfig, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
-from storage.refs import CheckpointRef, PairsRef, ReportRef
+from flows.telling import tell
+from storage.refs import ArtifactRef, CheckpointRef, ReportRef
 from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen, tables
-from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.sets import ScoredSet, resolve_scored_set
 from tasks.evaluation.summary import Missing
 from tasks.evaluation.systems import Candidate
 from tasks.ingest import ingest, locate_sources
@@ -23,33 +27,80 @@ from tasks.nli import nli
 from tasks.pair import pairs_of
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
+from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
+from tasks.stage.parts import Cut, Part, passed, working_on
+from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import teach
 from tasks.train import train
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from storage.refs import ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.systems import System
 
 
 def _run_name() -> str:
-    return f"{flow_run.parameters['recipe_name']}-{str(flow_run.id)[:8]}"
+    """Recipe, corpus, and what tells two such runs apart."""
+    asked = flow_run.parameters
+    given = asked.get("overrides") or {}
+    changes = given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
+    sources = (changes.get("ingest") or {}).get("sources") or recipe(asked["recipe_name"]).model_dump()["ingest"][
+        "sources"
+    ]
+    corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
+    return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
-    """Bootstrapped sentence representation learning, from raw sentences to the report.
+def pipeline(
+    recipe_name: RecipeName,
+    overrides: Overrides | None = None,
+    site: Site | None = None,
+    start: Cut | None = None,
+    until: Cut | None = None,
+    made: list[ArtifactRef] | None = None,
+) -> ReportRef | list[ArtifactRef]:
+    """Bootstrapped sentence representation learning, from raw sentences to the report, or a part of the way.
 
     Args:
         recipe_name: The published row or use to run; `bsl recipes` describes them.
         overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`.
         site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
+        start: Make nothing up to these artifacts, which must be there, and go on from them.
+        until: End when these artifacts are there; event `bsl.<until>.published` says so.
+        made: What the parts before made, as that event's payload has it; reckoned on this machine if absent.
     """
     show_logs()
-    return run(override(recipe(recipe_name), overrides or {}), site_of(site)).report
+    changed = overrides.model_dump(exclude_unset=True) if overrides else {}
+    config, place, command = override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)
+    if start is None and until is None:
+        with crew(place):
+            return run(config, place, command).report
+    with crew(place), working_on(Part(start, until, tuple(made or ()))) as part:
+        report_ref = run(config, place, command).report
+    if until is None:
+        return report_ref
+    tell(part, recipe_name, overrides.model_dump(mode="json", exclude_unset=True) if overrides else None, site)
+    return [step.ref for step in part.last]
+
+
+def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:
+    """What to type for the same run again."""
+    words = [f"--set {shlex.quote(f'{path}={value}')}" for path, value in _settings(changes, "")]
+    return " ".join(["bsl run", recipe_name, *words])
+
+
+def _settings(changes: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 @dataclass(frozen=True)
@@ -70,8 +121,14 @@ class Run:
     found: FoundSets
 
 
-def run(config: PipelineConfig, site: Site) -> Run:
-    """The way through the house; inside a flow run, each line is a task run."""
+def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
+    """The way through the house; inside a flow run, each line is a task run.
+
+    Args:
+        config: all that decides the result, and the report's name.
+        site: where it happens.
+        command: what to type for the same run again, which its page tells.
+    """
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = taken_over(site, start, named)
     if config.phases:
@@ -84,19 +141,22 @@ def run(config: PipelineConfig, site: Site) -> Run:
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
+    passed("corpus")
     views = augment(site, corpus, config.augment, labelled) if config.phases else None
-    pairs: list[PairsRef] = []
+    passed("views")
+    pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
+    passed("pairs")
     checkpoints: list[CheckpointRef] = []
-    for phase in config.phases:
-        assert views is not None  # there are phases
-        pairs.append(pairs_of(site, corpus, views, labelled, phase.pairs))
+    for phase, learnt in zip(config.phases, pairs, strict=True):
         teacher = teach(site, corpus, phase.teachers, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
-        checkpoints.append(train(site, pairs[-1], last, dev, encoder, phase.training, teacher))
+        checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
+    passed("checkpoint")
 
     networks = zip(config.systems, [start, *checkpoints], strict=True)
     candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in networks]
     words, *systems = run_systems(site, corpus, candidates, found, config)
+    passed("embeddings")
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
     page = report(
@@ -110,10 +170,13 @@ def run(config: PipelineConfig, site: Site) -> Run:
         tuple(pairs),
         views,
         corpus,
+        {system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
+        tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
         tables(),
         config.published,
         config.settings,
         config.ingest.sources,
+        Told(command=command),
     )
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 
+from flows.config import override
 from flows.recipes import recipe
 from storage.address import shown
 
@@ -40,6 +41,11 @@ class Job:
     recipe: str
     config: PipelineConfig
 
+    @classmethod
+    def of(cls, name: str, overrides: Mapping[str, Any]) -> Job:
+        """The job of which these are the overrides."""
+        return cls(name, override(recipe(name), overrides))
+
     @property
     def overrides(self) -> dict[str, Any]:
         """What `flows.config.override` makes the configuration of, from the recipe's."""
@@ -66,7 +72,7 @@ def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run
     name = f"bsl-pipeline/{job.recipe}"
     parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
     if given is not None:
-        parameters["site"] = given.model_dump(mode="json", exclude_unset=True)
+        parameters["site"] = given.model_dump(mode="json", exclude_unset=True, exclude={"runner", "cluster"})
     try:
         flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
     except ObjectNotFound as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from flows.posthoc import posthoc_systems
 from tasks.embed import embed
 from tasks.embed_tfidf import TITLE, embed_tfidf
+from tasks.evaluation.pieces import tune_elsewhere
 from tasks.evaluation.systems import Candidate, System
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def tuned_scores(
     site: Site, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
     """What encoders score after fine-tuning, one by one."""
+    if site.runner != "threads":
+        tune_elsewhere(site, candidates, found, config)
     return [
         scores
         for candidate in candidates

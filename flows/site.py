@@ -16,13 +16,15 @@ _VARIABLES: Final = {
     "cache": "BSL_CACHE",
     "device": "BSL_DEVICE",
     "processes": "BSL_PROCESSES",
+    "runner": "BSL_RUNNER",
+    "cluster": "BSL_CLUSTER",
 }
 
 
 def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
     """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
 
-    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE and BSL_PROCESSES are read.
+    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_PROCESSES, BSL_RUNNER and BSL_CLUSTER are read.
 
     Args:
         given: a site, of which the fields that were set count; or options, of which those named as its fields count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -24,6 +24,7 @@ from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.machine import cores
+from tasks.stage.spread import crew, errand, spread
 from tasks.stage.watch import planning
 from tasks.study import study
 
@@ -44,7 +45,6 @@ def ablation(
     seeds: Annotated[int, Field(ge=1)] = 1,
     overrides: Overrides | None = None,
     against: list[str] | None = None,
-    runner: Literal["threads", "pool"] = "threads",
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: Site | None = None,
 ) -> StudyRef:
@@ -57,19 +57,21 @@ def ablation(
         seeds: Runs of each point that draws anything, with `training.seed` 0, 1, ….
         overrides: Other changes, the same for all points; those of `training` reach the points that train.
         against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
-        runner: `threads` runs points in this process, `pool` each as a run of deployment `bsl-pipeline/<recipe>`,
-            whose workers share the store; this flow's own run takes a place of its pool beside them.
         lanes: Runs at a time: one in this process, each further one with its share of the cores; all on a pool.
-        site: Store, mirror and device; by the worker's environment if absent.
+        site: Store, mirror and device; by the worker's environment if absent. Its `runner` says where points are run:
+            `threads` in this process, `dask` and `ray` on their workers, `pool` each as a run of deployment
+            `bsl-pipeline/<recipe>`, whose workers share the store; this flow's own run takes a place of its pool
+            beside them.
     """
     show_logs()
     place = site_of(site)
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
     jobs = _jobs(asked, seeds)
-    if runner == "pool":
+    if place.runner == "pool":
         finished = _on_pool(list(jobs.values()), site, place, lanes)
     else:
-        finished = _here(list(jobs.values()), place, lanes or 1)
+        with crew(place):
+            finished = _here(list(jobs.values()), place, lanes or 1)
     runs = dict(zip(jobs, finished, strict=True))
     groups = [[runs[at] for at in sorted(runs) if at.point == point] for point in range(len(asked.points))]
     return study(
@@ -106,7 +108,15 @@ def _jobs(asked: Grid, seeds: int) -> dict[_Place, Job]:
 def _here(jobs: Sequence[Job], site: Site, lanes: int) -> list[Run]:
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
     first = run(jobs[0].config, site)  # alone, for it makes what the others share
+    if site.runner != "threads":
+        spread(site, [run_point.errand(job.recipe, recipe=job.recipe, overrides=job.overrides) for job in jobs[1:]])
     return [first, *_side_by_side(jobs[1:], lambda job: run(job.config, share), lanes)]
+
+
+@errand
+def run_point(site: Site, recipe: str, overrides: dict[str, Any]) -> None:
+    """Run a point to its report."""
+    run(Job.of(recipe, overrides).config, site)
 
 
 def _on_pool(jobs: Sequence[Job], given: Site | None, place: Site, lanes: int | None) -> list[Run]:

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from storage.collect import readable_manifests
 from storage.errors import ArtifactMissingError
 
 if TYPE_CHECKING:
     from storage.refs import ArtifactRef
     from storage.store import Store
 
+LATEST: Final = "latest"
+
 
 def find(store: Store, text: str) -> ArtifactRef:
     """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
+
+    `<kind>/latest` is the youngest of its kind, and `latest` the youngest of all.
 
     Raises:
         ArtifactMissingError: none or several fit.
     """
     kind, _, key = text.rpartition("/")
+    if key == LATEST:
+        return _latest(store, kind)
     fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]
     if len(fitting) != 1:
         names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
         raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
     return fitting[0]
+
+
+def find_report(store: Store, text: str) -> ArtifactRef:
+    """The report that a person means: by `report/<beginning of key>`, that beginning alone, or the run that made it.
+
+    Raises:
+        ArtifactMissingError: none or several fit.
+    """
+    name = text.removeprefix("report/")
+    if name == LATEST:
+        return _latest(store, "report")
+    reports = readable_manifests(store, "report")
+    fitting = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
+    if not fitting and name:
+        fitting = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
+    if len(fitting) != 1 or not name:
+        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
+        raise ArtifactMissingError(
+            f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls --kind report`"
+        )
+    return fitting[0]
+
+
+def _latest(store: Store, kind: str) -> ArtifactRef:
+    manifests = readable_manifests(store, kind or None)
+    if not manifests:
+        raise ArtifactMissingError(f"{store.url} holds no {kind or 'artifact'}, so none is the latest; make one first")
+    return max(manifests, key=lambda manifest: manifest.created_at).ref

@@ -71,6 +71,27 @@ class Store(Holdings):
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
+    @contextmanager
+    def lent(self, file: Path) -> Iterator[str]:
+        """A file of a workspace for the length of a block, by a name under which other machines find it.
+
+        A folder that others share holds it already; an object store is given a copy.
+
+        Raises:
+            StoreWriteError: the store cannot be written.
+        """
+        if self.local is not None:
+            yield file.relative_to(self.workplace).as_posix()
+            return
+        name = f".lent/{file.parent.name}/{file.name}"
+        with writing(self.url):
+            self.fs.put_file(str(file), f"{self.root}/{name}")
+        try:
+            yield name
+        finally:
+            with writing(self.url):
+                self.fs.rm_file(f"{self.root}/{name}")
+
     def drop_scratch(self, ref: ArtifactRef) -> None:
         """Forget the state of a stage that has published."""
         shutil.rmtree(self.scratch(ref), ignore_errors=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig
     from tasks.site import Site
 
-SAMPLE_ROWS = 20
+SAMPLE_ROWS = 8
 
 
 class Route(BaseModel):
@@ -114,6 +114,11 @@ def _travelled(
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
-    readable = drops.with_columns(pl.col("source", "text").list.join(" · "))
-    show_table("view-drops", readable.to_dicts(), "What became of each sentence on its way, with examples")
-    show_table("view-samples", view_samples(views.lazy(), SAMPLE_ROWS).to_dicts(), "A random sample, view beside view")
+    show_table("view-drops", drops.drop("source", "text").to_dicts(), "What became of each sentence on its way")
+    # A view a row: side by side, four would leave the page.
+    samples = view_samples(views.lazy(), SAMPLE_ROWS).to_dicts()
+    rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items()]
+    show_table("view-samples", rows, "A random sample, view below view")
+    lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
+    examples = lost.select("method", "outcome", "source", became="text").to_dicts()
+    show_table("view-examples", examples, "Examples of what was dropped")

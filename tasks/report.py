@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_tables
 from models.report.card import model_card
-from models.report.page import INTERVALS, ReportContent, page, score_rows
+from models.report.page import ReportContent, page
 from models.report.tables import PaperTable
 from models.report.verdict import Verdict, verdict_of
-from storage.refs import ArtifactRef, CheckpointRef, ComparisonRef, CorpusRef, PairsRef, ReportRef, ScoresRef, ViewsRef
+from storage.refs import (
+    ArtifactRef,
+    CheckpointRef,
+    ComparisonRef,
+    CorpusRef,
+    EmbeddingsRef,
+    PairsRef,
+    ReportRef,
+    ScoresRef,
+    ViewsRef,
+)
 from storage.sources import SourceSpec
 from tasks.card import CARD, card_content
+from tasks.evaluation.sets import ScoredSet
 from tasks.evaluation.summary import Missing
+from tasks.report_content import Made, Told, making_rows, run_content
 from tasks.settings import RunSettings
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_image, show_link, show_markdown, show_table
+from tasks.stage.show import show_image, show_link, show_markdown
 
 PAGE = "report.md"
+HTML = "report.html"
 CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=8)
+@stage(ref=ReportRef, version=9)
 def report(
     work: Work,
     title: str,
@@ -37,12 +50,15 @@ def report(
     pairs: tuple[PairsRef, ...],
     views: ViewsRef | None,
     corpus: CorpusRef,
+    vectors: Mapping[str, EmbeddingsRef],
+    sets: tuple[ScoredSet, ...],
     tables: tuple[PaperTable, ...],
     published: tuple[str, ...],
     settings: RunSettings,
     sources: tuple[SourceSpec, ...],  # noqa: ARG001 - for the key: the card names them, and a corpus's key does not
+    told: Told,
 ) -> None:
-    """Write the page, the score table and, of what was trained, curves and model card; show them in the UI."""
+    """Write the pages, the score table and, of what was trained, curves and model card; show them in the UI."""
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     trained = [ref for phase in zip(pairs, checkpoints, strict=True) for ref in phase]
@@ -58,15 +74,17 @@ def report(
         tables=tables,
         published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
         examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts() if views else [],
-        statistics=dict(_statistics(work, made)),
+        outcomes=making_rows(work, views)[0] if views else [],
         verdict=verdict.sentence if verdict else None,
-        config=settings.model_dump_json(indent=1),
         artifacts={str(ref): ref.key for ref in (*made, *folded, *scores, *comparisons)},
         curves=tuple(curves),
     )
     for name, curve in curves.items():
         (work.draft.folder / name).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
+    own = Made(corpus, views, pairs, checkpoints, (*scores, *comparisons), vectors, sets)
+    html = _html(work, own, content, settings, published, verdict, told)
+    (work.draft.folder / HTML).write_text(html, encoding="utf-8")
     if checkpoints:
         length = int(str(work.store.manifest(checkpoints[-1]).figures["max_length"]))
         rows = tuple(work.store.manifest(ref).rows for ref in pairs)
@@ -78,6 +96,20 @@ def report(
     if verdict:
         work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     _show(work, content, curves)
+
+
+def _html(
+    work: Work,
+    made: Made,
+    content: ReportContent,
+    settings: RunSettings,
+    published: tuple[str, ...],
+    verdict: Verdict | None,
+    told: Told,
+) -> str:
+    from models.report.run_page import run_page  # matplotlib
+
+    return run_page(run_content(work, made, content, settings, published, verdict, told))
 
 
 def _verdict(
@@ -101,30 +133,13 @@ def _curve(work: Work, checkpoint: CheckpointRef, title: str) -> bytes:
     return training_curve(work.store.scan(checkpoint, "training_log").collect(), title)
 
 
-def _statistics(work: Work, made: Sequence[ArtifactRef]) -> Iterator[tuple[str, dict[str, object]]]:
-    """What the stages measured, by kind; of several trainings in a row, numbered."""
-    kinds = [ref.kind for ref in made]
-    for place, ref in enumerate(made):
-        number = f" {kinds[: place + 1].count(ref.kind)}" if kinds.count(ref.kind) > 1 else ""
-        yield ref.kind + number, _flat(work.store.manifest(ref).figures)
-
-
-def _flat(figures: Mapping[str, object]) -> dict[str, object]:
-    """The single figures of a manifest, those one level down too; not what was `measured`, which differs by machine."""
-    groups = [group for name, group in figures.items() if isinstance(group, Mapping) and name != "measured"]
-    inner = {name: value for group in groups for name, value in group.items()}
-    return {name: value for name, value in {**figures, **inner}.items() if not isinstance(value, list | Mapping)}
-
-
 def _show(work: Work, content: ReportContent, curves: Mapping[str, bytes]) -> None:
-    key = work.ref.key[:12]
+    folder = work.store.local
+    url = (folder.absolute() / work.ref.path / HTML).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{HTML}"
+    show_link("page", url, "The page with charts, in the store")
     text = page(content)
     for name in curves:
-        text = text.replace(f"![training curve]({name})", "(see training-curve)")
+        text = text.replace(f"![training curve]({name})", "(see the curve's own page)")
     show_markdown("report", text, content.title)
-    show_table("report-scores", score_rows(content.scores), f"{content.title}: {INTERVALS.lower()}")
-    if CURVE in curves:
-        show_image("report-curve", curves[CURVE], f"{content.title}: training curve of report {key}")
-    folder = work.store.local
-    url = (folder.absolute() / work.ref.path / PAGE).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{PAGE}"
-    show_link("report-file", url, PAGE, f"The page of report {key} in the store")
+    for name, curve in curves.items():
+        show_image(name.removesuffix(".png"), curve, f"{content.title}: training curve")

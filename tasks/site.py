@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -30,12 +31,35 @@ class Site(BaseModel):
     """Processes that train one model, each on a GPU of its own (or on its part of the cores) with its share of every
     batch. The batch stays that of the recipe and the result is that of one process up to rounding; dropout, like on
     another device, draws other numbers."""
+    runner: Literal["threads", "dask", "ray", "pool"] = "threads"
+    """Who makes shards of translations, folds and seeds of fine-tuning, and points of sweeps: this process, a Dask or
+    Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
+    cluster: str | None = None
+    """Address of the Dask scheduler or Ray cluster; without one, workers of this machine that end with the run."""
+    workers: int = Field(2, ge=1)
+    """Workers of this machine, where Dask or Ray has no cluster."""
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run goes on."""
     save_minutes: float | None = Field(10.0, gt=0)
     """Minutes after which a snapshot is due even so; None for by steps only."""
     keep_snapshots: int = Field(2, ge=1)
     """Snapshots kept of a run; two survive a damaged one."""
+
+    def abroad(self, cores: int) -> Site:
+        """The site as its runner's workers take it: what all share; the rest is each machine's own.
+
+        Args:
+            cores: of this machine, which workers of its own share.
+        """
+        store = self.open_store()
+        shared: dict[str, object] = {"store": str(store.local.absolute()) if store.local else self.store}
+        if self.mirror:
+            shared["mirror"] = str(Path(self.mirror).absolute()) if Path(self.mirror).exists() else self.mirror
+        if self.device != "auto":
+            shared["device"] = self.device.partition(":")[0]
+        if self.runner != "pool" and self.cluster is None:
+            shared |= {"cache": self.cache, "threads": self.threads or max(1, cores // self.workers)}
+        return Site.model_validate(shared)
 
     def open_store(self) -> Store:
         """The store of this run."""

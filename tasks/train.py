@@ -86,5 +86,6 @@ def _show(work: Work, result: TrainingResult) -> None:
     from models.report.curve import training_curve  # matplotlib
 
     show_image("training-curve", training_curve(result.log, f"checkpoint {key}"), f"Training of checkpoint {key}")
-    evaluated = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
+    seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
+    evaluated = seen.drop("lr", "momentum", "grad_norm")
     show_table("training-log", evaluated.to_dicts(), f"Evaluations while training checkpoint {key}")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import time
 from functools import lru_cache
 from importlib.metadata import version
@@ -28,23 +27,26 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
-from models.translation.errors import TranslationStoppedError
+from models.translation.errors import TranslationStoppedError, TranslatorLoadError
 from storage.keys import NotInKey
 from storage.memory import TranslationMemory, translator_fingerprint
 from storage.refs import ArtifactRef
 from storage.weights import ResolvedModel
 from tasks.assets.pins import embedded_pins
 from tasks.pretrained import resolve_named_model
+from tasks.sending import received_model, sent_model
+from tasks.shards import Shard, plan_shards, scattered
+from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.machine import cores, device_of, settle_threads
 from tasks.stage.show import progress_of
+from tasks.stage.spread import errand, spread
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
     from storage.store import Store
-    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +67,6 @@ class Hop(BaseModel):
     for its name."""
     model: Annotated[ResolvedModel, NotInKey]
     """Its weights, which are fetched when a shard first needs them."""
-    converted: Annotated[Path, NotInKey]
-    """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
 
     @property
     def fingerprint(self) -> str:
@@ -79,25 +79,6 @@ class Hop(BaseModel):
         return f"{self.config.source_lang}→{self.config.target_lang}"
 
 
-class Shard(BaseModel):
-    """Some sentences that one task translates."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    digest: str
-    """sha256 over the sentences' ids, in order."""
-    plan: Annotated[Path, NotInKey]
-    """Parquet file of all missing sentences of this run: sentence_id, text."""
-    start: Annotated[int, NotInKey]
-    """First row of the shard in the plan."""
-    rows: Annotated[int, NotInKey]
-    """Sentences in the shard."""
-
-    def read(self) -> pl.DataFrame:
-        """The sentences: sentence_id, text."""
-        return pl.scan_parquet(self.plan).slice(self.start, self.rows).collect()
-
-
 def find_hop(site: Site, config: TranslatorConfig) -> Hop:
     """Find a translator's model and fingerprint it.
 
@@ -105,8 +86,11 @@ def find_hop(site: Site, config: TranslatorConfig) -> Hop:
         SourceError, AssetError: the model is nowhere to be had.
         TranslatorLoadError: this machine cannot run it as configured.
     """
-    model = resolve_named_model(site, config.model, config.revision)
-    settled = resolve(config, device_of(site))
+    return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
+
+
+def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> Hop:
+    settled = resolve(config, device)
     engine = version(settled.backend)
     identity: dict[str, JsonValue] = {
         **settled.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
@@ -115,12 +99,7 @@ def find_hop(site: Site, config: TranslatorConfig) -> Hop:
         "translation_version": TRANSLATION_VERSION,
     }
     pinned = config.pinned or embedded_pins(settled)
-    return Hop(
-        identity=identity,
-        config=settled.model_copy(update={"pinned": pinned}),
-        model=model,
-        converted=_conversions(site) / engine / hashlib.sha256(model.identity.encode()).hexdigest()[:16],
-    )
+    return Hop(identity=identity, config=settled.model_copy(update={"pinned": pinned}), model=model)
 
 
 def translate_missing(
@@ -149,8 +128,10 @@ def translate_missing(
     with store.workspace() as folder, stop_requested() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
+        if site.runner != "threads":
+            _translate_elsewhere(site, hop, shards)  # after which the loop finds each shard made
         advance(0, total, "")
-        for shard in sorted(shards, key=_scattered):
+        for shard in sorted(shards, key=scattered):
             if stopping():
                 raise _stopped(hop, done, total)
             part = add_part(site, hop, shard)
@@ -158,24 +139,6 @@ def translate_missing(
             advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
     seconds = round(time.monotonic() - started, 3)
     return {"hop": hop.direction, "sentences": done, "target_tokens": tokens, "seconds": seconds}
-
-
-def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shard]:
-    """Cut sentences into shards of `shard_rows`, the last one smaller.
-
-    Args:
-        missing: sentence_id and text.
-        shard_rows: Sentences per shard.
-        plan: File to write them to, sorted by (length in characters, sentence_id).
-    """
-    ordered = missing.select("sentence_id", "text").sort(pl.col("text").str.len_chars(), "sentence_id")
-    ordered.sink_parquet(plan, row_group_size=shard_rows)
-    ids = pl.read_parquet(plan, columns=["sentence_id"])["sentence_id"].to_numpy().astype("<u8")
-    return [
-        Shard(digest=hashlib.sha256(part.tobytes()).hexdigest(), plan=plan, start=start, rows=len(part))
-        for start in range(0, len(ids), shard_rows)
-        if len(part := ids[start : start + shard_rows])
-    ]
 
 
 @stage(
@@ -186,9 +149,8 @@ def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shar
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    translator = _loaded(
-        hop.model.folder, hop.config, device_of(work.site), hop.converted, work.site.threads or cores()
-    )
+    device, threads = device_of(work.site), work.site.threads or cores()
+    translator = _loaded(hop.model.folder, hop.config, device, _conversion(work.site, hop), threads)
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -203,6 +165,59 @@ def translate(work: Work, hop: Hop, shard: Shard) -> None:
     work.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
+
+
+def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
+    """Have shards made by the site's runner; model and plan go by name."""
+    if not shards:
+        return
+    store = site.open_store()
+    name, revision = sent_model(store, hop.model)
+    config = hop.config.model_copy(update={"model": name, "revision": revision})
+    with store.lent(shards[0].plan) as plan:
+        spread(
+            site,
+            [
+                translate_shard.errand(
+                    f"{hop.direction}, {shard.rows} sentences from {shard.start}",
+                    config=config,
+                    fingerprint=hop.fingerprint,
+                    plan=plan,
+                    digest=shard.digest,
+                    start=shard.start,
+                    rows=shard.rows,
+                )
+                for shard in sorted(shards, key=scattered)
+            ],
+        )
+
+
+@errand
+def translate_shard(
+    site: Site, config: TranslatorConfig, fingerprint: str, plan: str, digest: str, start: int, rows: int
+) -> None:
+    """Translate a shard of another process's plan.
+
+    Raises:
+        TranslatorLoadError: this machine's translator is not the one that was planned with.
+    """
+    hop = _hop_here(site, config)
+    if hop.fingerprint != fingerprint:
+        raise TranslatorLoadError(
+            f"{hop.direction}: this machine's translator has the fingerprint {hop.fingerprint}, expected {fingerprint} "
+            f"of {config.model}; give all workers one version of this package and of {hop.config.backend}"
+        )
+    store = site.open_store()
+    with store.workspace() as folder:
+        own = folder / "shard.parquet"
+        store.borrow_rows(plan, start, rows).write_parquet(own)
+        _stage_of(hop)(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
+
+
+@lru_cache(maxsize=8)  # a folder's digest is taken once a process, not once a shard
+def _hop_here(site: Site, config: TranslatorConfig) -> Hop:
+    found = received_model(site, config.model, config.revision)
+    return _hop(found, config, device_of(site))
 
 
 def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
@@ -230,8 +245,11 @@ def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:
     )
 
 
-def _conversions(site: Site) -> Path:
-    return (Path(site.cache) if site.cache else Path.home() / ".cache" / "bsl") / "ctranslate2"
+def _conversion(site: Site, hop: Hop) -> Path:
+    """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
+    cache = Path(site.cache) if site.cache else Path.home() / ".cache" / "bsl"
+    model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
+    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:
@@ -255,7 +273,3 @@ def _target_tokens(store: Store, part: ArtifactRef) -> int:
 
 def _shard_rows(site: Site) -> int:
     return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS
-
-
-def _scattered(shard: Shard) -> str:
-    return hashlib.sha256(f"{os.getpid()} {shard.digest}".encode()).hexdigest()

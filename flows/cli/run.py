@@ -13,12 +13,13 @@ from flows.cli.settings import changes_of, configured
 from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
+from tasks.stage.parts import CUTS, Part, working_on
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from storage.refs import ReportRef
+    from storage.refs import ArtifactRef, ReportRef
     from storage.store import Store
     from tasks.stage.watch import Step
 
@@ -31,6 +32,8 @@ def define_run(parser: argparse.ArgumentParser) -> None:
     )
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
+    parser.add_argument("--until", choices=CUTS, help="end when these are made; another machine goes on with --from")
+    parser.add_argument("--from", dest="start", choices=CUTS, help="make nothing up to these, which must be there")
     parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
     parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
     parser.set_defaults(call=_run)
@@ -39,6 +42,7 @@ def define_run(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     config = configured(arguments.recipe, arguments.set)  # what is misspelt is said before anything is started
     changes = changes_of(arguments.set)
+    part = Part(arguments.start, arguments.until)
     server = use_server()
     if not arguments.debug:
         be_quiet()
@@ -49,18 +53,25 @@ def _run(arguments: argparse.Namespace) -> int:
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning
 
-        with planning() as plan:  # what is missing is said alone, before a run starts that it would end
+        with (
+            planning() as plan,
+            working_on(part),
+        ):  # what is missing is said alone, before a run starts that it would end
             run(config, site)
         if embedded is not None:
             embedded.wait()
     store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
-    with nullcontext() if arguments.json else watching(store, plan):
-        state = pipeline(arguments.recipe, changes or None, site, return_state=True)
+    from prefect import tags
+
+    with nullcontext() if arguments.json else watching(store, plan), tags("bsl", arguments.recipe):
+        state = pipeline(arguments.recipe, changes or None, site, arguments.start, arguments.until, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
-    ref: ReportRef = state.result()
+    ref = state.result()
+    if isinstance(ref, list):
+        return _until(store, ref, as_json=arguments.json)
     if arguments.json:
         print(json.dumps(_outcome(store, ref), indent=1))
     else:
@@ -80,11 +91,17 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
     return 0
 
 
+def _until(store: Store, refs: list[ArtifactRef], *, as_json: bool) -> int:
+    names = [str(ref) for ref in refs]
+    print(json.dumps(names, indent=1) if as_json else "\n".join(f"{store.url}/{name}" for name in names))
+    return 0
+
+
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     manifest = store.manifest(ref)
     return {
         "report": str(ref),
-        "page": str(store.fetch(ref) / "report.md"),
+        "page": str(store.fetch(ref) / "report.html"),
         "encoder": _encoder(store, ref),
         **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},
         "scores": store.scan(ref, "scores").collect().to_dicts(),
@@ -105,7 +122,7 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
         print(f"{verdict}: {figures['reason']}. {figures['advice']}")
-    print(f"report:  {folder / 'report.md'}")
+    print(f"report:  {folder / 'report.html'}")
     if encoder := _encoder(store, ref):
         print(f"encoder: {encoder}   (loads with SentenceTransformer)")
     print(f"browse:  make ui   (or `bsl ui`; {server})")

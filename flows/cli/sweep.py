@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, value_of
 from flows.cli.starting import begin
 
@@ -32,13 +32,11 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
     )
-    parser.add_argument(
-        "--runner", choices=("threads", "pool"), default="threads", help="run points here, or on a pool"
-    )
     parser.add_argument("--lanes", type=int, help="runs at a time (1 here, all on a pool)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a change to every point; repeat for more"
     )
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_sweep)
 
@@ -53,7 +51,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     name = arguments.names[0]
     configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
     start = begin(arguments)
-    if arguments.runner == "pool" and start.embedded is not None:
+    if start.site.runner == "pool" and start.embedded is not None:
         raise ValueError("--runner pool: this command's own server has no workers; set PREFECT_API_URL to one that has")
     from flows.sweep import ablation
 
@@ -65,12 +63,15 @@ def _sweep(arguments: argparse.Namespace) -> int:
         seeds=arguments.seeds,
         overrides=changes or None,
         against=arguments.against,
-        runner=arguments.runner,
         lanes=arguments.lanes,
     )
     if ref is None:
         return 1
-    _conclude(start.site.open_store(), ref)
+    store = start.site.open_store()
+    if arguments.json:
+        print_json({"study": str(ref), "figures": store.scan(ref).collect().to_dicts()})
+    else:
+        _conclude(store, ref)
     return 0
 
 

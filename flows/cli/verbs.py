@@ -31,6 +31,7 @@ VERBS: Final = (
     Verb("run", "run a recipe from raw sentences to its report"),
     Verb("adapt", "adapt an encoder to your text; it is handed out where it is proved better"),
     Verb("evaluate", "score any encoder on the papers' sets; compare several on the same pairs"),
+    Verb("compare", "hold finished runs against each other, on the same pairs"),
     Verb("reproduce", "run the recipe behind a published row, and hold it against the row"),
     Verb("sweep", "run a grid of configurations, each with several seeds, to one table"),
     Verb("field", "try every method on your text, and say which to use"),
@@ -44,5 +45,7 @@ VERBS: Final = (
     Verb("mirror", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
     Verb("pins", "list the Hub's commits that recipes read; compare them with the Hub"),
     Verb("doctor", "check devices, disk, store, server, models and data of a recipe"),
+    Verb("completion", "print what makes your shell complete verbs and options"),
+    Verb("pools", "make a Prefect server ready: pools, queues, automations, schedules"),
     Verb("ui", "serve the Prefect UI over the runs of this folder"),
 )

@@ -130,10 +130,17 @@ def published_tables(systems: tuple[str, ...], scored: Collection[str]) -> dict[
         suite: [row for row in rows if row.suite == suite] for suite in TITLES if set(columns_of(suite)) & set(scored)
     }
     return {
-        TITLES[suite]: [_line(row, columns_of(suite)) for row in members]
+        TITLES[suite]: [_line(row, _scored_columns(suite, scored)) for row in members]
         for suite, members in tables.items()
         if members
     }
+
+
+def _scored_columns(suite: str, scored: Collection[str]) -> tuple[str, ...]:
+    """The columns of which the report has figures, and the mean where it has all."""
+    columns = [column for column in columns_of(suite) if column != AVERAGE]
+    own = tuple(column for column in columns if column in scored)
+    return (*own, AVERAGE) if len(own) == len(columns) and AVERAGE in columns_of(suite) else own
 
 
 def _line(row: PublishedRow, columns: tuple[str, ...]) -> dict[str, str]:

@@ -18,7 +18,7 @@ INTERVALS = "Figures × 100 with their 95 % intervals"
 PLACE = ("dataset", "split", "metric", "protocol")
 _WHOLE = pl.col("subset").is_in(["all", "mean"]) & ~pl.col("protocol").is_in(["mean", "wmean"])
 # Pearson is reported beside Spearman on AFS alone.
-_PRINTED = _WHOLE & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))
+PRINTED = _WHOLE & ((pl.col("metric") != "pearson") | (pl.col("dataset") == "afs"))
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,8 @@ class ReportContent:
         tables: the form in which the papers print such scores.
         published: title → rows of figures × 100 as papers print them, each with its source.
         examples: rows with the original sentence and one column a view.
-        statistics: section → figure → value, as the stages measured them.
+        outcomes: views kept and dropped, by method and reason.
         verdict: whether training did the encoder good; None where nothing was trained.
-        config: the complete configuration, as JSON text.
         artifacts: kind → key of everything the run used.
         curves: file names of the training curves beside the page, in order.
     """
@@ -47,9 +46,8 @@ class ReportContent:
     tables: Sequence[PaperTable]
     published: Mapping[str, Sequence[Row]]
     examples: Sequence[Row]
-    statistics: Mapping[str, Mapping[str, object]]
+    outcomes: Sequence[Row]
     verdict: str | None
-    config: str
     artifacts: Mapping[str, str]
     curves: Sequence[str]
 
@@ -66,10 +64,9 @@ def page(content: ReportContent) -> str:
         *not_scored(content.missing),
         signatures(content.scores),
         *([f"## Views\n\n{markdown_table(content.examples)}"] if content.examples else []),
+        *([f"## Views, kept and dropped\n\n{markdown_table(content.outcomes)}"] if content.outcomes else []),
         *(["## Training", *(f"![training curve]({name})" for name in content.curves)] if content.curves else []),
-        *(f"## {name}\n\n" + markdown_table(_pairs(figures)) for name, figures in content.statistics.items()),
         "## Artifacts\n\n" + markdown_table([{"kind": kind, "key": key} for kind, key in content.artifacts.items()]),
-        f"## Configuration\n\n```json\n{content.config}\n```",
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -81,7 +78,7 @@ def printed(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[str]:
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
     """One row a data set's figure, one column a system: `value × 100 [low, high]`; means over subsets are left out."""
-    chosen = scores.filter(_PRINTED)
+    chosen = scores.filter(PRINTED)
     systems = chosen["model"].unique(maintain_order=True).to_list()
     rows = []
     for place in chosen.select(*PLACE).unique(maintain_order=True).iter_rows(named=True):
@@ -93,7 +90,7 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
 
 def signatures(scores: pl.DataFrame) -> str:
     """The section that says how the printed figures came about: a line for each system, metric and protocol."""
-    groups = scores.filter(_PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
+    groups = scores.filter(PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
     lines = [
         f"- {plain(str(model))}, {metric}, {protocol}: {code(joint_signature(rows['signature'].to_list()))}"
         for (model, metric, protocol), rows in groups
@@ -154,10 +151,6 @@ def _published(published: Mapping[str, Sequence[Row]]) -> list[str]:
         f"theirs.\n\n{markdown_table(rows)}"
         for title, rows in published.items()
     ]
-
-
-def _pairs(figures: Mapping[str, object]) -> list[dict[str, object]]:
-    return [{"figure": name, "value": value} for name, value in figures.items()]
 
 
 def _cell(value: object) -> str:

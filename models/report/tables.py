@@ -67,6 +67,11 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
     return "\n".join([*comments, head, *body, r"\end{tabular}"])
 
 
+def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
+    """System and `metric, protocol` of each row of a table, and the row of scores in each column that has a figure."""
+    return _lines(table, _of(table, scores))
+
+
 def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
     chosen = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
     # Dev and train splits have no place in these tables.

@@ -33,14 +33,12 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """All of it, as pages print it."""
-        return f"**{self.word}** than the start: {self.reason}. {self.advice}" if self.word in _THAN else self._plain
+        return f"**{self.word}**{' than the start' if self.than else ''}: {self.reason}. {self.advice}"
 
     @property
-    def _plain(self) -> str:
-        return f"**{self.word}**: {self.reason}. {self.advice}"
-
-
-_THAN: Final = ("BETTER", "WORSE")
+    def than(self) -> bool:
+        """Whether the word asks for what it is better or worse than."""
+        return self.word in ("BETTER", "WORSE")
 
 
 def verdict_of(
@@ -64,7 +62,7 @@ def verdict_of(
         return Verdict(
             "NO DIFFERENCE", f"no step was better on {dev}, and the start itself was kept", _gentler(training)
         )
-    row = _telling(comparison, systems, (dev or "").removeprefix("embedded:"))
+    row = telling_row(comparison, systems, dev)
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
@@ -78,12 +76,18 @@ def verdict_of(
     return Verdict("NO DIFFERENCE", reason, "More sentences or steps may show one; until then the start does as well.")
 
 
-def _telling(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: str) -> dict[str, Any] | None:
-    """The mean of the test sets where there are several, else the one."""
+def telling_row(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: str | None) -> dict[str, Any] | None:
+    """The difference that a verdict stands on: the mean of the test sets where there are several, else the one.
+
+    Args:
+        comparison: as `verdict_of` takes it, and so the others.
+        systems: what the table calls the encoders.
+        dev: the set that chose the encoder.
+    """
     if comparison is None:
         return None
     rows = comparison.filter(model=systems[-1], reference=systems[0], metric="spearman").filter(
-        pl.col("dataset") + "/" + pl.col("split") != dev
+        pl.col("dataset") + "/" + pl.col("split") != (dev or "").removeprefix("embedded:")
     )
     means = rows.filter(dataset=MEAN)
     chosen = means if means.height else rows

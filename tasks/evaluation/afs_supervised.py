@@ -71,11 +71,38 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         """As `find_afs_set`."""
         return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=self.protocols[name])
 
+    def pieces(self, wanted: AfsFolds, config: EvaluationSettings) -> int:  # noqa: ARG002 - folds of any settings
+        """One a fold."""
+        return FOLDS_OF[wanted.protocol]
+
+    def piece(
+        self, site: Site, candidate: Candidate, wanted: AfsFolds, number: int, config: EvaluationSettings
+    ) -> PredictionsRef:
+        """Fine-tune for one fold, and predict its test pairs."""
+        return predict_afs(
+            site,
+            candidate.encoder,
+            wanted.arguments,
+            wanted.protocol,
+            number,
+            config.bootstrap.seed,
+            candidate.config,
+            self.training(config),
+        )
+
     def scores(
         self, site: Site, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact a protocol, of the cosines that its folds predict."""
-        return [_score_folds(site, candidate, folds, config, self.training(config)) for folds in sets]
+        label, checkpoint = candidate.label, candidate.checkpoint
+        folds = [
+            tuple(self.piece(site, candidate, wanted, fold, config) for fold in range(self.pieces(wanted, config)))
+            for wanted in sets
+        ]
+        return [
+            score_afs_predictions(site, predictions, wanted.protocol, label, checkpoint, config.bootstrap)
+            for wanted, predictions in zip(sets, folds, strict=True)
+        ]
 
 
 class CrossEncoderAfsKind(SupervisedAfsKind):
@@ -88,17 +115,6 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
     def training(self, config: EvaluationSettings) -> TrainingConfig:
         """How a cross-encoder is fine-tuned."""
         return config.afs_cross
-
-
-def _score_folds(
-    site: Site, candidate: Candidate, folds: AfsFolds, config: EvaluationSettings, training: TrainingConfig
-) -> ScoresRef:
-    protocol, seed = folds.protocol, config.bootstrap.seed
-    predictions = tuple(
-        predict_afs(site, candidate.encoder, folds.arguments, protocol, fold, seed, candidate.config, training)
-        for fold in range(FOLDS_OF[protocol])
-    )
-    return score_afs_predictions(site, predictions, protocol, candidate.label, candidate.checkpoint, config.bootstrap)
 
 
 @stage(ref=PredictionsRef, version=4)

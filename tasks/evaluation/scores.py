@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from models.report.page import score_rows
 from storage.schemas import SCORES
 from tasks.stage.show import show_table
 
@@ -27,4 +28,4 @@ def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, 
     named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
     scores = named.select(SCORES.names()).cast(SCORES)
     work.draft.write(scores)
-    show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", scores.to_dicts(), title)
+    show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)

@@ -12,6 +12,7 @@ import polars as pl
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
+from models.report.page import difference_rows
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.embedded import EMBEDDED
@@ -177,7 +178,7 @@ def compare(
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     work.draft.write(comparison)
-    show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}")
+    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}")
 
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:

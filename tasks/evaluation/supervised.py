@@ -73,11 +73,35 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
+    def pieces(self, wanted: SupervisedPairs, config: EvaluationSettings) -> int:  # noqa: ARG002 - seeds of any set
+        """One a seed."""
+        return config.seeds
+
+    def piece(
+        self, site: Site, candidate: Candidate, wanted: SupervisedPairs, number: int, config: EvaluationSettings
+    ) -> ScoresRef:
+        """Fine-tune and score with one seed."""
+        return score_supervised(
+            site,
+            candidate.encoder,
+            candidate.label,
+            candidate.checkpoint,
+            wanted.parts,
+            number,
+            candidate.config,
+            self.training(config),
+            config.bootstrap,
+        )
+
     def scores(
         self, site: Site, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact of means and standard deviations over the seeds."""
-        return [_score_seeds(site, candidate, pairs, config, self.training(config)) for pairs in sets]
+        seeds = [
+            tuple(self.piece(site, candidate, pairs, seed, config) for seed in range(self.pieces(pairs, config)))
+            for pairs in sets
+        ]
+        return [summarise_seeds(site, runs) for runs in seeds]
 
 
 class CrossEncoderStsKind(SupervisedStsKind):
@@ -88,19 +112,6 @@ class CrossEncoderStsKind(SupervisedStsKind):
     def training(self, config: EvaluationSettings) -> TrainingConfig:
         """How a cross-encoder is fine-tuned."""
         return config.stsb_cross
-
-
-def _score_seeds(
-    site: Site, candidate: Candidate, pairs: SupervisedPairs, config: EvaluationSettings, training: TrainingConfig
-) -> ScoresRef:
-    encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
-    runs = tuple(
-        score_supervised(
-            site, encoder, label, checkpoint, pairs.parts, seed, candidate.config, training, config.bootstrap
-        )
-        for seed in range(config.seeds)
-    )
-    return summarise_seeds(site, runs)
 
 
 @stage(ref=ScoresRef, version=4)

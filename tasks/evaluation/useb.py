@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
+from models.report.page import difference_rows
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.declared.useb import USEB
@@ -150,7 +151,7 @@ def compare_useb(
     )
     comparison = table.select(COMPARISON.names()).cast(COMPARISON)
     work.draft.write(comparison)
-    show_table("comparison-table", comparison.to_dicts(), f"{names[1]} less {names[0]}, USEB")
+    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}, USEB")
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:

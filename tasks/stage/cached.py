@@ -13,16 +13,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from prefect import Task
+from prefect.context import TaskRunContext
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
+from tasks.stage.page import collected
+from tasks.stage.parts import current_part
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.watch import Step, planned, watchers
 
@@ -95,11 +99,21 @@ class Stage(Generic[P, R]):
         self._signature = signature(compute)
         self.__doc__ = compute.__doc__
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """By name: what stands beside a stage in its module is not to travel with it to another process."""
+        return _stage_of, (self.module, self.name, self.kind)
+
     def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
         arguments = self._arguments(*args, **kwargs)
         ref = self._make_ref(arguments)
+        # A stage inside another, such as a shard, belongs to that one.
+        part = current_part() if TaskRunContext.get() is None else None
+        if part is not None and not part.makes:
+            return part.outside(site, self.name, ref)
         step = Step(self.name, ref)
+        if part is not None:
+            part.note(step)
         if planned(step):
             return ref
         for watcher in watchers():
@@ -121,8 +135,9 @@ class Stage(Generic[P, R]):
         for watcher in watchers():
             watcher.makes(Step(self.name, ref))
         store = site.open_store()
-        with store.draft(ref, self._provenance(store, arguments)) as draft:
+        with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
             cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
+        page.publish(store, ref, self.__doc__ or "")
         store.drop_scratch(ref)
         logger.info("published %s", ref)
         return ref
@@ -178,6 +193,13 @@ def stage(
         return Stage(compute, ref=ref, kind=name, version=version)
 
     return wrap
+
+
+def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
+    known = cast("Stage[..., Any]", getattr(import_module(module), name))
+    if known.kind == kind:
+        return known
+    return Stage(known.compute, ref=known.ref_type, kind=kind, version=known.version)
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:

@@ -1,8 +1,9 @@
 """What a person sees of a stage in the Prefect UI: tables, prose, pictures, links and progress.
 
-The UI renders cells and descriptions as Markdown, so foreign text in them is escaped here; pages escape their own.
+All but progress stands on the stage's one page (`tasks.stage.page`). The UI renders it as Markdown, so foreign text in
+tables, descriptions and links is escaped here; what is Markdown already escapes its own.
 
-Outside a run (a stage called from a test or a notebook) there is no page to show it on, so each is logged and dropped.
+Outside a stage (a notebook) there is no page to show it on, so each is logged and dropped.
 """
 
 from __future__ import annotations
@@ -11,20 +12,13 @@ import base64
 import logging
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 from uuid import UUID
 
-from prefect.artifacts import (
-    create_image_artifact,
-    create_link_artifact,
-    create_markdown_artifact,
-    create_progress_artifact,
-    create_table_artifact,
-    update_progress_artifact,
-)
-from prefect.context import FlowRunContext, TaskRunContext
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
-from models.report.escaping import plain
+from models.report.escaping import code, plain
+from models.report.page import markdown_table
+from tasks.stage.page import in_run, open_page
 from tasks.stage.watch import watchers
 
 if TYPE_CHECKING:
@@ -40,30 +34,33 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server; a pers
 
 
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
-    """A table artifact. `key` is `[a-z0-9-]+`; runs of the same key become versions of one page."""
-    if _has_page(key):
-        cells = [{name: _shown(value) for name, value in row.items()} for row in rows]
-        create_table_artifact(table=cells, key=key, description=plain(description))
+    """A table under a heading; figures are rounded, lists are lines of their cell."""
+    cells = [{name: _shown(value) for name, value in row.items()} for row in rows]
+    _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
 
 
 def show_markdown(key: str, text: str, description: str) -> None:
-    """A Markdown artifact."""
-    if _has_page(key):
-        create_markdown_artifact(markdown=text, key=key, description=plain(description))
+    """Markdown; a heading of its own takes the place of the description."""
+    _show(key, text if text.startswith("# ") else f"## {plain(description)}\n\n{text}")
 
 
-def show_link(key: str, url: str, text: str, description: str) -> None:
-    """A link artifact."""
-    if _has_page(key):
-        link = quote(url, safe=":/?#@!$&'*+,;=%~")
-        create_link_artifact(link=link, link_text=plain(text), key=key, description=plain(description))
+def show_link(key: str, url: str, description: str) -> None:
+    """An address, which a browser may not be able to open: a file of the machine that ran it."""
+    _show(key, f"{plain(description)}: {code(url)}")
 
 
 def show_image(key: str, png: bytes, description: str) -> None:
     """A picture, carried inside its own URL so that the browser needs no access to the store."""
-    if _has_page(key):
-        url = "data:image/png;base64," + base64.b64encode(png).decode()
-        create_image_artifact(image_url=url, key=key, description=plain(description))
+    if (page := open_page()) is not None:
+        page.pictures.append((key, "data:image/png;base64," + base64.b64encode(png).decode(), description))
+
+
+def _show(key: str, section: str) -> None:
+    page = open_page()
+    if page is None:
+        logger.debug("not in a stage, so %s is not shown", key)
+    else:
+        page.sections.append(section)
 
 
 def progress_of(what: str) -> OnProgress:
@@ -86,7 +83,7 @@ def progress_of(what: str) -> OnProgress:
             watcher.advances(what, done, total, detail)
         text = f"{what}: {done:,} of {total:,}{_pace(done, total, elapsed)}{' · ' + detail if detail else ''}"
         logger.info(text)
-        if not _in_run():
+        if not in_run():
             return
         text = plain(text)
         share = 100.0 * done / max(total, 1)
@@ -100,10 +97,10 @@ def progress_of(what: str) -> OnProgress:
 
 
 def _shown(value: Any) -> Any:  # noqa: ANN401 - a cell
-    """A cell; also in a list of the cell's own."""
-    if isinstance(value, str):
-        return plain(value)
-    return [_shown(part) for part in value] if isinstance(value, list) else value
+    """A cell as `markdown_table` takes it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return " · ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else value
 
 
 def _pace(done: int, total: int, elapsed: float) -> str:
@@ -111,13 +108,3 @@ def _pace(done: int, total: int, elapsed: float) -> str:
         return ""
     rate = done / elapsed
     return f" · {rate:,.1f}/s · {(total - done) / rate:,.0f} s left"
-
-
-def _in_run() -> bool:
-    return FlowRunContext.get() is not None or TaskRunContext.get() is not None
-
-
-def _has_page(key: str) -> bool:
-    if not _in_run():
-        logger.debug("not in a run, so %s is not shown", key)
-    return _in_run()

@@ -68,6 +68,11 @@ def planning() -> Iterator[list[Step]]:
         _plans.pop()
 
 
+def is_planning() -> bool:
+    """Whether stages are noted instead of run."""
+    return bool(_plans)
+
+
 def planned(step: Step) -> bool:
     """Whether a step was noted instead of run."""
     if _plans:

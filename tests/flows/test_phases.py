@@ -33,7 +33,9 @@ def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
     page = (store.fetch(ref) / "report.md").read_text()
     assert "after contrastive training, then BSL + in-batch negatives" in page
     assert "![training curve](training-curve-1.png)" in page
-    assert "## pairs 2" in page
+    html = (store.fetch(ref) / "report.html").read_text()
+    assert "Pairs of 2. BSL + in-batch negatives" in html
+    assert html.count("<svg") >= 5
     card = (store.fetch(ref) / "model-card.md").read_text()
     assert "with objective `contrastive` on" in card
     assert "pairs of views, then with objective `bsl` on" in card
@@ -52,3 +54,4 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     assert "## Training" not in page
     assert "## Views" not in page
     assert "model-card.md" not in manifest.files
+    assert "Nothing was trained" in (store.fetch(ref) / "report.html").read_text()

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from moto.server import ThreadedMotoServer
 
-from storage.errors import CorruptArtifactError
+from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
 from storage.store import Store
@@ -73,3 +73,16 @@ def test_remove_and_record(store):
     assert store.was_published(REF)
     store.remove(REF)
     assert not store.was_published(REF)
+
+
+def test_a_lent_file_is_read_by_rows_elsewhere_and_gone_afterwards(store, tmp_path):
+    rows = pl.DataFrame({"sentence_id": range(25), "text": [f"s{number}" for number in range(25)]})
+    (tmp_path / "plan").mkdir()
+    rows.write_parquet(tmp_path / "plan" / "missing.parquet", row_group_size=10)
+    elsewhere = Store(store.url, tmp_path / "other-cache")
+    with store.lent(tmp_path / "plan" / "missing.parquet") as name:
+        for start, count in ((0, 10), (10, 10), (20, 5), (7, 9)):
+            assert elsewhere.borrow_rows(name, start, count).equals(rows.slice(start, count))
+        assert store.refs() == []
+    with pytest.raises(ArtifactMissingError, match="nobody lends this any more"):
+        elsewhere.borrow_rows(name, 0, 1)

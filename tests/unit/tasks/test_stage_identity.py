@@ -1,6 +1,7 @@
 """No two stages share a key: the stage's name is in it, and a name belongs to one function."""
 
 import json
+import pickle
 
 import polars as pl
 import pytest
@@ -8,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.keys import artifact_key
-from storage.refs import ViewsRef
+from storage.refs import ArtifactRef, ViewsRef
 from storage.schemas import VIEWS
 from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
+from tasks.translate import translate
 
 NAMES = st.text(min_size=1, max_size=12)
 ARGUMENTS = st.dictionaries(NAMES, st.one_of(st.integers(), st.text(max_size=8), st.booleans(), st.none()), max_size=3)
@@ -67,6 +69,14 @@ def test_the_manifest_names_the_stage(tmp_path):
     del former["provenance"]["stage"]
     (tmp_path / "store" / manifest.ref.path / "manifest.json").write_text(json.dumps(former))
     assert site.open_store().manifest(manifest.ref).provenance.stage == ""
+
+
+def test_a_stage_travels_by_name():
+    assert pickle.loads(pickle.dumps(translate)) is translate
+    memory = Stage(translate.compute, ref=ArtifactRef, kind="translations/0123", version=translate.version)
+    received = pickle.loads(pickle.dumps(memory))
+    assert (received.kind, received.name, received.version) == (memory.kind, memory.name, memory.version)
+    assert len(pickle.dumps(memory)) < 200
 
 
 @given(IDENTITIES, IDENTITIES)

@@ -30,9 +30,8 @@ def page_of(sets: tuple[str, ...], published: tuple[str, ...]) -> str:
             tables=tables(),
             published=published_tables(published, set(sets)),
             examples=[],
-            statistics={},
+            outcomes=[],
             verdict=None,
-            config="{}",
             artifacts={},
             curves=("curve.png",),
         )
@@ -51,3 +50,9 @@ def test_published_rows_stand_under_the_name_of_who_printed_them() -> None:
     assert "| 73.74 | 70.40 | 72.03 | BSL, Table 1 |" in text
     assert "| 69.21 | 64.25 | 66.58 | BSL, Table 1, quoted from Zhang et al., 2020 |" in text
     assert "Published" not in page_of(SETS, ())
+
+
+def test_published_columns_are_those_that_the_run_scored() -> None:
+    text = page_of(("stsb",), ("BSL-BERT",))
+    assert "| published system | figure | stsb | source |" in text
+    assert "| BSL-BERT | spearman, all | 73.74 | BSL, Table 1 |" in text

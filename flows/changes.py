@@ -1,0 +1,28 @@
+"""A difference between what a server has and what it shall have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prefect.client.orchestration import SyncPrefectClient
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs, and how it is mended.
+
+    Attributes:
+        subject: what it is about.
+        found: what the server has.
+        wanted: what it shall have.
+        make: mends it; None where a person must, as `wanted` says.
+    """
+
+    subject: str
+    found: str
+    wanted: str
+    make: Callable[[SyncPrefectClient], object] | None = None

@@ -1,0 +1,67 @@
+"""`bsl pools`: make a Prefect server ready for this package's deployments, showing first what would change."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from flows.cli.options import print_table
+
+if TYPE_CHECKING:
+    import argparse
+
+    from flows.changes import Change
+
+
+def define_pools(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_argument(
+        "--limit", action="append", default=[], metavar="POOL=RUNS", help="such as gpu=4 for four GPUs; repeat for more"
+    )
+    parser.set_defaults(call=_pools)
+
+
+def _pools(arguments: argparse.Namespace) -> int:
+    limits = _limits(arguments.limit)
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ValueError(
+            "bsl pools: PREFECT_API_URL names no server, and this command's own ends with it; start one "
+            "(`prefect server start`) and set the variable to its address, such as http://127.0.0.1:4200/api"
+        )
+    from prefect.client.orchestration import get_client
+
+    from flows.pools import find_changes
+
+    with get_client(sync_client=True) as client:
+        changes = find_changes(client, limits, os.environ.get("BSL_NOTIFY_URL") or None)
+        if changes:
+            print_table("what differs; what is marked • is yours to do", [_row(change) for change in changes])
+        todo = [change.make for change in changes if change.make is not None]
+        if arguments.dry_run or not todo:
+            print(f"{len(todo)} change{'' if len(todo) == 1 else 's'} to make" if todo else "nothing to change")
+            return 0
+        for make in todo:
+            make(client)
+    print(f"{len(todo)} changed")
+    return 0
+
+
+def _row(change: Change) -> dict[str, str]:
+    mark = "•" if change.make is None else "+"
+    return {"": mark, "subject": change.subject, "found": change.found, "wanted": change.wanted}
+
+
+def _limits(options: list[str]) -> dict[str, int]:
+    """Pool → runs at a time.
+
+    Raises:
+        ValueError: an option has another form.
+    """
+    limits = {}
+    for option in options:
+        name, _, number = option.partition("=")
+        if not number.isdecimal():
+            raise ValueError(f"--limit {option}: expected POOL=RUNS, such as gpu=4")
+        limits[name] = int(number)
+    return limits

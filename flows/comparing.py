@@ -1,0 +1,71 @@
+"""Finished runs to one page: their results' differences on the same pairs, settings and curves."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.site import site_of
+from storage.lookup import find_report
+from storage.refs import EvaluationRef, ReportRef
+from tasks.compare_runs import compare_runs, result_vectors, run_names, settings_of
+from tasks.evaluation.kinds import available_frozen, names_of, tables
+from tasks.evaluation.sets import ScoredSet, is_scored_set
+from tasks.evaluation.sts import compare
+from tasks.site import Site
+from tasks.stage.logs import show_logs
+
+
+def _run_name() -> str:
+    return " beside ".join(flow_run.parameters["runs"])
+
+
+@flow(name="bsl-compare", flow_run_name=_run_name)
+def comparing(runs: list[str], site: Site | None = None) -> EvaluationRef:
+    """Compare what finished runs left, on the scored sets that all of them were scored on.
+
+    Args:
+        runs: Keys of reports or ids of runs, or beginnings of them; each is held against the first.
+        site: Store and mirror; by the worker's environment if absent.
+    """
+    show_logs()
+    place = site_of(site)
+    return compared(place, reports_of(place, runs))
+
+
+def reports_of(site: Site, runs: list[str]) -> tuple[ReportRef, ...]:
+    """The reports that a person means.
+
+    Raises:
+        ValueError: fewer than two, or one of them twice.
+        ArtifactMissingError: one cannot be found.
+    """
+    store = site.open_store()
+    reports = tuple(ReportRef(key=find_report(store, text).key) for text in runs)
+    if len(set(reports)) < len(reports) or not 2 <= len(reports) <= _MOST:
+        raise ValueError(f"{len(set(reports))} different runs to compare; expected 2 to {_MOST}, each named once")
+    return reports
+
+
+_MOST = 26  # letters
+
+
+def compared(site: Site, reports: tuple[ReportRef, ...]) -> EvaluationRef:
+    """The page of some reports; inside a flow run, each line is a task run."""
+    store = site.open_store()
+    names = run_names(store, reports)
+    settings = [settings_of(store.manifest(ref)) for ref in reports]
+    shared = [
+        name
+        for name in names_of(settings[0].evaluation.sets)
+        if is_scored_set(name) and all(name in names_of(own.evaluation.sets) for own in settings)
+    ]
+    found = available_frozen(site, shared).embedded() if shared else ()
+    sets = tuple(scored for scored in found if isinstance(scored, ScoredSet))
+    vectors = [result_vectors(store, ref) for ref in reports] if sets else []
+    bootstrap = settings[0].evaluation.bootstrap
+    differences = tuple(
+        compare(site, vectors[0], other, (names[0], name), sets, bootstrap)
+        for other, name in zip(vectors[1:], names[1:], strict=False)
+    )
+    return compare_runs(site, reports, differences, tables())

@@ -1,0 +1,204 @@
+"""The charts of a run's page, as inline SVG.
+
+Shapes: N pairs of a scored set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+
+from models.report.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+ROLES: Final = {"baseline": BASELINE, "before": BEFORE, "after": AFTER, "published": PUBLISHED}
+_MARKS: Final = {"baseline": "s", "before": "o", "after": "D", "published": "x"}
+_PANELS: Final = (
+    ("loss", "Loss", 1),
+    ("dev_spearman", "Dev Spearman × 100", 100),
+    ("std", "Spread of unit vectors (std × √D)", 1),
+    ("effective_rank", "Effective rank", 1),
+)
+_MANY: Final = 40  # points from which on a line has no marks
+_CELLS: Final = 24  # of a density, each way
+_LABEL: Final = 46  # letters of a system's name beside an axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A system's figure on the chart of scores.
+
+    Attributes:
+        label: the system.
+        role: key of `ROLES`.
+        value: × 100.
+        low: lower end of its interval × 100; None without one.
+        high: upper end.
+    """
+
+    label: str
+    role: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def mark_of(label: str, role: str, value: float, low: float | None, high: float | None) -> Mark:
+    """A mark from a figure and its interval in [-1, 1]."""
+    return Mark(label, role, 100 * value, *(None if end is None else 100 * end for end in (low, high)))
+
+
+def score_chart(marks: Sequence[Mark], axis: str) -> str:
+    """A row a system: its figure, and its interval where it has one."""
+    with styled():
+        figure = new_figure(0.75 + 0.42 * len(marks))
+        axes = figure.add_subplot()
+        for place, mark in enumerate(marks):
+            colour = ROLES[mark.role]
+            if mark.low is not None and mark.high is not None:
+                axes.hlines(place, mark.low, mark.high, color=colour, linewidth=2.5)
+            axes.plot([mark.value], [place], marker=_MARKS[mark.role], markersize=7, color=colour, linestyle="")
+            axes.annotate(
+                f"{_clipped(mark.label)}  {mark.value:.1f}",
+                (mark.value, place),
+                xytext=(0, 8),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9,
+                annotation_clip=False,
+            )
+        ends = [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
+        # Names stand centred above their marks, and are wider than a near-empty axis.
+        middle, half = (min(ends) + max(ends)) / 2, max(max(ends) - min(ends), 4.0)
+        axes.set_xlim(middle - half, middle + half)
+        axes.set_ylim(len(marks) - 0.5, -0.9)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(axis)
+        told = "; ".join(f"{mark.label}: {mark.value:.1f}" for mark in marks)
+        return inline(figure, "scores", f"{axis}. {told}")
+
+
+def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[str]:
+    """A chart a quantity by step, and the plane of alignment and uniformity.
+
+    Args:
+        logs: what to call a training → its log.
+    """
+    charts = [
+        _curve(logs, column, title, scale)
+        for column, title, scale in _PANELS
+        if any(log[column].count() for log in logs.values())
+    ]
+    return [*charts, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
+
+
+def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int) -> str:
+    with styled():
+        figure = new_figure(2.6)
+        axes = figure.add_subplot()
+        for (name, log), colour in zip(logs.items(), _cycled(len(logs)), strict=True):
+            points = log.select("step", column).drop_nulls()
+            mark = "o" if points.height <= _MANY else ""
+            values = points[column].to_numpy() * scale
+            axes.plot(points["step"].to_numpy(), values, marker=mark, markersize=3.5, color=colour, label=name)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("step")
+        _legend(axes, len(logs))
+        return inline(figure, f"curve-{column.replace('_', '-')}", f"{title} by step of training")
+
+
+def _plane(logs: Mapping[str, pl.DataFrame]) -> str:
+    with styled():
+        figure = new_figure(2.9)
+        axes = figure.add_subplot()
+        for (name, log), colour in zip(logs.items(), _cycled(len(logs)), strict=True):
+            points = log.select("step", "uniformity", "alignment").drop_nulls()
+            across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
+            axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
+            for step, x, y in {row[0]: row for row in (points.row(0), points.row(-1))}.values():
+                axes.annotate(f"step {step}", (x, y), xytext=(4, 5), textcoords="offset points", fontsize=9)
+        axes.margins(0.12)
+        axes.set_title("Alignment and uniformity of pairs (lower is better, both)", loc="left")
+        axes.set_xlabel("uniformity")
+        axes.set_ylabel("alignment")
+        _legend(axes, len(logs))
+        return inline(figure, "plane", "Alignment over uniformity, a point an evaluation, from the start to the end")
+
+
+def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, NDArray[np.float64]]) -> list[str]:
+    """Where pairs lie by gold score and cosine, a chart a system; and how their cosines are spread.
+
+    Args:
+        name: of the set; begins ids.
+        gold: (N,).
+        cosines: system → (N,), the one before training first.
+    """
+    roles = dict(zip(cosines, (BEFORE, AFTER), strict=False))
+    kept = {system: values[np.isfinite(values)] for system, values in cosines.items()}
+    low, high = min(map(np.min, kept.values())), max(map(np.max, kept.values()))
+    densities = [
+        _density(f"density-{name}-{number}", system, roles[system], gold, values)
+        for number, (system, values) in enumerate(cosines.items())
+    ]
+    with styled():
+        figure = new_figure(2.3)
+        axes = figure.add_subplot()
+        edges = np.linspace(low, high, 41).tolist()
+        for system, values in kept.items():
+            axes.hist(values, edges, histtype="stepfilled", alpha=0.25, color=roles[system])
+            axes.hist(values, edges, histtype="step", linewidth=1.5, color=roles[system], label=_clipped(system))
+        axes.set_xlabel("cosine")
+        axes.set_ylabel("pairs")
+        axes.set_title("Histogram of cosines", loc="left")
+        # Beside the bars' top, which may be anywhere: above them.
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
+        axes.legend(loc="upper left")
+        return [*densities, inline(figure, f"cosines-{name}", f"Histogram of the cosines of {', '.join(cosines)}")]
+
+
+def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cosines: NDArray[np.float64]) -> str:
+    """Squares that are the darker the more pairs lie there, and the mean cosine at each gold score."""
+    with styled():
+        figure = new_figure(2.8)
+        axes = figure.add_subplot()
+        counts, across, up = np.histogram2d(gold, cosines, _CELLS)
+        places = np.argwhere(counts > 0)
+        corners = [[(across[x + i], up[y + j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))] for x, y in places]
+        shades = [to_rgba(colour, 0.12 + 0.88 * np.sqrt(counts[x, y] / counts.max())) for x, y in places]
+        axes.add_collection(PolyCollection(corners, facecolors=shades, linewidths=0))
+        cuts = np.linspace(gold.min(), gold.max(), 9)
+        place = np.clip(np.digitize(gold, cuts) - 1, 0, 7)
+        full = [cell for cell in range(8) if (place == cell).any()]
+        means = [float(cosines[place == cell].mean()) for cell in full]
+        axes.plot([(cuts[cell] + cuts[cell + 1]) / 2 for cell in full], means, color=MUTED, linewidth=1.5, marker=".")
+        axes.set_xlim(across[0], across[-1])
+        axes.set_ylim(up[0], up[-1])
+        axes.set_title(_clipped(system), loc="left")
+        axes.set_xlabel("gold score")
+        axes.set_ylabel("cosine")
+        axes.grid(color=GRID)
+        return inline(figure, name, f"Cosine over gold score, {system}: density of pairs, and the mean as a line")
+
+
+def _cycled(number: int) -> list[str]:
+    return [SERIES[place % len(SERIES)] for place in range(number)]
+
+
+def _legend(axes: Axes, lines: int) -> None:
+    if lines > 1:
+        axes.legend()
+
+
+def _clipped(label: str) -> str:
+    return label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"

@@ -1,0 +1,134 @@
+"""Finished runs side by side: their reports' figures, settings and logs to one page."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from models.report.runs_page import RunsContent
+from models.report.tables import PaperTable
+from storage.errors import ArtifactMissingError
+from storage.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
+from tasks.settings import RunSettings
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_markdown
+
+if TYPE_CHECKING:
+    from storage.manifest import Manifest
+    from storage.store import Store
+
+HTML: Final = "comparison.html"
+PAGE: Final = "comparison.md"
+_LETTERS: Final = 40  # of a title, in names
+
+
+@stage(ref=EvaluationRef, version=1)
+def compare_runs(
+    work: Work,
+    reports: tuple[ReportRef, ...],
+    comparisons: tuple[ComparisonRef, ...],
+    tables: tuple[PaperTable, ...],
+) -> None:
+    """Write the page of several runs, their results' figures below each other, and their differences."""
+    from models.report.runs_page import runs_markdown, runs_page  # matplotlib
+
+    names = run_names(work.store, reports)
+    manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
+    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    content = RunsContent(
+        runs=[_row(work.store, name, manifest) for name, manifest in manifests.items()],
+        scores=pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items()),
+        comparison=pl.concat(compared) if compared else None,
+        settings=differing({name: settings_of(manifest) for name, manifest in manifests.items()}),
+        logs=_logs(work.store, manifests),
+        tables=tables,
+    )
+    work.draft.write(content.scores, "scores")
+    if content.comparison is not None:
+        work.draft.write(content.comparison, "comparison")
+    page = runs_markdown(content)
+    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    (work.draft.folder / HTML).write_text(runs_page(content), encoding="utf-8")
+    show_markdown("comparison", page, content.title)
+
+
+def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
+    """A letter and the beginning of its title for each run, in their order."""
+    titles = [str(store.manifest(ref).provenance.config["title"]) for ref in reports]
+    return [
+        f"{letter} ({title.partition(':')[0][:40]})"
+        for letter, title in zip(string.ascii_uppercase, titles, strict=False)
+    ]
+
+
+def settings_of(manifest: Manifest) -> RunSettings:
+    """The settings of the run that a report is of."""
+    return RunSettings.model_validate(manifest.provenance.config["settings"])
+
+
+def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
+    """The vectors of what a run is for: its last encoder, after the transform if there is one.
+
+    Raises:
+        ArtifactMissingError: the report is of a version that did not name them, or each set has others.
+    """
+    manifest = store.manifest(report)
+    settings = settings_of(manifest)
+    for system in (settings.result, settings.systems[-1]):
+        entry = manifest.provenance.inputs.get(f"vectors.{system}")
+        if entry is not None:
+            return EmbeddingsRef(key=entry.key)
+    raise ArtifactMissingError(
+        f"{report} names no vectors of {settings.result!r}, as reports do since version 9; run its recipe again, which "
+        "makes the report alone"
+    )
+
+
+def differing(settings: Mapping[str, RunSettings]) -> list[dict[str, str]]:
+    """A row a field that is not the same in all runs, a column a run; a field that a run has not is a dash."""
+    flat = {name: dict(_fields(own.model_dump(mode="json"), "")) for name, own in settings.items()}
+    fields = dict.fromkeys(field for own in flat.values() for field in own)
+    rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
+    return [row for row in rows if len({value for name, value in row.items() if name != "field"}) > 1]
+
+
+def _fields(value: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
+    if isinstance(value, Mapping) and value:
+        for name, part in value.items():
+            yield from _fields(part, f"{place}.{name}".lstrip("."))
+    else:
+        yield place, str(value)
+
+
+def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
+    corpus = manifest.provenance.inputs["corpus"].key
+    return {
+        "run": name,
+        "title": str(manifest.provenance.config["title"]),
+        "report": manifest.key[:12],
+        "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
+        "beside its own start": str(manifest.figures.get("verdict", "not trained")),
+        "by": str(manifest.figures.get("reason", "–")),
+    }
+
+
+def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
+    """The figures of what the run is for, under the run's name."""
+    table = store.scan(manifest.ref, "scores").collect()
+    settings = settings_of(manifest)
+    chosen = table.filter(model=settings.result)
+    own = chosen if chosen.height else table.filter(model=settings.systems[-1])
+    return own.with_columns(model=pl.lit(name))
+
+
+def _logs(store: Store, manifests: Mapping[str, Manifest]) -> dict[str, pl.DataFrame]:
+    logs = {}
+    for name, manifest in manifests.items():
+        entries = manifest.provenance.inputs
+        trained = [entry.key for place, entry in entries.items() if place.startswith("checkpoints.")]
+        if trained:
+            logs[name] = store.scan(CheckpointRef(key=trained[-1]), "training_log").collect()
+    return logs

@@ -1,0 +1,46 @@
+"""Models on their way to other machines: by their names, or as artifacts where only this machine has them."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from storage.embedded import EMBEDDED
+from storage.manifest import Provenance
+from storage.refs import ArtifactRef
+from storage.weights import resolve_model
+from tasks.pretrained import resolve_named_model
+
+if TYPE_CHECKING:
+    from storage.store import Store
+    from storage.weights import ResolvedModel
+    from tasks.site import Site
+
+_KIND: Final = "model"
+_FOLDER: Final = "model"
+_OWN: Final = "sha256:"  # how a folder's identity begins
+
+
+def sent_model(store: Store, model: ResolvedModel) -> tuple[str, str | None]:
+    """The name and revision by which another machine finds a model; a folder is published first.
+
+    Args:
+        store: which both machines share.
+        model: as it was found here.
+    """
+    if not model.identity.startswith(_OWN):
+        known, _, commit = model.identity.rpartition("@")
+        return known, None if known.startswith(EMBEDDED) else commit
+    ref = ArtifactRef(kind=_KIND, key=model.identity.removeprefix(_OWN))
+    if store.defect(ref) is not None:
+        with store.draft(ref, Provenance(stage="sent_model", stage_version=1, config={})) as draft:
+            shutil.copytree(model.folder, draft.folder / _FOLDER, ignore=shutil.ignore_patterns(".*"))
+    return ref.path, None
+
+
+def received_model(site: Site, name: str, revision: str | None) -> ResolvedModel:
+    """The model that `sent_model` named."""
+    kind, _, key = name.partition("/")
+    if kind != _KIND:
+        return resolve_named_model(site, name, revision)
+    return resolve_model(str(site.open_store().fetch(ArtifactRef(kind=kind, key=key)) / _FOLDER))

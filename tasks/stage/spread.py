@@ -1,0 +1,209 @@
+"""Work that other processes do: an errand is a function's name and plain values; what it makes lies in the store.
+
+Whoever sends errands out goes the usual way afterwards and finds everything made, so results are those of one process,
+by the same stages with the same arguments.
+
+Design choices
+- Nothing is pickled that is ours, and no value is a path of the sender's machine: models and plans go by names, and by
+  artifacts where they have none that is known elsewhere.
+- Only functions that are declared with `@errand` are called, whatever a message names.
+- Dask and Ray are started when the first errand wants them and end with the flow (`crew`).
+"""
+
+from __future__ import annotations
+
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, cast, get_type_hints
+
+from prefect import Task
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
+
+from models.errors import ModelError
+from tasks.site import Site
+from tasks.stage.machine import cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.task_runners import TaskRunner
+
+P = ParamSpec("P")
+
+DEPLOYMENT: Final = "bsl-errand/any"
+_SECONDS: Final = 2.0  # between two looks at a run of minutes
+_WAITING: Final = 64  # runs that are waited for at a time
+
+
+class ErrandError(ModelError):
+    """An errand cannot be sent, or came back unfinished."""
+
+
+class Errand(BaseModel):
+    """A piece of work in plain values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    call: str
+    """`<module>:<name>` of a declared function."""
+    title: str
+    """For people."""
+    arguments: dict[str, JsonValue]
+    """By name; the site aside."""
+
+
+class ErrandKind(Generic[P]):
+    """A function that an errand may name. It leaves what it makes in the store of its site."""
+
+    def __init__(self, do: Callable[Concatenate[Site, P], object]) -> None:
+        self.do = do
+        self.call = f"{do.__module__}:{do.__name__}"
+        self.__doc__ = do.__doc__
+
+    def errand(self, title: str, *_: P.args, **arguments: P.kwargs) -> Errand:
+        """The errand that calls the function with these arguments, all by name."""
+        values = {name: _plain(value) for name, value in arguments.items()}
+        return Errand(call=self.call, title=title, arguments=values)
+
+    def run(self, site: Site, arguments: dict[str, JsonValue]) -> None:
+        """Call the function here."""
+        types = get_type_hints(self.do)
+        given = {name: TypeAdapter(types[name]).validate_python(value) for name, value in arguments.items()}
+        cast("Callable[..., object]", self.do)(site, **given)
+
+
+def errand(do: Callable[Concatenate[Site, P], object]) -> ErrandKind[P]:
+    """Declare a function of a site and plain values, or models of such, that may be called elsewhere."""
+    return ErrandKind(do)
+
+
+def run_errand(sent: Errand, site: Site) -> None:
+    """Do an errand in this process.
+
+    Raises:
+        ErrandError: it names no declared function.
+    """
+    module, _, name = sent.call.partition(":")
+    kind = getattr(import_module(module), name, None) if module.partition(".")[0] in {"tasks", "flows"} else None
+    if not isinstance(kind, ErrandKind):
+        raise ErrandError(f"{sent.call} is no declared errand; give sender and workers one version of this package")
+    kind.run(site, sent.arguments)
+
+
+def spread(site: Site, errands: Sequence[Errand]) -> None:
+    """Have errands done by the site's runner, which is not this process, and wait for all.
+
+    Raises:
+        ErrandError: the runner is not installed or not there, or an errand's run did not finish.
+        Exception: whatever an errand raised on Dask or Ray.
+    """
+    if not errands:
+        return
+    abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
+    if site.runner == "pool":
+        _on_pool(errands, abroad)
+        return
+    with ExitStack() as stack:
+        runner = (_crew.get() or stack.enter_context(crew(site))).runner()
+        runs = [runner.submit(_task(sent), {"sent": sent.model_dump(mode="json"), "site": abroad}) for sent in errands]
+        for run in runs:
+            run.result(raise_on_failure=True)
+
+
+class Crew:
+    """The workers of a flow, which start when they are first wanted."""
+
+    def __init__(self, site: Site, stack: ExitStack) -> None:
+        self._site, self._stack = site, stack
+        self._runner: TaskRunner[Any] | None = None
+
+    def runner(self) -> TaskRunner[Any]:
+        """Prefect's task runner, started."""
+        if self._runner is None:
+            if self._site.runner not in _RUNNERS:
+                raise ErrandError(f"runner {self._site.runner}: no cluster; expected {' or '.join(_RUNNERS)}")
+            self._runner = self._stack.enter_context(_RUNNERS[self._site.runner](self._site))
+        return self._runner
+
+
+_crew: ContextVar[Crew | None] = ContextVar("crew", default=None)
+
+
+@contextmanager
+def crew(site: Site) -> Iterator[Crew]:
+    """Keep one set of Dask or Ray workers, if any is wanted, until the block ends."""
+    with ExitStack() as stack:
+        own = Crew(site, stack)
+        token = _crew.set(own)
+        try:
+            yield own
+        finally:
+            _crew.reset(token)
+
+
+def _dask(site: Site) -> TaskRunner[Any]:
+    try:
+        from prefect_dask import DaskTaskRunner
+    except ImportError as error:
+        raise ErrandError("runner dask: prefect-dask is not installed; install bsl-pipeline[dask]") from error
+    if site.cluster:
+        return cast("TaskRunner[Any]", DaskTaskRunner(address=site.cluster))
+    local = {"n_workers": site.workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    return cast("TaskRunner[Any]", DaskTaskRunner(cluster_kwargs=local))
+
+
+def _ray(site: Site) -> TaskRunner[Any]:
+    try:
+        from prefect_ray import RayTaskRunner
+    except ImportError as error:
+        raise ErrandError("runner ray: prefect-ray is not installed; install bsl-pipeline[ray]") from error
+    if site.cluster:
+        return cast("TaskRunner[Any]", RayTaskRunner(address=site.cluster))
+    return cast("TaskRunner[Any]", RayTaskRunner(init_kwargs={"num_cpus": site.workers, "include_dashboard": False}))
+
+
+_RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, "ray": _ray}
+
+
+def _on_pool(errands: Sequence[Errand], site: dict[str, Any]) -> None:
+    """Each as a run of its own; the pool needs room for them beside the run that waits."""
+
+    def send(sent: Errand) -> None:
+        parameters = {"sent": sent.model_dump(mode="json"), "site": site}
+        try:
+            flow_run = cast("FlowRun", run_deployment(DEPLOYMENT, parameters=parameters, poll_interval=_SECONDS))
+        except ObjectNotFound as error:
+            raise ErrandError(f"{DEPLOYMENT}: the server lacks it; run `prefect deploy --name any`") from error
+        state = flow_run.state
+        if state is None or not state.is_completed():
+            raise ErrandError(
+                f"{sent.title}: run {flow_run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
+                f"{state.message if state else ''}; see its log on the server, and run again to go on"
+            )
+
+    with ThreadPoolExecutor(min(len(errands), _WAITING)) as waiting:
+        runs = [waiting.submit(contextvars.copy_context().run, send, sent) for sent in errands]
+        for run in runs:
+            run.result()
+
+
+def _task(sent: Errand) -> Task[..., None]:
+    return Task(_receive, name=sent.call.partition(":")[2], task_run_name=_escaped(sent.title), persist_result=False)
+
+
+def _receive(sent: dict[str, Any], site: dict[str, Any]) -> None:
+    run_errand(Errand.model_validate(sent), Site.model_validate(site))
+
+
+def _escaped(title: str) -> str:
+    return title.replace("{", "{{").replace("}", "}}")  # Prefect formats it with the task's parameters
+
+
+def _plain(value: object) -> JsonValue:
+    return cast("JsonValue", TypeAdapter(type(value)).dump_python(value, mode="json"))

@@ -1,0 +1,73 @@
+"""A server behind a password: 401 without it, our commands work with it, and no planted secret is found anywhere."""
+
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+
+AUTH = "admin:planted-password-of-the-server"
+PLANTED = {
+    "PREFECT_API_AUTH_STRING": AUTH,
+    "AWS_SECRET_ACCESS_KEY": "planted-secret-of-the-store",
+    "HF_TOKEN": "hf_plantedtokenofthehub",
+    "BSL_NOTIFY_URL": "http://127.0.0.1:9/planted-address-of-the-webhook",
+    "FSSPEC_FTP_PASSWORD": "planted-password-of-a-mirror",
+}
+FEW = ["--set", "evaluation.bootstrap.resamples=100", "--set", 'evaluation.sets=["embedded:stsb/test"]']
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A live server with a password; yields the environment of its clients."""
+    port = free_port()
+    own = {
+        "PREFECT_HOME": str(tmp_path / "home"),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PYTHONPATH": str(ROOT),
+        "BSL_STORE": str(tmp_path / "store"),
+        "NO_COLOR": "1",
+    }
+    (tmp_path / "home").mkdir()
+    with (tmp_path / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            env={**os.environ, **own, "PREFECT_SERVER_API_AUTH_STRING": AUTH},
+            cwd=tmp_path,
+            stdout=log,
+            stderr=log,
+        )
+        wait_until_healthy(own["PREFECT_API_URL"], 240)
+        yield {**os.environ, **own, **PLANTED}
+        process.terminate()
+        process.wait(60)
+
+
+def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "flows.cli.main", *words]
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
+
+
+def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_found(server, tmp_path):
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")
+    calls = [bsl(server, tmp_path, *words) for words in (["pools"], ["run", "tiny-avg", *FEW], ["doctor", "tiny-avg"])]
+    assert [call.returncode for call in calls] == [0, 0, 0], [call.stderr for call in calls]
+    nobody = {**server, "PREFECT_API_AUTH_STRING": "admin:guessed"}
+    assert bsl(nobody, tmp_path, "pools").returncode == 1
+    (tmp_path / "console.log").write_text("".join(call.stdout + call.stderr for call in calls))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name == "prefect.db" for path in files)
+    found = [
+        (str(path.relative_to(tmp_path)), name)
+        for path in files
+        for name, secret in PLANTED.items()
+        if secret.encode() in path.read_bytes()
+    ]
+    assert found == []

@@ -1,0 +1,105 @@
+"""Work done by other processes leaves the bytes of one; what is sent to them names nothing of this machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+from prefect import flow
+
+import tasks.translate
+from flows.errands import do_errand
+from flows.sweep import ablation
+from models.translation.config import TranslatorConfig
+from models.translation.errors import TranslatorLoadError
+from storage.errors import ArtifactMissingError
+from tasks.site import Site
+from tasks.stage.spread import Errand, ErrandError, run_errand, spread
+from tasks.translate import find_hop, translate_missing, translate_shard
+from tests.flows.test_translate import content, hop_of, identified, site_in
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+
+COUNT, SHARD_ROWS = 32, 12
+
+
+@flow
+def one_hop(site: Site, model: Path) -> dict[str, object]:
+    return dict(translate_missing(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, model):
+    site = site_in(tmp_path_factory.mktemp("here"))
+    one_hop(site, model)
+    return site
+
+
+@pytest.mark.parametrize("runner", ["dask", "ray"])
+def test_shards_of_another_process_have_the_bytes_of_one(runner, tmp_path, model, here):
+    pytest.importorskip(f"prefect_{runner}")
+    site = site_in(tmp_path).model_copy(update={"runner": runner, "workers": 2})
+    figures = one_hop(site, model)
+    assert content(site) == content(here)
+    assert figures["sentences"] == COUNT
+
+
+def test_a_sweep_on_dask_has_the_figures_of_one_process(tmp_path, alone):
+    pytest.importorskip("prefect_dask")
+    over = {"training.objective.momentum": [0.5, 1.0]}
+    tables = []
+    for runner in ("threads", "dask"):
+        site = Site(store=str(tmp_path / runner), device="cpu", threads=1, runner=runner, workers=1)
+        tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
+    assert tables[0].equals(tables[1])
+
+
+def test_an_errand_names_nothing_of_this_machine_and_is_done_by_any_runner(tmp_path, model, here, monkeypatch):
+    sent: list[str] = []
+
+    def by_message(site: Site, errands: list[Errand]) -> None:
+        sent.extend(errand.model_dump_json() for errand in errands)
+        abroad = site.abroad(2).model_dump(mode="json", exclude_unset=True)
+        assert set(abroad) == {"store", "device"}
+        for text in sent:
+            do_errand(json.loads(text), Site.model_validate(abroad))
+
+    monkeypatch.setattr(tasks.translate, "spread", by_message)
+    monkeypatch.setenv("BSL_CACHE", str(tmp_path / "elsewhere"))
+    site = site_in(tmp_path).model_copy(update={"runner": "pool"})
+    one_hop(site, model)
+    assert len(sent) == 3
+    assert not any(str(path) in text for text in sent for path in (tmp_path, model, Path.home()))
+    assert (tmp_path / "elsewhere").is_dir()
+    assert content(site) == content(here)
+
+
+def test_a_worker_with_another_translator_refuses(tmp_path, here):
+    hop = find_hop(here, TranslatorConfig(model="embedded:marian-mini-en-mul", source_lang="en", target_lang="de"))
+    with pytest.raises(TranslatorLoadError, match="expected 0000 of embedded"):
+        translate_shard.do(here, hop.config, "0000", "plan", "", 0, 1)
+
+
+def test_a_plan_that_nobody_lends_any_more_is_said(here):
+    with pytest.raises(ArtifactMissingError, match="nobody lends this any more"):
+        here.open_store().borrow_rows(".staging/gone/missing.parquet", 0, 1)
+
+
+@pytest.mark.parametrize("call", ["os:system", "tasks.translate:find_hop", "tasks.stage.spread:run_errand"])
+def test_what_is_not_declared_is_not_called(call, here):
+    with pytest.raises(ErrandError, match="is no declared errand"):
+        run_errand(Errand(call=call, title="x", arguments={}), here)
+
+
+def test_a_pool_without_the_deployment_says_what_to_do(here):
+    nothing = Errand(call="tasks.translate:translate_shard", title="x", arguments={})
+
+    @flow
+    def sending() -> None:
+        spread(here.model_copy(update={"runner": "pool"}), [nothing])
+
+    with pytest.raises(ErrandError, match="prefect deploy --name any"):
+        sending()

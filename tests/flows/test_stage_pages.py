@@ -1,0 +1,85 @@
+"""What the Prefect UI shows of a run: one page an artifact, in the pipeline's order, linked, safe, rounded."""
+
+import polars as pl
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+from pydantic import BaseModel, ConfigDict
+
+from storage.refs import CorpusRef, PairsRef
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.show import show_image, show_link, show_markdown, show_table
+
+HOSTILE = "# <script>alert(1)</script> | ![x](y)"
+
+
+class Content(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    text: str
+
+
+@stage(ref=CorpusRef, version=1)
+def told_corpus(work: Work, content: Content) -> None:
+    """Read a corpus.
+
+    With more to say.
+    """
+    ids = pl.Series("sentence_id", [1, 2], dtype=pl.UInt64)
+    frame = pl.DataFrame([ids]).with_columns(text=pl.lit(content.text), source=pl.lit("t"), lang=pl.lit("en"))
+    work.draft.write(frame)
+    show_table("samples", [{"text": content.text, "share": 0.5862006127283527, "n": 14908}], "A sample")
+    show_markdown("lengths", "| a |\n|---|\n| 1 |", "Lengths")
+
+
+@stage(ref=PairsRef, version=1)
+def told_pairs(work: Work, corpus: CorpusRef) -> None:
+    """Pair it."""
+    empty = pl.DataFrame(
+        schema={
+            "pair_id": pl.UInt64, "sentence_id": pl.UInt64, "text_1": pl.String, "text_2": pl.String,
+            "lang_1": pl.String, "lang_2": pl.String, "source": pl.String, "label": pl.Int8, "score": pl.Float32,
+            "group": pl.UInt64,
+        }
+    )  # fmt: skip
+    work.draft.write(empty)
+    show_image("curve", b"\x89PNG", "A curve")
+    show_link("page", "file:///a b/report.html", "The page")
+
+
+@flow(name="bsl-told")
+def told(site: Site, recipe_name: str) -> PairsRef:
+    return told_pairs(site, told_corpus(site, Content(text=HOSTILE)))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    site = Site(store=str(tmp_path_factory.mktemp("pages") / "store"))
+    told(site, "Told_Recipe")
+    with get_client(sync_client=True) as client:
+        wanted = ArtifactFilter(key=ArtifactFilterKey(like_="told-recipe-%"))
+        return {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=wanted)}
+
+
+def test_keys_read_as_the_pipeline_in_order(pages):
+    assert sorted(pages) == ["told-recipe-1-corpus", "told-recipe-3-pairs", "told-recipe-3-pairs-curve"]
+
+
+def test_a_page_says_what_it_is_and_shows_foreign_text_as_text(pages):
+    text = pages["told-recipe-1-corpus"].data
+    assert text.startswith("# told-recipe: corpus\n\nRead a corpus.\n\n`corpus/")
+    assert "2 rows of corpus" in text
+    assert "| 0.5862 | 14,908 |" in text
+    assert "\\<script\\>" in text
+    assert "<script>" not in text
+    assert "## Lengths\n\n| a |" in text
+    assert "![x](y)" not in text
+
+
+def test_a_page_leads_up_and_down_the_lineage(pages):
+    text = pages["told-recipe-3-pairs"].data
+    assert "Made from [told-recipe-1-corpus](/artifacts/key/told-recipe-1-corpus)" in text
+    assert "Leads to [told-recipe-9-report](/artifacts/key/told-recipe-9-report)" in text
+    assert "The page: `file:///a b/report.html`" in text
+    assert pages["told-recipe-3-pairs-curve"].data.startswith("data:image/png;base64,")
