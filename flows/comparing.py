@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.site import site_of
-from storage.lookup import find_report
+from storage.lookup import find_reports
 from storage.refs import EvaluationRef, ReportRef
 from tasks.compare_runs import compare_runs, result_vectors, run_names, settings_of
 from tasks.evaluation.kinds import available_frozen, names_of, tables
@@ -30,24 +30,7 @@ def comparing(runs: list[str], site: Site | None = None) -> EvaluationRef:
     """
     show_logs()
     place = site_of(site)
-    return compared(place, reports_of(place, runs))
-
-
-def reports_of(site: Site, runs: list[str]) -> tuple[ReportRef, ...]:
-    """The reports that a person means.
-
-    Raises:
-        ValueError: fewer than two, or one of them twice.
-        ArtifactMissingError: one cannot be found.
-    """
-    store = site.open_store()
-    reports = tuple(ReportRef(key=find_report(store, text).key) for text in runs)
-    if len(set(reports)) < len(reports) or not 2 <= len(reports) <= _MOST:
-        raise ValueError(f"{len(set(reports))} different runs to compare; expected 2 to {_MOST}, each named once")
-    return reports
-
-
-_MOST = 26  # letters
+    return compared(place, tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs)))
 
 
 def compared(site: Site, reports: tuple[ReportRef, ...]) -> EvaluationRef:
