@@ -6,7 +6,8 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.site import site_of
-from storage.lookup import find_report
+from models.evaluation.bootstrap import BootstrapConfig
+from storage.lookup import find_reports
 from storage.refs import EvaluationRef, ReportRef
 from tasks.compare_runs import compare_runs, result_vectors, run_names, settings_of
 from tasks.evaluation.kinds import available_frozen, names_of, tables
@@ -30,40 +31,20 @@ def comparing(runs: list[str], site: Site | None = None) -> EvaluationRef:
     """
     show_logs()
     place = site_of(site)
-    return compared(place, reports_of(place, runs))
-
-
-def reports_of(site: Site, runs: list[str]) -> tuple[ReportRef, ...]:
-    """The reports that a person means.
-
-    Raises:
-        ValueError: fewer than two, or one of them twice.
-        ArtifactMissingError: one cannot be found.
-    """
-    store = site.open_store()
-    reports = tuple(ReportRef(key=find_report(store, text).key) for text in runs)
-    if len(set(reports)) < len(reports) or not 2 <= len(reports) <= _MOST:
-        raise ValueError(f"{len(set(reports))} different runs to compare; expected 2 to {_MOST}, each named once")
-    return reports
-
-
-_MOST = 26  # letters
+    return compared(place, tuple(ReportRef(key=ref.key) for ref in find_reports(place.open_store(), runs)))
 
 
 def compared(site: Site, reports: tuple[ReportRef, ...]) -> EvaluationRef:
     """The page of some reports; inside a flow run, each line is a task run."""
     store = site.open_store()
     names = run_names(store, reports)
-    settings = [settings_of(store.manifest(ref)) for ref in reports]
-    shared = [
-        name
-        for name in names_of(settings[0].evaluation.sets)
-        if is_scored_set(name) and all(name in names_of(own.evaluation.sets) for own in settings)
-    ]
+    evaluations = [settings_of(store.manifest(ref))["evaluation"] for ref in reports]
+    asked = [names_of(own["sets"]) for own in evaluations]
+    shared = [name for name in asked[0] if is_scored_set(name) and all(name in names for names in asked)]
     found = available_frozen(site, shared).embedded() if shared else ()
     sets = tuple(scored for scored in found if isinstance(scored, ScoredSet))
     vectors = [result_vectors(store, ref) for ref in reports] if sets else []
-    bootstrap = settings[0].evaluation.bootstrap
+    bootstrap = BootstrapConfig.model_validate(evaluations[0]["bootstrap"])
     differences = tuple(
         compare(site, vectors[0], other, (names[0], name), sets, bootstrap)
         for other, name in zip(vectors[1:], names[1:], strict=False)

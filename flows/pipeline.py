@@ -49,9 +49,8 @@ def _run_name() -> str:
     asked = flow_run.parameters
     given = asked.get("overrides") or {}
     changes = given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
-    sources = (changes.get("ingest") or {}).get("sources") or recipe(asked["recipe_name"]).model_dump()["ingest"][
-        "sources"
-    ]
+    own = recipe(asked["recipe_name"]).ingest.model_dump()
+    sources = (own | (changes.get("ingest") or {}))["sources"]
     corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
     return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 

@@ -8,10 +8,13 @@ from storage.collect import readable_manifests
 from storage.errors import ArtifactMissingError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from storage.refs import ArtifactRef
     from storage.store import Store
 
 LATEST: Final = "latest"
+MOST_COMPARED: Final = 26  # each has a letter
 
 
 def find(store: Store, text: str) -> ArtifactRef:
@@ -51,6 +54,21 @@ def find_report(store: Store, text: str) -> ArtifactRef:
             f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls --kind report`"
         )
     return fitting[0]
+
+
+def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
+    """Several reports to be compared, each as `find_report` finds it.
+
+    Raises:
+        ValueError: fewer than two, too many, or one of them twice.
+        ArtifactMissingError: as `find_report`.
+    """
+    reports = [find_report(store, text) for text in texts]
+    if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
+        raise ValueError(
+            f"{len(set(reports))} different runs to compare; expected 2 to {MOST_COMPARED}, each named once"
+        )
+    return reports
 
 
 def _latest(store: Store, kind: str) -> ArtifactRef:

@@ -12,7 +12,6 @@ from models.report.runs_page import RunsContent
 from models.report.tables import PaperTable
 from storage.errors import ArtifactMissingError
 from storage.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
-from tasks.settings import RunSettings
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
 
@@ -64,9 +63,10 @@ def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
     ]
 
 
-def settings_of(manifest: Manifest) -> RunSettings:
-    """The settings of the run that a report is of."""
-    return RunSettings.model_validate(manifest.provenance.config["settings"])
+def settings_of(manifest: Manifest) -> dict[str, Any]:
+    """The settings of the run that a report is of, as its key has them: without places."""
+    settings = manifest.provenance.config["settings"]
+    return settings if isinstance(settings, dict) else {}
 
 
 def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
@@ -76,20 +76,18 @@ def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
         ArtifactMissingError: the report is of a version that did not name them, or each set has others.
     """
     manifest = store.manifest(report)
-    settings = settings_of(manifest)
-    for system in (settings.result, settings.systems[-1]):
-        entry = manifest.provenance.inputs.get(f"vectors.{system}")
-        if entry is not None:
-            return EmbeddingsRef(key=entry.key)
-    raise ArtifactMissingError(
-        f"{report} names no vectors of {settings.result!r}, as reports do since version 9; run its recipe again, which "
-        "makes the report alone"
-    )
+    entry = manifest.provenance.inputs.get(f"vectors.{manifest.figures.get('result')}")
+    if entry is None:
+        raise ArtifactMissingError(
+            f"{report} names no vectors of its result, as reports do since version 10; run its recipe again, which "
+            "makes the report alone"
+        )
+    return EmbeddingsRef(key=entry.key)
 
 
-def differing(settings: Mapping[str, RunSettings]) -> list[dict[str, str]]:
+def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """A row a field that is not the same in all runs, a column a run; a field that a run has not is a dash."""
-    flat = {name: dict(_fields(own.model_dump(mode="json"), "")) for name, own in settings.items()}
+    flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
     fields = dict.fromkeys(field for own in flat.values() for field in own)
     rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
     return [row for row in rows if len({value for name, value in row.items() if name != "field"}) > 1]
@@ -109,6 +107,7 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
         "run": name,
         "title": str(manifest.provenance.config["title"]),
         "report": manifest.key[:12],
+        "corpus": corpus[:12],
         "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
         "beside its own start": str(manifest.figures.get("verdict", "not trained")),
         "by": str(manifest.figures.get("reason", "–")),
@@ -118,10 +117,7 @@ def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
 def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
     """The figures of what the run is for, under the run's name."""
     table = store.scan(manifest.ref, "scores").collect()
-    settings = settings_of(manifest)
-    chosen = table.filter(model=settings.result)
-    own = chosen if chosen.height else table.filter(model=settings.systems[-1])
-    return own.with_columns(model=pl.lit(name))
+    return table.filter(model=str(manifest.figures["result"])).with_columns(model=pl.lit(name))
 
 
 def _logs(store: Store, manifests: Mapping[str, Manifest]) -> dict[str, pl.DataFrame]:

@@ -38,7 +38,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=9)
+@stage(ref=ReportRef, version=10)
 def report(
     work: Work,
     title: str,
@@ -93,6 +93,9 @@ def report(
     work.draft.write(table, "scores")
     if comparison is not None:
         work.draft.write(comparison, "comparison")
+    # By which a comparison of runs knows the vectors and figures of what this one is for.
+    result = next((name for name in (settings.result, settings.systems[-1]) if name in vectors), "")
+    work.draft.note({"result": result})
     if verdict:
         work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     _show(work, content, curves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST = timedelta(days=36_500)
+_OTHERS = 108  # letters of a line of `ls` beside the artifact's name
 
 
 def define_artifacts(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +36,12 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
-    listing.add_argument("kind", nargs="?", help="such as corpus, views, checkpoint, report")
+    listing.add_argument("of_kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
+    listing.add_argument("--kind", help="the same")
+    listing.add_argument("--json", action="store_true", help="for programs: whole keys")
     listing.set_defaults(call=_ls)
     show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
-    show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough")
+    show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough, or <kind>/latest")
     show.set_defaults(call=_show)
     verify = actions.add_parser(
         "verify", parents=[place], help="hash every file of every artifact; exit code 1 if any is damaged"
@@ -77,9 +81,27 @@ def age(text: str) -> timedelta:
 
 def _ls(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    manifests = readable_manifests(store, arguments.kind)
-    _print(sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True), store.url)
+    manifests = readable_manifests(store, arguments.kind or arguments.of_kind)
+    ordered = sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True)
+    if arguments.json:
+        print(json.dumps([_row(manifest) for manifest in ordered], indent=1))
+    else:
+        _print(ordered, store.url)
     return 0
+
+
+def _row(manifest: Manifest) -> dict[str, object]:
+    return {
+        "artifact": manifest.ref.path,
+        "kind": manifest.kind,
+        "key": manifest.key,
+        "stage": manifest.provenance.stage,
+        "rows": manifest.rows,
+        "bytes": manifest.size,
+        "made": manifest.created_at.isoformat(),
+        "seconds": manifest.duration_s,
+        "run": manifest.provenance.run,
+    }
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -168,9 +190,11 @@ def _plain(text: str) -> Text:
 def _print(manifests: list[Manifest], where: str) -> None:
     table = Table(title=Text(where))
     for name in ("artifact", "rows", "MB", "made", "seconds", "run"):
-        table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left")
+        table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
         made = manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         size, seconds = f"{manifest.size / 1e6:.2f}", f"{manifest.duration_s:.1f}"
         table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, _plain(manifest.provenance.run))
-    Console(width=max(110, Console().width)).print(table)
+    # Wide enough for whole names: cut, those of one kind would look alike.
+    longest = max((len(str(manifest.ref)) for manifest in manifests), default=0)
+    Console(width=max(_OTHERS + longest, Console().width)).print(table)

@@ -9,6 +9,7 @@ from flows.cli.options import add_site_options, print_table
 from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
 from flows.site import site_of
+from storage.lookup import find_reports
 
 if TYPE_CHECKING:
     import argparse
@@ -28,14 +29,14 @@ def define_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
+    site = site_of(vars(arguments))
+    runs = [ref.path for ref in find_reports(site.open_store(), arguments.runs)]  # what is misspelt is said at once
     use_server()
     if not arguments.debug:
         be_quiet()
-    site = site_of(vars(arguments))
-    from flows.comparing import comparing, reports_of
+    embedded = start_server()  # before Prefect is imported, which reads then where its server is
+    from flows.comparing import comparing
 
-    runs = [ref.path for ref in reports_of(site, arguments.runs)]  # what is misspelt is said before a run starts
-    embedded = start_server()
     if embedded is not None:
         embedded.wait()
     state = comparing(runs, site, return_state=True)

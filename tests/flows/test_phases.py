@@ -2,6 +2,7 @@
 
 import pytest
 
+from flows.comparing import comparing
 from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
@@ -55,3 +56,17 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     assert "## Views" not in page
     assert "model-card.md" not in manifest.files
     assert "Nothing was trained" in (store.fetch(ref) / "report.html").read_text()
+
+
+def test_runs_are_held_against_each_other_on_the_same_pairs(store):
+    """The second run's encoder is what the first one left, so nothing tells them apart."""
+    trained, taken = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
+    ref = comparing([trained.path, taken.key[:8]], Site(store=store.url, device="cpu", threads=1))
+    (difference,) = store.scan(ref, "comparison").collect().filter(metric="spearman").to_dicts()
+    assert (difference["model"], difference["reference"]) == ("B (tiny)", "A (tiny)")
+    assert (difference["value"], difference["ci_low"], difference["ci_high"]) == (0, 0, 0)
+    assert sorted(store.scan(ref, "scores").collect()["model"].unique()) == ["A (tiny)", "B (tiny)"]
+    page, text = (store.fetch(ref) / "comparison.html").read_text(), (store.fetch(ref) / "comparison.md").read_text()
+    assert "B (tiny) is not told apart from A (tiny): Spearman × 100 +0.00" in page
+    assert "| encoder.model | embedded:bert-mini |" in text
+    assert page.count("<svg") == 1 + 2 + 3  # what was evaluated while training has no dev set here

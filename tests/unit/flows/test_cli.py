@@ -79,6 +79,22 @@ def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):
     assert '"beam": 4' in capsys.readouterr().out
 
 
+def test_names_are_whole_for_people_and_programs(store, capsys):
+    kind = f"translations/{'a' * 60}"
+    ref = ArtifactRef(kind=kind, key=f"{5:064x}")
+    with store.draft(ref, Provenance(stage="translate", stage_version=1, config={})) as draft:
+        draft.write(pl.DataFrame(schema=TRANSLATIONS))
+    assert main(["artifacts", "ls"]) == 0
+    assert str(ref) in capsys.readouterr().out
+    assert main(["artifacts", "ls", "--kind", "translations", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["artifact"], row["stage"], row["rows"]) == (ref.path, "translate", 0)
+    assert main(["artifacts", "show", "views/latest"]) == 0
+    assert f'"key": "{REF.key}"' in capsys.readouterr().out
+    assert main(["artifacts", "show", "corpus/latest"]) == 1
+    assert "holds no corpus, so none is the latest" in capsys.readouterr().err
+
+
 def test_a_damaged_manifest_does_not_hide_the_others(store, capsys):
     (store.local / "views" / f"{8:064x}").mkdir()
     (store.local / "views" / f"{8:064x}" / "manifest.json").write_text("{")

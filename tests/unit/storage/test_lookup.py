@@ -1,0 +1,50 @@
+"""Artifacts by the names that people give them."""
+
+import pytest
+
+from storage.errors import ArtifactMissingError
+from storage.lookup import find, find_report
+from storage.manifest import Provenance
+from storage.refs import CorpusRef, ReportRef
+from storage.store import Store
+
+FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(str(tmp_path / "store"))
+    for ref, run in ((FIRST, "flow-1"), (SECOND, "flow-2")):
+        with store.draft(ref, Provenance(stage_version=1, config={}, run=run)) as draft:
+            (draft.folder / "report.md").write_text(run)
+            (draft.folder / "report.html").write_text(run)
+    return store
+
+
+def test_the_latest_is_the_youngest_of_its_kind(store):
+    assert find(store, "report/latest") == find(store, "latest") == find_report(store, "latest")
+    assert find(store, "report/latest").path == SECOND.path
+    with pytest.raises(ArtifactMissingError, match="holds no corpus"):
+        find(store, "corpus/latest")
+
+
+def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):
+    for text in ("report/b2", "b2", "flow-2", SECOND.path):
+        assert find_report(store, text).path == SECOND.path
+    for text in ("flow", "0000000000000000000000000000000f", "", "report/"):
+        with pytest.raises(ArtifactMissingError, match="expected one report's key or run"):
+            find_report(store, text)
+
+
+def test_a_page_that_tells_when_and_how_fast_is_no_content(store, tmp_path):
+    """Or equal runs would differ, and what is made of an artifact would be made again."""
+    digests = []
+    for number, (page, told) in enumerate([("same", "9 s"), ("same", "8 s"), ("other", "8 s")]):
+        ref = CorpusRef(key=f"{number:064x}")
+        with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+            (draft.folder / "page.md").write_text(page)
+            (draft.folder / "page.html").write_text(told)
+        digests.append(store.manifest(ref).digest)
+    assert digests[0] == digests[1] != digests[2]
+    (store.local / CorpusRef(key=f"{0:064x}").path / "page.html").write_text("7 s")
+    assert store.damage(CorpusRef(key=f"{0:064x}")) is not None

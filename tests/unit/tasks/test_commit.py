@@ -1,0 +1,37 @@
+"""Which commit a page names."""
+
+import subprocess
+
+import pytest
+
+from tasks import commit as commits
+from tasks.commit import commit
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        call = ["git", *who, "-C", str(tmp_path), *words]
+        return subprocess.run(call, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "a.py").write_text("1")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    monkeypatch.setattr(commits, "HERE", tmp_path)
+    return git("rev-parse", "HEAD"), tmp_path
+
+
+def test_a_clone_names_its_commit_and_says_where_files_were_changed(clone):
+    head, folder = clone
+    assert commit() == head
+    (folder / "new.txt").write_text("untracked files change nothing")
+    assert commit() == head
+    (folder / "a.py").write_text("2")
+    assert commit() == f"{head} with changes"
+
+
+def test_a_folder_that_is_no_clone_is_not_taken_for_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(commits, "HERE", tmp_path)
+    assert commit().startswith("unknown: neither") or len(commit()) == 40
