@@ -2,12 +2,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 AUDIT := .venv/audit
+DEVELOPED := .venv/.developed
+# Without byte code, which Python writes of what is imported and pip of everything.
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 # Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
 # Unless given, the build that is installed stays; the stamp says which that is.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install run test lint bench ui audit sbom clean
+.PHONY: install develop run test lint bench docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -18,14 +21,18 @@ run: install  ## the main job: raw sentences to an evaluated encoder, on this ma
 test: lint  ## every gate: style, types, import contract, tests
 	$(BIN)/python -m pytest
 
-lint: install
+lint: develop
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
+bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
 	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
+
+docs: install  ## the documents as a site, in site/; a link that leads nowhere ends it
+	$(PIP) --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m docs.build site
 
 ui: install  ## the Prefect UI over the runs of this folder
 	@$(BIN)/bsl ui
@@ -42,13 +49,19 @@ install: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test '$(TORCH)' = '$(BUILT)' || $(BIN)/pip uninstall --quiet --quiet --yes torch  # pip sees one version in all builds
-	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) $(TORCH)
+	$(PIP) --constraint constraints.txt --editable .
 	echo '$(TORCH)' > $@
 
 $(AUDIT)/.installed:
 	test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	touch $@
+
+develop: $(DEVELOPED)  ## what tests and benches need beside it
+
+$(DEVELOPED): $(INSTALLED)
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:

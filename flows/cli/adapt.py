@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_site_options, print_table
-from flows.cli.starting import be_quiet, failed
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -37,6 +35,7 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
     parser.add_argument("--document", help="column whose equal values make a document, where the guess is wrong")
     parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_adapt)
 
@@ -47,33 +46,31 @@ def _adapt(arguments: argparse.Namespace) -> int:
     from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig
 
     config = overridden(AdaptConfig(), changes)
-    server = use_server()
-    if not arguments.debug:
-        be_quiet()
-    embedded = start_server()
-    site = site_of(vars(arguments))
+    begun = begin(arguments)
     from storage.texts import sources
 
     own = sources(
         arguments.texts,
-        mirror=site.mirror,
+        mirror=begun.site.mirror,
         lang=config.lang,
         columns=config.columns,
         title=config.title,
         document=config.document,
     )
-    print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
+    if not arguments.json:
+        print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
     from flows.adapt import adapt
-    from flows.cli.watching import watching
 
-    if embedded is not None:
-        embedded.wait()
-    start, store = arguments.encoder or DEFAULT_ENCODER, site.open_store()
-    with watching(store, []):
-        state = adapt(arguments.texts, start, arguments.labels, changes or None, site, return_state=True)
-    if not state.is_completed():
-        return failed(state.result(raise_on_failure=False))
-    _conclude(store, state.result(), start, server)
+    start = arguments.encoder or DEFAULT_ENCODER
+    ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
+    if ref is None:
+        return 1
+    store = begun.site.open_store()
+    outcome = _outcome(store, ref)
+    if arguments.json:
+        print_json(outcome | {"taken": [source.told for source in own]})
+    else:
+        _conclude(outcome, start)
     return 0
 
 
@@ -95,20 +92,30 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
     return changes
 
 
-def _conclude(store: Store, ref: ReportRef, start: str, server: str) -> None:
-    from models.report.adaptation import proof_rows
+def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from storage.refs import ProofRef
 
     manifest = store.manifest(ref)
     inputs = {entry.kind: entry.key for entry in manifest.provenance.inputs.values()}
-    print_table(
-        "On held-out text (× 100), and on general sets",
-        proof_rows(store.scan(ProofRef(key=inputs["proof"])).collect()),
-    )
-    figures = manifest.figures
-    print(f"{figures['verdict']}: {figures['reason']}. {figures['advice']}")
-    print(f"report:  {store.fetch(ref) / 'report.md'}")
-    better = figures["verdict"] == "BETTER"
-    place, which = f"checkpoint/{inputs['checkpoint']}", "adapted" if better else f"{start}, unchanged"
-    print(f"encoder: {store.url}/{place}/encoder   ({which}; loads with SentenceTransformer)")
-    print(f"browse:  bsl ui   ({server})")
+    return {
+        "report": str(ref),
+        "page": str(store.fetch(ref) / "report.md"),
+        "encoder": f"{store.url}/checkpoint/{inputs['checkpoint']}/encoder",
+        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},
+        "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
+    }
+
+
+def _conclude(outcome: dict[str, Any], start: str) -> None:
+    import polars as pl
+
+    from models.report.adaptation import proof_rows
+    from storage.schemas import PROOF
+
+    proof = pl.DataFrame(outcome["proof"], schema=PROOF)
+    print_table("On held-out text (× 100), and on general sets", proof_rows(proof))
+    print(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
+    print(f"report:  {outcome['page']}")
+    which = "adapted" if outcome["verdict"] == "BETTER" else f"{start}, unchanged"
+    print(f"encoder: {outcome['encoder']}   ({which}; loads with SentenceTransformer)")
+    print("browse:  bsl ui")

@@ -5,52 +5,64 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
-from flows.cli.options import add_site_options
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
 
+    from tasks.assets.verify import Check
+
 
 def define_assets(parser: argparse.ArgumentParser) -> None:
     """The verb with its three forms."""
     forms = parser.add_subparsers(dest="form", required=True, metavar="FORM")
-    forms.add_parser("ls", help="what there is, with licences and sizes").set_defaults(call=_list)
-    forms.add_parser("verify", help="recompute checksums and figures (minutes)").set_defaults(call=_verify)
+    listing = forms.add_parser("ls", help="what there is, with licences and sizes")
+    listing.set_defaults(call=_list)
+    verifying = forms.add_parser("verify", help="recompute checksums and figures (minutes)")
+    verifying.set_defaults(call=_verify)
     build = forms.add_parser("build", help="train all models from a mirror of licensed collections")
     build.add_argument("--config", type=Path, help="JSON file with fields of AssetsConfig to change")
     build.add_argument("--root", type=Path, help="folder to pack into; the package's own unless given")
     add_site_options(build)
+    for form in (listing, verifying, build):
+        add_json(form)
     build.set_defaults(call=_build)
 
 
-def _list(_: argparse.Namespace) -> int:
+def _list(arguments: argparse.Namespace) -> int:
     from storage.embedded import embedded_manifest, embedded_names, embedded_path
 
-    table = Table("asset", "kind", "MB", "licence", "description")
+    rows = []
     for name in embedded_names():
         embedded_path(name)
         manifest = embedded_manifest(name)
         size = sum(entry.size for entry in manifest.files.values()) / 1e6
-        table.add_row(name, manifest.kind, f"{size:.1f}", manifest.licence, manifest.description)
-    Console(width=max(120, Console().width)).print(table)
+        row = {"asset": name, "kind": manifest.kind, "MB": f"{size:.1f}", "licence": manifest.licence}
+        rows.append({**row, "description": manifest.description})
+    if arguments.json:
+        print_json(rows)
+    else:
+        print_table("In the package", rows)
     return 0
 
 
-def _verify(_: argparse.Namespace) -> int:
+def _verify(arguments: argparse.Namespace) -> int:
     from tasks.assets.verify import verify
 
     checks = verify()
-    table = Table("", "asset", "figure", "recorded", "found")
-    for check in checks:
-        recorded = "none" if check.recorded is None else f"{check.recorded:g}"
-        table.add_row("ok" if check.holds else "NO", check.asset, check.figure, recorded, f"{check.found:g}")
-    Console(width=max(100, Console().width)).print(table)
+    if arguments.json:
+        print_json([check.model_dump() | {"holds": check.holds} for check in checks])
+    else:
+        print_table("Recorded and found", [_compared(check) for check in checks])
     return 0 if all(check.holds for check in checks) else 1
+
+
+def _compared(check: Check) -> dict[str, str]:
+    recorded = "none" if check.recorded is None else f"{check.recorded:g}"
+    cells = ("ok" if check.holds else "NO", check.asset, check.figure, recorded, f"{check.found:g}")
+    return dict(zip(("", "asset", "figure", "recorded", "found"), cells, strict=True))
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -62,6 +74,9 @@ def _build(arguments: argparse.Namespace) -> int:
     site = site_of(vars(arguments))
     if embedded is not None:
         embedded.wait()
-    for name, key in assets(config, site, arguments.root).items():
-        print(f"{name}: asset/{key}")
+    made = {name: f"asset/{key}" for name, key in assets(config, site, arguments.root).items()}
+    if arguments.json:
+        print_json(made)
+    else:
+        print("\n".join(f"{name}: {asset}" for name, asset in made.items()))
     return 0

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from flows.cli.options import add_site_options
+from flows.cli.options import add_json, add_site_options, print_json
 from flows.cli.settings import configured
 from flows.server import use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
+    from tasks.doctor import Check
 
 
 def define_doctor(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("recipe", nargs="?", default="tiny")
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_doctor)
 
@@ -31,7 +36,15 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from tasks.doctor import examine
 
     checks = examine(site, server, config, config.models())
-    table = Table(title=f"recipe {arguments.recipe}")
+    if arguments.json:
+        print_json([asdict(check) for check in checks])
+    else:
+        _tell(arguments.recipe, checks)
+    return 1 if any(check.verdict == "NO" for check in checks) else 0
+
+
+def _tell(recipe: str, checks: Sequence[Check]) -> None:
+    table = Table(title=f"recipe {recipe}")
     for name in ("", "subject", "found"):
         table.add_column(name, overflow="fold")
     for check in checks:
@@ -40,4 +53,3 @@ def _doctor(arguments: argparse.Namespace) -> int:
     console.print(table)
     for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
         console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)
-    return 1 if any(check.verdict == "NO" for check in checks) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, used_site
+from flows.cli.options import add_json, add_use_options, print_json, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -18,6 +18,7 @@ def define_embed(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("source", metavar="IN", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
     parser.add_argument("target", metavar="OUT.parquet", type=Path, help="columns text and embedding, rows as in IN")
+    add_json(parser)
     add_use_options(parser)
     parser.set_defaults(call=_embed)
 
@@ -38,5 +39,8 @@ def _embed(arguments: argparse.Namespace) -> int:
             arguments.precision,
             lambda done, _total, _detail: status.update(f"embedding {source}: {done:,} sentences"),
         )
-    print(f"{done:,} sentences: {arguments.target}")
+    if arguments.json:
+        print_json({"sentences": done, "file": arguments.target})
+    else:
+        print(f"{done:,} sentences: {arguments.target}")
     return 0

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from flows.cli.options import add_site_options, print_table
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.starting import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
@@ -50,6 +48,7 @@ def define_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
 
@@ -76,9 +75,7 @@ class _Help(argparse.Action):
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
-    use_server()
-    embedded = start_server()
-    site = site_of(vars(arguments))
+    start = begin(arguments)
     from tasks.evaluation.kinds import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
@@ -95,14 +92,19 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         prompt=arguments.prompt,
     )
     config = EvaluationSettings(reading=reading, precision=arguments.precision)
-    if embedded is not None:
-        embedded.wait()
-    state = evaluation(arguments.models, arguments.suite, config, site, return_state=True)
-    if not state.is_completed():
-        print(f"bsl: the evaluation did not finish: {state.message}", file=sys.stderr)
+    ref = start.run(evaluation, [], models=arguments.models, suite=arguments.suite, config=config)
+    if ref is None:
         return 1
-    _conclude(site.open_store(), state.result())
+    store = start.site.open_store()
+    if arguments.json:
+        print_json({"evaluation": str(ref), **_tables(store, ref)})
+    else:
+        _conclude(store, ref)
     return 0
+
+
+def _tables(store: Store, ref: EvaluationRef) -> dict[str, list[dict[str, Any]]]:
+    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:

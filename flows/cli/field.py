@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of
-from flows.cli.starting import be_quiet, failed
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +37,7 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"
     )
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_field)
 
@@ -59,27 +58,32 @@ def _field(arguments: argparse.Namespace) -> int:
             **changes_of(arguments.set),
         }
     )
-    use_server()
-    if not arguments.debug:
-        be_quiet()
-    embedded = start_server()
-    site = site_of(vars(arguments))
-    from flows.cli.watching import watching
+    start = begin(arguments)
     from flows.field import field, located
 
-    files, labels = located(site, arguments.texts, arguments.labels)
-    print_table("What your files were taken to hold", [source.told for source in files])
-    if labels is not None:
-        print(labels.told)
-    if embedded is not None:
-        embedded.wait()
-    store = site.open_store()
-    with watching(store, []):
-        state = field(arguments.texts, arguments.encoder, arguments.labels, settings, site, return_state=True)
-    if not state.is_completed():
-        return failed(state.result(raise_on_failure=False))
-    _conclude(store, state.result())
+    files, labels = located(start.site, arguments.texts, arguments.labels)
+    if not arguments.json:
+        print_table("What your files were taken to hold", [source.told for source in files])
+        if labels is not None:
+            print(labels.told)
+    ref = start.run(
+        field, [], texts=arguments.texts, encoder=arguments.encoder, labels=arguments.labels, settings=settings
+    )
+    if ref is None:
+        return 1
+    store = start.site.open_store()
+    if arguments.json:
+        print_json(_outcome(store, ref))
+    else:
+        _conclude(store, ref)
     return 0
+
+
+def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
+    from tasks.field import PAGE, summary_of
+
+    tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+    return {"field": str(ref), "page": store.fetch(ref) / PAGE, "said": summary_of(store, ref).said, **tables}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:

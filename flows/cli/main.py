@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(FIRST_STEPS)
         return 0
-    arguments = _parser(words).parse_args(words)
+    arguments = parser_of(words).parse_args(words)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
     call: Callable[[argparse.Namespace], int] = arguments.call
     # Imported for a verb's work alone, like all that needs more than the standard library: help comes at once.
@@ -54,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
 
 
-def _parser(words: list[str]) -> argparse.ArgumentParser:
-    """The parser of a call: of all verbs the names, of the one that is called the options."""
+def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a call: of all verbs the names, of those that its words name the options."""
     parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

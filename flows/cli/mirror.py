@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.cli.options import add_json, print_json
 from flows.site import site_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
@@ -28,21 +29,27 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
     )
+    add_json(parser)
     parser.set_defaults(call=_mirror)
 
 
 def _mirror(arguments: argparse.Namespace) -> int:
     """Everything that can be had; exit code 1 if something could not."""
     mirror = Mirror(arguments.folder, site_of(vars(arguments)).mirror)
-    lacking = 0
+    lacking: dict[str, str] = {}
+    got: dict[str, str] = {}
     own = [declared for declared in DATASETS.values() if declared.folder is None]
     for name in arguments.names or [f"{declared.name}/{split}" for declared in own for split in declared.splits]:
         try:
             for file, outcome in mirror.add(_pinned(name)):
-                print(f"{outcome:<8} {file}")
+                got[str(file)] = outcome
+                if not arguments.json:
+                    print(f"{outcome:<8} {file}")
         except StorageError as error:
-            lacking += 1
+            lacking[name] = str(error)
             print(f"lacking  {name}: {error}", file=sys.stderr)
+    if arguments.json:
+        print_json({"files": got, "lacking": lacking})
     return 1 if lacking else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,16 @@ def add_site_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
     parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
     parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The outcome as one JSON value on standard output, and nothing else there."""
+    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
+
+
+def print_json(outcome: object) -> None:
+    """One JSON value; what JSON has no form for, such as a path, as its text."""
+    print(json.dumps(outcome, indent=1, ensure_ascii=False, default=str), flush=True)
 
 
 def _column(name: str) -> Column:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, opened_index, print_table
+from flows.cli.options import add_json, add_use_options, opened_index, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -19,7 +18,7 @@ def define_pairs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("corpus", metavar="CORPUS", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
     parser.add_argument("--top", type=int, default=20, help="pairs (20)")
     parser.add_argument("--above", type=float, default=-1.0, help="cosine that a pair exceeds (none)")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_json(parser)
     add_use_options(parser)
     parser.set_defaults(call=_pairs)
 
@@ -29,7 +28,7 @@ def _pairs(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--top {arguments.top}: expected 1 or more")
     pairs = opened_index(arguments).pairs(arguments.top, arguments.above)
     if arguments.json:
-        print(json.dumps(pairs, ensure_ascii=False))
+        print_json(pairs)
     elif pairs:
         rows = [{"cosine": f"{score:.3f}", "sentence": first, "other": second} for score, first, second in pairs]
         print_table(arguments.corpus, rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from flows.cli.options import print_table
+from flows.cli.options import add_json, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +18,7 @@ def define_pins(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
     how.add_argument("--update", action="store_true", help="write the newest commits into the source")
+    add_json(parser)
     parser.set_defaults(call=_pins)
 
 
@@ -26,13 +28,19 @@ def _pins(arguments: argparse.Namespace) -> int:
 
     known = pins()
     if not arguments.check and not arguments.update:
-        rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
-        print_table("Commits of the Hub", rows)
+        if arguments.json:
+            print_json([asdict(pin) for pin in known])
+        else:
+            rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
+            print_table("Commits of the Hub", rows)
         return 1 if unexplained(known) else 0
     findings = [look(pin) for pin in known]
-    print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
-    if arguments.update:
-        for path, names in update(findings).items():
+    written = {str(path): names for path, names in update(findings).items()} if arguments.update else {}
+    if arguments.json:
+        print_json({"pins": [asdict(finding) for finding in findings], "written": written})
+    else:
+        print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
+        for path, names in written.items():
             print(f"written  {path}: {', '.join(names)}")
     return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
 

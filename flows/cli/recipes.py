@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from flows.cli.options import add_json, print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 def define_recipes(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("recipe", nargs="?")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_json(parser)
     parser.set_defaults(call=_recipes)
 
 
@@ -26,7 +27,7 @@ def _recipes(arguments: argparse.Namespace) -> int:
         return 0
     listed = listings()
     if arguments.json:
-        print(json.dumps([asdict(listing) for listing in listed], indent=1))
+        print_json([asdict(listing) for listing in listed])
     else:
         print("\n".join(line for listing in listed for line in listing.lines))
     return 0

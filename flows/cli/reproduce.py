@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import begin
 
@@ -22,6 +22,7 @@ def define_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a deviation from the recipe; repeat for more"
     )
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_reproduce)
 
@@ -39,7 +40,12 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     ref = start.run(reproduction, configs, row=arguments.row, seeds=arguments.seeds, overrides=changes or None)
     if ref is None:
         return 1
-    _conclude(start.site.open_store(), ref)
+    store = start.site.open_store()
+    if arguments.json:
+        rows = store.scan(ref).collect().to_dicts()
+        print_json({"reproduction": str(ref), **store.manifest(ref).figures, "figures": rows})
+    else:
+        _conclude(store, ref)
     return 0
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, opened_index, print_table
+from flows.cli.options import add_json, add_use_options, opened_index, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +20,7 @@ def define_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", help="what to look for")
     parser.add_argument("--top", type=int, default=10, help="sentences a query (10)")
     parser.add_argument("--interactive", action="store_true", help="ask for queries until an empty line")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    add_json(parser)
     add_use_options(parser)
     parser.set_defaults(call=_search)
 
@@ -36,7 +35,7 @@ def _search(arguments: argparse.Namespace) -> int:
     def answer(queries: list[str]) -> None:
         results = dict(zip(queries, index.search(queries, arguments.top), strict=True))
         if arguments.json:
-            print(json.dumps(results, ensure_ascii=False), flush=True)
+            print_json(results)
             return
         for query, hits in results.items():
             print_table(query, [{"cosine": f"{score:.3f}", "sentence": text} for score, text in hits])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,10 +30,12 @@ class Start:
     Attributes:
         site: where the flow runs.
         embedded: the server of this command, which may still be starting; None for one that PREFECT_API_URL names.
+        watched: whether the terminal shows the stages as they go; a program that reads JSON is shown nothing.
     """
 
     site: Site
     embedded: EmbeddedServer | None
+    watched: bool = True
 
     def run(self, flow: Callable[..., Any], configs: Iterable[PipelineConfig], **parameters: object) -> Any:  # noqa: ANN401 - what the flow returns
         """The flow's result, or None with a line on the error stream if it did not finish.
@@ -51,7 +54,10 @@ class Start:
             locate_sources(self.site, config.ingest)
         if self.embedded is not None:
             self.embedded.wait()
-        state = flow(**parameters, site=self.site, return_state=True)
+        from flows.cli.watching import watching
+
+        with watching(self.site.open_store(), []) if self.watched else nullcontext():
+            state = flow(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
         failed(state.result(raise_on_failure=False))
@@ -61,8 +67,10 @@ class Start:
 def begin(arguments: argparse.Namespace) -> Start:
     """Settle the server; before anything imports Prefect, whose settings are read then, and so before any flow."""
     use_server()
+    if not arguments.debug:
+        be_quiet()
     embedded = start_server()
-    return Start(site_of(vars(arguments)), embedded)
+    return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
 
 
 def be_quiet() -> None:

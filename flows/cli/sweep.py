@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, value_of
 from flows.cli.starting import begin
 
@@ -36,6 +36,7 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="a change to every point; repeat for more"
     )
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_sweep)
 
@@ -66,7 +67,11 @@ def _sweep(arguments: argparse.Namespace) -> int:
     )
     if ref is None:
         return 1
-    _conclude(start.site.open_store(), ref)
+    store = start.site.open_store()
+    if arguments.json:
+        print_json({"study": str(ref), "figures": store.scan(ref).collect().to_dicts()})
+    else:
+        _conclude(store, ref)
     return 0
 
 

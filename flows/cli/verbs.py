@@ -44,5 +44,6 @@ VERBS: Final = (
     Verb("pins", "list the Hub's commits that recipes read; compare them with the Hub"),
     Verb("doctor", "check devices, disk, store, server, models and data of a recipe"),
     Verb("pools", "make a Prefect server ready: pools, queues, automations, schedules"),
+    Verb("completion", "print what makes your shell complete verbs and options"),
     Verb("ui", "serve the Prefect UI over the runs of this folder"),
 )

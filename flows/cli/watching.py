@@ -5,6 +5,7 @@ Through a pipe or in a log there is no moving part: how far a long stage has com
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -37,19 +38,19 @@ class Terminal:
         self.console = console
         self._store = store
         self._numbers = {step.ref.path: number for number, step in enumerate(plan, start=1)}
-        self._began: dict[str, float] = {}  # of the stages that are open, the outermost first
+        self._open = threading.local()  # a sweep runs several points side by side
         self._made: set[str] = set()
         self._told = 0.0
 
     def begins(self, step: Step) -> None:
         """Start its clock."""
-        self._began[step.ref.path] = time.monotonic()
+        self._began()[step.ref.path] = time.monotonic()
 
     def makes(self, step: Step) -> None:
         """Remember that it was not there."""
         self._made.add(step.ref.path)
         self._told = time.monotonic()
-        if len(self._began) == 1:
+        if len(self._began()) == 1:
             self.show(f"{self._place(step)}{_title(step)}", 0, None, "")
 
     def advances(self, what: str, done: int, total: int, detail: str) -> None:
@@ -58,8 +59,8 @@ class Terminal:
 
     def ends(self, step: Step) -> None:
         """Print its line, unless it was part of another."""
-        began = self._began.pop(step.ref.path)
-        if self._began:
+        began = self._began().pop(step.ref.path)
+        if self._began():
             return
         made = step.ref.path in self._made
         rows = self._rows(step) if made else ""
@@ -76,6 +77,11 @@ class Terminal:
             self._told = now
             line = " · ".join(filter(None, [f"      {what}: {done:,} of {total:,}", detail]))
             self.console.print(Text(line), soft_wrap=True)
+
+    def _began(self) -> dict[str, float]:
+        """When the stages that are open in this thread began, the outermost first."""
+        began: dict[str, float] = self._open.__dict__.setdefault("began", {})
+        return began
 
     def _rows(self, step: Step) -> str:
         unit = UNITS.get(step.ref.kind)

@@ -62,12 +62,13 @@ class Listing:
         facts = (
             f"{self.row} ({', '.join(self.printed)})" if self.row else "no printed row",
             f"needs {', '.join(needs)}" if needs else "needs nothing",
-            self._duration,
+            self.duration,
         )
         return [f"{self.name:<26} {self.purpose}", f"{'':<26} {' · '.join(facts)}"]
 
     @property
-    def _duration(self) -> str:
+    def duration(self) -> str:
+        """What it takes, in words."""
         if self.gpu_hours is None:
             return "as long as your files want"
         if not self.needs:

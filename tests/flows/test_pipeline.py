@@ -1,6 +1,7 @@
 """The whole way through the house, for real, smaller than `tiny` but on its path."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from docs.build import GUIDES, ROOT
+from flows.cli.main import main
 from flows.cli.settings import configured
 from flows.pipeline import pipeline, run
 from storage.refs import ReportRef
 from storage.store import Store
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.site import Site
+from tests.documents import commands
 
 HERE = Path(__file__).parent
 BEFORE, AFTER = "before BSL + in-batch negatives (mean)", "after BSL + in-batch negatives"
+QUICK = {"search", "pairs", "embed", "artifacts", "assets", "recipes"}  # verbs; the others have tests of their own
+TEXTS = ("An invitation to dinner.", "Dogs run in the snow.", "A dog is out in winter.", "The shop opens at nine.")
 KILLED_IN = (
     "corpus",
     "translations",
@@ -108,3 +114,31 @@ def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, enviro
     process = run_apart(store.url, "", small, environment)
     assert process.returncode == 0, process.stderr.decode()[-2000:]
     assert contents(store) == contents(undisturbed[0])
+
+
+def told() -> list[str]:
+    """What README and guides tell people to type once a run has ended, but for what stands in test_cli_export.py."""
+    pages = [ROOT / "README.md", *(ROOT / "docs" / f"{guide}.md" for guide in GUIDES)]
+    lines = [shlex.join(words) for page in pages for words in commands(page) if words[0] == "bsl" and words[1] in QUICK]
+    return [line for line in dict.fromkeys(lines) if "--onnx" not in line and "evaluation/" not in line]
+
+
+@pytest.fixture
+def place(undisturbed, tmp_path, monkeypatch):
+    """A folder with files of the names that documents use, beside the store of a run."""
+    (tmp_path / "letters").mkdir()
+    for name in ("sentences.txt", "letters/first.txt"):
+        (tmp_path / name).write_text("\n".join(TEXTS), encoding="utf-8")
+    (tmp_path / "sentences.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS), encoding="utf-8")
+    (tmp_path / "tickets.csv").write_text("\n".join(("body", *(f'"{text}"' for text in TEXTS))), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BSL_STORE", undisturbed[0].url)
+
+
+@pytest.mark.parametrize("line", told())
+def test_a_documents_command_runs(undisturbed, place, line):
+    store, _ = undisturbed
+    # A document's keys are made up: an artifact of the kind takes their place.
+    made = {ref.kind: ref.path for ref in store.refs()}
+    words = [made.get(word.partition("/")[0], word) if "/" in word else word for word in shlex.split(line)]
+    assert main(words[1:]) == 0

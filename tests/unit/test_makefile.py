@@ -24,21 +24,29 @@ def folder(tmp_path):
     return tmp_path
 
 
-def asked(folder: Path, *arguments: str) -> str:
-    """What pip is asked for by one `make install`."""
+def asked(folder: Path, *arguments: str, target: str = "install") -> str:
+    """What pip is asked for by one `make` of a target."""
     log = folder / "asked.txt"
     log.write_text("")
     environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS"}}
-    subprocess.run(["make", "install", *arguments], cwd=folder, check=True, capture_output=True, env=environment)
+    subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
     return log.read_text()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_another_build_of_torch_is_installed(folder):
     first = asked(folder)
-    assert "install --quiet --disable-pip-version-check torch==2.13.0\n" in first
+    assert "install --quiet --disable-pip-version-check --no-compile torch==2.13.0\n" in first
     assert asked(folder) == ""
     other = asked(folder, OTHER)
     assert other.index("uninstall") < other.index("torch==2.13.0 --index-url https://example.org/cuda")
     assert asked(folder, OTHER) == asked(folder) == ""
     assert asked(folder, "TORCH=torch==2.13.0") == first
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_what_running_needs_is_installed_without_what_tests_need(folder):
+    assert "[dev]" not in asked(folder)
+    assert ".[dev]" in asked(folder, target="develop")
+    assert asked(folder, target="develop") == ""
+    assert asked(folder) == ""

@@ -201,3 +201,22 @@ def test_the_command_starts_without_prefect_and_torch():
     code = f"import sys, flows.cli.main; print(sorted({libraries} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+FORMS = {"artifacts": ("ls",), "assets": ("ls", "verify", "build")}
+PEOPLE_ONLY = {"ui", "export"}
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name not in PEOPLE_ONLY])
+def test_every_verb_prints_json(verb, capsys):
+    for form in FORMS.get(verb, ("",)):
+        with pytest.raises(SystemExit) as left:
+            main([verb, *filter(None, [form]), "--help"])
+        assert left.value.code == 0
+        assert "--json" in capsys.readouterr().out
+
+
+def test_json_is_all_that_stands_on_standard_output(capsys):
+    for words in (["recipes"], ["assets", "ls"], ["pins"]):
+        main([*words, "--json"])
+        assert json.loads(capsys.readouterr().out)

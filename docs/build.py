@@ -1,0 +1,71 @@
+"""The documents as a site: `make docs`, or `python -m docs.build FOLDER`.
+
+The pages of this folder, the documents of the project's root, and a page for each recipe and each kind of artifact,
+which are written from what the code declares, so that none of them can grow old.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from docs.contents import contents
+from docs.kinds import kind_pages
+from docs.recipes import recipe_pages
+
+HERE: Final = Path(__file__).parent
+ROOT: Final = HERE.parent
+START: Final = "README.md"
+DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
+GUIDES: Final = ("own-text", "comparing", "operation", "python", "troubleshooting")
+
+
+def assemble(folder: Path) -> None:
+    """Lay out what Sphinx reads.
+
+    Args:
+        folder: where; it exists.
+    """
+    for name in DOCUMENTS:
+        shutil.copyfile(ROOT / name, folder / name)
+    shutil.copyfile(ROOT / "NOTICE", folder / "NOTICE")
+    shutil.copyfile(HERE / "conf.py", folder / "conf.py")
+    for guide in GUIDES:
+        shutil.copyfile(HERE / f"{guide}.md", folder / f"{guide}.md")
+    for name, page in (recipe_pages() | kind_pages()).items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    chapters = {
+        "Guides": GUIDES,
+        "Reference": ("recipes/index", "artifacts/index"),
+        "Documents": [Path(name).stem for name in DOCUMENTS],
+    }
+    start = (ROOT / START).read_text(encoding="utf-8").replace("](docs/", "](")
+    lists = "".join(contents(pages, caption) for caption, pages in chapters.items())
+    (folder / "index.md").write_text(start + lists, encoding="utf-8")
+
+
+def main(folder: str = "site") -> int:
+    """Build the site; a warning, such as a link that leads nowhere, ends it.
+
+    Args:
+        folder: where the site goes.
+
+    Returns:
+        The exit code.
+    """
+    # Imported here: the pages are written, and tested, without Sphinx.
+    from sphinx.cmd.build import main as sphinx
+
+    with tempfile.TemporaryDirectory() as sources:
+        assemble(Path(sources))
+        code: int = sphinx(["-b", "html", "-W", "--keep-going", "-q", sources, folder])
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""Settings of Sphinx; `python -m docs.build` lays the sources out and calls it."""
+
+from __future__ import annotations
+
+project = "bsl-pipeline"
+author = "the bsl-pipeline authors"
+extensions = ["myst_parser"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "bsl-pipeline"
+html_copy_source = False
+html_show_copyright = False

@@ -1,0 +1,89 @@
+"""A page for each recipe: what it reproduces, needs, takes and does otherwise than the row that it stands beside."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Final
+
+from docs.contents import contents
+from flows.recipes import RECIPES, recipe
+from flows.recipes.listing import listings
+from flows.recipes.rows import ROWS, deviations
+from models.evaluation.published import AVERAGE, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flows.config import PipelineConfig
+    from flows.recipes.listing import Listing
+
+FOLDER: Final = "recipes"
+_INDEX: Final = """\
+# Recipes
+
+A recipe is a complete configuration. `bsl run RECIPE` runs it, `--set field=value` changes a field of it.
+
+| recipe | what it is | stands beside |
+|---|---|---|
+"""
+
+
+def recipe_pages() -> dict[str, str]:
+    """File → page, the list of all recipes first."""
+    listed = listings()
+    return {f"{FOLDER}/index.md": _index(listed)} | {
+        f"{FOLDER}/{listing.name}.md": "\n".join(_page(listing, recipe(listing.name))) + "\n" for listing in listed
+    }
+
+
+def _index(listed: list[Listing]) -> str:
+    rows = "\n".join(f"| [{item.name}]({item.name}.md) | {item.purpose} | {item.row or '–'} |" for item in listed)
+    return _INDEX + rows + "\n" + contents(item.name for item in listed)
+
+
+def _page(listing: Listing, config: PipelineConfig) -> Iterator[str]:
+    yield from (f"# {listing.name}", "", inspect.cleandoc(RECIPES[listing.name].__doc__ or ""), "")
+    yield from ("```sh", f"bsl doctor {listing.name}", f"bsl run {listing.name}", "```", "")
+    yield from ("## Needs and takes", "")
+    yield from (f"- {name}" for name in listing.needs or ("nothing but the package",))
+    yield from (f"- {listing.duration}", "", "## Its way", "", *_way(config), "")
+    yield from _published(listing)
+    yield from _deviations(listing, config)
+    yield from ("## Complete configuration", "", "```json")
+    yield from (config.model_dump_json(indent=1), "```")
+
+
+def _way(config: PipelineConfig) -> Iterator[str]:
+    sources = ", ".join(source.dataset or f"`{source.path}`" for source in config.ingest.sources) or "none"
+    yield f"- corpus: {sources}"
+    if config.augment.methods:
+        yield f"- views: {', '.join(f'`{name}`' for name in config.augment.methods)}"
+    yield f"- start: `{config.encoder.model}`"
+    for phase in config.phases:
+        training = phase.training
+        steps = f", at most {training.max_steps:,} steps" if training.max_steps else ""
+        yield f"- training: `{training.objective.name}`, batches of {training.batch_size}, rate {training.lr:g}{steps}"
+    if config.transform:
+        yield f"- then `{config.transform.name}`, fitted on the {config.transform_on}"
+    yield f"- scored on: {', '.join(f'`{name}`' for name in config.evaluation.sets)}"
+
+
+def _published(listing: Listing) -> Iterator[str]:
+    if not listing.row:
+        return
+    yield from (f"## Stands beside: {listing.row}", "")
+    for row in rows_of(listing.row):
+        columns = list(row.cells)
+        yield from (f"{row.source}, {row.metric} × 100, protocol `{row.protocol}`:", "")
+        yield f"| {' | '.join('mean' if name == AVERAGE else name for name in columns)} |"
+        yield f"|{'--:|' * len(columns)}"
+        yield from (f"| {' | '.join(row.cells[name] or '–' for name in columns)} |", "")
+
+
+def _deviations(listing: Listing, config: PipelineConfig) -> Iterator[str]:
+    if listing.row not in ROWS:
+        return
+    yield from ("## What it does otherwise than the row", "")
+    found = deviations(config, listing.row)
+    yield from (f"- {reason}" for reason in found or ("nothing that a configuration says",))
+    yield from ("", "Every choice beside paper and released code is in [FIDELITY](../FIDELITY.md).", "")

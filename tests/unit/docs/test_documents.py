@@ -1,0 +1,108 @@
+"""The documents: what they say of commands, links and columns holds."""
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from docs.build import ROOT, assemble
+from docs.kinds import KINDS, STORE, Kind
+from flows.cli.main import parser_of
+from flows.recipes import RECIPES
+from flows.recipes.rows import row_of
+from flows.recipes.studies import STUDIES
+from storage.schemas import TABLES, tables_of
+from tests.documents import commands
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    assemble(folder)
+    return folder
+
+
+def written(verb: str = "") -> Iterator[list[str]]:
+    for page in PAGES:
+        for words in commands(page):
+            if words[:1] == ["bsl"] and words[1:2] == ([verb] if verb else words[1:2]):
+                yield words[1:]
+
+
+def test_every_command_is_one_that_bsl_takes() -> None:
+    told = list(written())
+    assert len(told) > 30
+    for words in told:
+        with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
+            parser_of(words).parse_args(words)
+        assert not said.getvalue(), f"bsl {shlex.join(words)}: {said.getvalue()}"
+
+
+def test_what_commands_name_exists() -> None:
+    assert {words[1] for words in written("run")} | {words[1] for words in written("doctor")} <= {*RECIPES, "RECIPE"}
+    assert all(row_of(words[1]) for words in written("reproduce"))
+    assert {words[1] for words in written("sweep")} <= {*STUDIES, *RECIPES, "RECIPE"}
+
+
+def test_deployments_and_targets_of_make_exist() -> None:
+    told = [words for page in PAGES for words in commands(page)]
+    deployments = {entry["name"] for entry in yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]}
+    named = {
+        words[words.index("--name") + 1] for words in told if words[:2] == ["prefect", "deploy"] and "--name" in words
+    }
+    run = {words[3] for words in told if words[:3] == ["prefect", "deployment", "run"]}
+    assert named
+    assert named <= deployments
+    assert {name.partition("/")[2] for name in run} <= deployments
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(f"\n{words[1]}: " in makefile for words in told if words[:1] == ["make"])
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.md"))
+    assert len(pages) > len(RECIPES) + len(KINDS)
+    for page in pages:
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            inside = "://" not in target and not target.startswith("mailto:")
+            assert not inside or (page.parent / target).exists(), f"{page.relative_to(site)} links to {target}"
+
+
+def test_every_recipe_has_its_page(site: Path) -> None:
+    assert {path.stem for path in (site / "recipes").iterdir()} == {*RECIPES, "index"}
+    page = (site / "recipes" / "nli-released.md").read_text()
+    assert "| 67.83 |" in page, "the printed row"
+    assert "objective.k 10 for 8" in page, "and what is done otherwise"
+
+
+def test_every_table_stands_on_a_page() -> None:
+    kinds = {kind.name: kind for kind in KINDS}
+    assert {table for kind in KINDS for table in kind.tables} | {"sparse_embeddings"} == set(TABLES)
+    for name, kind in kinds.items():
+        assert set(kind.tables[:1]) <= {*tables_of(name), *kind.tables}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.tables], ids=lambda kind: kind.name)
+def test_three_lines_of_polars_open_each_kind(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    depth = "translator/key" if kind.name == "translations" else "key"
+    folder = Path(STORE) / kind.name / depth
+    folder.mkdir(parents=True)
+    schema = {
+        name: pl.Array(pl.Float32, 4) if dtype == pl.Array else dtype for name, dtype in TABLES[kind.tables[0]].items()
+    }
+    pl.DataFrame({name: [None] for name in schema}, schema=schema).write_parquet(
+        folder / f"{kind.tables[0]}-00000.parquet"
+    )
+    exec(kind.snippet, {})
+    assert "shape:" in capsys.readouterr().out
