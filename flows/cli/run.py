@@ -53,10 +53,8 @@ def _run(arguments: argparse.Namespace) -> int:
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning
 
-        with (
-            planning() as plan,
-            working_on(part),
-        ):  # what is missing is said alone, before a run starts that it would end
+        # What is missing is said alone, before a run starts that it would end.
+        with planning() as plan, working_on(part):
             run(config, site)
         if embedded is not None:
             embedded.wait()
