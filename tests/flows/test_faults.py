@@ -107,7 +107,7 @@ class SlowStore:
     """moto's S3, whose answers come late, and of which every fifth is refused with 503 first."""
 
     def __init__(self, seed: int) -> None:
-        self._inner = DomainDispatcherApplication(create_backend_app, service="s3")
+        self._inner = DomainDispatcherApplication(create_backend_app)
         self._draw, self._lock = random.Random(seed), threading.Lock()
         self.late = self.refused = 0
 
