@@ -30,7 +30,7 @@ def define_compare(parser: argparse.ArgumentParser) -> None:
 
 def _compare(arguments: argparse.Namespace) -> int:
     site = site_of(vars(arguments))
-    runs = [ref.path for ref in find_reports(site.open_store(), arguments.runs)]  # what is misspelt is said at once
+    runs = [str(ref) for ref in find_reports(site.open_store(), arguments.runs)]  # what is misspelt is said at once
     use_server()
     if not arguments.debug:
         be_quiet()
