@@ -38,7 +38,7 @@ ui: install  ## the Prefect UI over the runs of this folder
 	@$(BIN)/bsl ui
 
 audit: $(AUDIT)/.installed  ## known holes in the pinned packages; asks PyPI
-	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+	$(AUDIT)/bin/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
 
 sbom: install $(AUDIT)/.installed  ## what a release is made of, as CycloneDX: dist/bsl-pipeline.cdx.json
 	mkdir -p dist

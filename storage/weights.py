@@ -21,6 +21,7 @@ from storage.mirror_record import RECORD, model_origin, read_record
 logger = logging.getLogger(__name__)
 
 GRAPH: Final = ".onnx"
+_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 _SAYS: Final = ("config.json", "modules.json")  # a model's folder has one of them
 
 
@@ -174,8 +175,8 @@ def is_graph(place: Path) -> bool:
     """Whether an ONNX graph stands where a transformer's weights would: named itself, or alone in its folder."""
     if place.suffix == GRAPH:
         return True
-    weights = [*place.glob("*.safetensors"), *place.glob("pytorch_model*.bin"), *place.glob("0_*/*.safetensors")]
-    return not weights and any(place.glob(f"**/*{GRAPH}"))
+    weights = (path for kind in _WEIGHTS for path in (*place.glob(kind), *place.glob(f"0_*/{kind}")))
+    return not any(weights) and any(place.glob(f"**/*{GRAPH}"))
 
 
 def _folder_digest(folder: Path) -> str:

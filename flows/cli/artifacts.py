@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from flows.cli.options import add_json, print_json
 from flows.site import site_of
 from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
+SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
 _OTHERS = 108  # letters of a line of `ls` beside the artifact's name
 
@@ -34,11 +35,11 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     """The verb and its own verbs."""
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
+    add_json(place)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
     listing.add_argument("of_kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
     listing.add_argument("--kind", help="the same")
-    listing.add_argument("--json", action="store_true", help="for programs: whole keys")
     listing.set_defaults(call=_ls)
     show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
     show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough, or <kind>/latest")
@@ -84,7 +85,7 @@ def _ls(arguments: argparse.Namespace) -> int:
     manifests = readable_manifests(store, arguments.kind or arguments.of_kind)
     ordered = sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True)
     if arguments.json:
-        print(json.dumps([_row(manifest) for manifest in ordered], indent=1))
+        print_json([_row(manifest) for manifest in ordered])
     else:
         _print(ordered, store.url)
     return 0
@@ -108,23 +109,32 @@ def _show(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     ref = find(store, arguments.artifact)
     manifest = store.check(ref)
+    if arguments.json:
+        first = {table: store.scan(ref, table).head(SHOWN).collect().to_dicts() for table in manifest.tables}
+        print_json({"manifest": manifest.model_dump(mode="json"), "first": first})
+        return 0
     console = Console()
     console.print_json(manifest.model_dump_json())
     for table in manifest.tables:
-        console.print(store.scan(ref, table).head(10).collect())
+        console.print(store.scan(ref, table).head(SHOWN).collect())
     return 0
 
 
 def _verify(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     refs = [find(store, arguments.artifact)] if arguments.artifact else store.refs()
-    verdicts = []
+    rows = []
     for ref in refs:
         verdict, reason = _verdict(store, ref)
-        verdicts.append(verdict)
-        print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
+        rows.append({"artifact": ref.path, "verdict": verdict, "reason": reason})
+        if not arguments.json:
+            print(f"{verdict:<7} {ref}{': ' + reason if reason else ''}")
+    verdicts = [row["verdict"] for row in rows]
     damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
-    print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
+    if arguments.json:
+        print_json(rows)
+    else:
+        print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
     return 1 if damaged or unread else 0
 
 
@@ -154,14 +164,18 @@ def _gc(arguments: argparse.Namespace) -> int:
         print(f"bsl: {error}", file=sys.stderr)
         return 1
     folders = leftovers(store, older)
-    _print(manifests, store.url)
-    for folder in folders:
-        print(f"leftover {folder}")
-    if not arguments.delete:
-        print(f"{len(manifests)} artifacts and {len(folders)} leftovers would go; add --delete to do it")
-        return 0
-    collect(store, [manifest.ref for manifest in manifests], folders)
-    print(f"deleted {len(manifests)} artifacts and {len(folders)} leftovers")
+    if not arguments.json:
+        _print(manifests, store.url)
+        for folder in folders:
+            print(f"leftover {folder}")
+    if arguments.delete:
+        collect(store, [manifest.ref for manifest in manifests], folders)
+    counted = f"{len(manifests)} artifacts and {len(folders)} leftovers"
+    if arguments.json:
+        rows = [_row(manifest) for manifest in manifests]
+        print_json({"artifacts": rows, "leftovers": folders, "deleted": arguments.delete})
+    else:
+        print(f"deleted {counted}" if arguments.delete else f"{counted} would go; add --delete to do it")
     return 0
 
 
@@ -171,10 +185,14 @@ def _export(arguments: argparse.Namespace) -> int:
     from tasks.export import additions, export_figures  # imports Prefect, for which listing a store shall not wait
 
     if arguments.form:
-        print(export_figures(store, ref, arguments.target, arguments.form))
+        written = export_figures(store, ref, arguments.target, arguments.form)
     else:
         with additions(store, ref, onnx=arguments.onnx) as extra:
-            print(export(store, ref, arguments.target, extra))
+            written = export(store, ref, arguments.target, extra)
+    if arguments.json:
+        print_json({"artifact": ref.path, "written": written})
+    else:
+        print(written)
     return 0
 
 

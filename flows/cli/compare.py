@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_site_options, print_table
-from flows.cli.starting import be_quiet, failed
-from flows.server import start_server, use_server
+from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.starting import begin
 from flows.site import site_of
 from storage.lookup import find_reports
 
@@ -23,41 +21,39 @@ def define_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="report/<key>, a run's id, beginnings of these, or report/latest"
     )
-    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_compare)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    site = site_of(vars(arguments))
-    runs = [str(ref) for ref in find_reports(site.open_store(), arguments.runs)]  # what is misspelt is said at once
-    use_server()
-    if not arguments.debug:
-        be_quiet()
-    embedded = start_server()  # before Prefect is imported, which reads then where its server is
+    store = site_of(vars(arguments)).open_store()
+    runs = [str(ref) for ref in find_reports(store, arguments.runs)]  # what is misspelt is said at once
+    start = begin(arguments)
     from flows.comparing import comparing
 
-    if embedded is not None:
-        embedded.wait()
-    state = comparing(runs, site, return_state=True)
-    if not state.is_completed():
-        return failed(state.result(raise_on_failure=False))
-    _conclude(site.open_store(), state.result(), as_json=arguments.json)
+    ref = start.run(comparing, [], runs=runs)
+    if ref is None:
+        return 1
+    if arguments.json:
+        print_json(_outcome(store, ref))
+    else:
+        _conclude(store, ref)
     return 0
 
 
-def _conclude(store: Store, ref: EvaluationRef, *, as_json: bool) -> None:
+def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
+    from tasks.compare_runs import HTML
+
+    tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+    return {"evaluation": str(ref), "page": store.fetch(ref) / HTML, **tables}
+
+
+def _conclude(store: Store, ref: EvaluationRef) -> None:
     from models.report.page import INTERVALS, difference_rows, score_rows
     from tasks.compare_runs import HTML
 
-    scores = store.scan(ref, "scores").collect()
-    differences = store.scan(ref, "comparison").collect() if "comparison" in store.manifest(ref).tables else None
-    page = store.fetch(ref) / HTML
-    if as_json:
-        rows = [] if differences is None else differences.to_dicts()
-        print(json.dumps({"evaluation": str(ref), "page": str(page), "differences": rows, "scores": scores.to_dicts()}))
-        return
-    print_table(INTERVALS, score_rows(scores))
-    if differences is not None:
-        print_table("Differences × 100 on the same draws", difference_rows(differences))
-    print(f"page:    {page}")
+    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    if "comparison" in store.manifest(ref).tables:
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+    print(f"page:    {store.fetch(ref) / HTML}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -27,6 +27,7 @@ def define_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", nargs="+", metavar="FILE", help="sentences by which --dims and --static are made")
     parser.add_argument("--sentences", type=int, help="of those, how many are read at most (20000)")
     parser.add_argument("--revision", help="commit of a Hub model")
+    add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_export)
 
@@ -39,8 +40,11 @@ def _export(arguments: argparse.Namespace) -> int:
     wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})
     site = site_of(vars(arguments))
     rows = export_variants(site, arguments.encoder, arguments.revision, arguments.folder, wanted)
-    print_table(TITLE, rows)
-    print(f"folder:  {arguments.folder}")
+    if arguments.json:
+        print_json({"folder": arguments.folder, "forms": rows})
+    else:
+        print_table(TITLE, rows)
+        print(f"folder:  {arguments.folder}")
     return 0
 
 

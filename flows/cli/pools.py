@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from flows.cli.options import print_table
+from flows.cli.options import add_json, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -19,6 +19,7 @@ def define_pools(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", action="append", default=[], metavar="POOL=RUNS", help="such as gpu=4 for four GPUs; repeat for more"
     )
+    add_json(parser)
     parser.set_defaults(call=_pools)
 
 
@@ -35,21 +36,27 @@ def _pools(arguments: argparse.Namespace) -> int:
 
     with get_client(sync_client=True) as client:
         changes = find_changes(client, limits, os.environ.get("BSL_NOTIFY_URL") or None)
-        if changes:
-            print_table("what differs; what is marked • is yours to do", [_row(change) for change in changes])
         todo = [change.make for change in changes if change.make is not None]
-        if arguments.dry_run or not todo:
-            print(f"{len(todo)} change{'' if len(todo) == 1 else 's'} to make" if todo else "nothing to change")
-            return 0
-        for make in todo:
-            make(client)
-    print(f"{len(todo)} changed")
+        if not arguments.dry_run:
+            for make in todo:
+                make(client)
+    _tell(changes, len(todo), arguments)
     return 0
 
 
+def _tell(changes: list[Change], ours: int, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        print_json([{**_row(change), "ours": change.make is not None} for change in changes])
+        return
+    if changes:
+        rows = [{"": "•" if change.make is None else "+", **_row(change)} for change in changes]
+        print_table("what differs; what is marked • is yours to do", rows)
+    done = "to change" if arguments.dry_run else "changed"
+    print(f"{ours} {done}" if ours else "nothing to change")
+
+
 def _row(change: Change) -> dict[str, str]:
-    mark = "•" if change.make is None else "+"
-    return {"": mark, "subject": change.subject, "found": change.found, "wanted": change.wanted}
+    return {"subject": change.subject, "found": change.found, "wanted": change.wanted}
 
 
 def _limits(options: list[str]) -> dict[str, int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from flows.cli.options import add_site_options, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
@@ -35,7 +34,7 @@ def define_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", choices=CUTS, help="end when these are made; another machine goes on with --from")
     parser.add_argument("--from", dest="start", choices=CUTS, help="make nothing up to these, which must be there")
     parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
-    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
+    add_json(parser)
     parser.set_defaults(call=_run)
 
 
@@ -53,10 +52,8 @@ def _run(arguments: argparse.Namespace) -> int:
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning
 
-        with (
-            planning() as plan,
-            working_on(part),
-        ):  # what is missing is said alone, before a run starts that it would end
+        # What is missing is said alone, before a run starts that it would end.
+        with planning() as plan, working_on(part):
             run(config, site)
         if embedded is not None:
             embedded.wait()
@@ -73,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if isinstance(ref, list):
         return _until(store, ref, as_json=arguments.json)
     if arguments.json:
-        print(json.dumps(_outcome(store, ref), indent=1))
+        print_json(_outcome(store, ref))
     else:
         _conclude(store, ref, config.title, server)
     return 0
@@ -85,7 +82,7 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
         for step in plan
     ]
     if as_json:
-        print(json.dumps(rows, indent=1))
+        print_json(rows)
         return 0
     print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
     return 0
@@ -93,7 +90,10 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
 
 def _until(store: Store, refs: list[ArtifactRef], *, as_json: bool) -> int:
     names = [str(ref) for ref in refs]
-    print(json.dumps(names, indent=1) if as_json else "\n".join(f"{store.url}/{name}" for name in names))
+    if as_json:
+        print_json(names)
+    else:
+        print("\n".join(f"{store.url}/{name}" for name in names))
     return 0
 
 

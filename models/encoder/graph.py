@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.pooling import LAYERS, POOLER
@@ -40,7 +40,7 @@ _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
     """Token ids to token vectors by a graph; called as a transformer is, so that an encoder need not know."""
 
-    config_class = AutoConfig
+    config_class = PreTrainedConfig
     batch_tokens = GRAPH_TOKENS
 
     def __init__(self, path: Path, folder: Path) -> None:
@@ -79,7 +79,8 @@ class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
                 f"{self.path}: an ONNX graph gives vectors but no gradients, expected weights to train; start from "
                 "the folder that it was exported from"
             )
-        return super().train(mode)
+        super().train(mode)
+        return self
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: object) -> BaseModelOutput:
         """Token vectors (B, T, D) of ids (B, T), as the last layer."""

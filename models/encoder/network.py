@@ -110,6 +110,7 @@ class Encoder(nn.Module):
     def outputs(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The transformer's last output (B, T, D), before the heads on tokens, beside what `forward` gives."""
         output = self._output(ids_BT, mask_BT, self.config.pooling)
+        assert output.last_hidden_state is not None
         x_BTD = _headed(token_vectors(output, self.config.pooling), mask_BT, self.token_heads)
         return output.last_hidden_state, self.pooled(x_BTD, mask_BT)
 

@@ -114,7 +114,7 @@ def _fitted(start_VK: Matrix, counts_NV: sparse.csr_matrix, wanted_NK: Matrix) -
     mean_K = wanted_NK.mean(axis=0)
     made_NK = counts_NV @ start_VK
     scale = float((made_NK * (wanted_NK - mean_K)).sum() / max((made_NK**2).sum(), np.finfo(np.float64).tiny))
-    table_VK = max(scale, 0.0) * start_VK + mean_K
+    table_VK: Matrix = max(scale, 0.0) * start_VK + mean_K
     rest_VK = counts_NV.T @ (wanted_NK - counts_NV @ table_VK)
     way_VK, size_K = rest_VK.copy(), (rest_VK**2).sum(axis=0)
     for _ in range(STEPS):

@@ -59,12 +59,13 @@ class Contrastive(Objective):
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None) -> torch.Tensor:
         """Of both views' vectors, one under the other, and what the anchor makes of the same, a scalar ≥ 0."""
         temperature = self.config.temperature
-        loss = nt_xent(*h_2BD.chunk(2), temperature)
+        h1_BD, h2_BD = h_2BD.chunk(2)
+        loss = nt_xent(h1_BD, h2_BD, temperature)
         if t_2BD is None:
             return loss
         held = [
             similarity_divergence(h_BD, t_BD, t_BD[:0], temperature, temperature)
-            for h_BD, t_BD in zip(h_2BD.chunk(2), t_2BD.chunk(2), strict=True)
+            for h_BD, t_BD in zip((h1_BD, h2_BD), t_2BD.chunk(2), strict=True)
         ]
         return loss + self.config.anchor_weight * torch.stack(held).mean()
 

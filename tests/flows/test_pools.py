@@ -35,7 +35,7 @@ def test_a_server_is_made_ready_once_and_keeps_what_a_person_set(server, monkeyp
     assert main(["pools", "--dry-run"]) == 0
     shown = capsys.readouterr().out
     assert "pool gpu" in shown
-    assert "changes to make" in shown
+    assert "to change" in shown
     assert server.read_work_pools() == []
     assert main(["pools", "--limit", "gpu=2"]) == 0
     assert {pool.name: pool.concurrency_limit for pool in server.read_work_pools()} == {"gpu": 2, "cpu": 4}

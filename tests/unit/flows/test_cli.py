@@ -219,7 +219,7 @@ def test_the_command_starts_without_prefect_and_torch():
     assert found.stdout.strip() == "[]"
 
 
-FORMS = {"artifacts": ("ls",), "assets": ("ls", "verify", "build")}
+FORMS = {"artifacts": ("ls", "show", "verify", "gc", "export"), "assets": ("ls", "verify", "build")}
 PEOPLE_ONLY = {"ui", "completion"}
 
 
