@@ -135,14 +135,14 @@ KINDS: Final = (
         "What a run ends with: the figures of all its systems.",
         ("scores",),
         'table.filter(pl.col("dataset").str.starts_with("stsb")).select("model", "split", "value")',
-        "the pages, the model card and the training curve",
+        "`report.html`, the page; `report.md`, the model card and the training curve",
     ),
     Kind(
         "evaluation",
-        "What `bsl evaluate` ends with: figures and comparisons of all encoders.",
+        "What `bsl evaluate` and `bsl compare` end with: figures and comparisons of all encoders or runs.",
         ("scores", "comparison"),
         'table.select("model", "dataset", "value").sort("dataset", "value", descending=True)',
-        "`evaluation.md`",
+        "`evaluation.md`; of runs `comparison.html` and `comparison.md`",
     ),
     Kind(
         "reproduction",

@@ -12,6 +12,7 @@ from models.report.runs_page import RunsContent
 from models.report.tables import PaperTable
 from storage.errors import ArtifactMissingError
 from storage.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
+from tasks.report import report
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
 
@@ -55,8 +56,19 @@ def compare_runs(
 
 
 def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
-    """A letter and the beginning of its title for each run, in their order."""
-    titles = [str(store.manifest(ref).provenance.config["title"]) for ref in reports]
+    """A letter and the beginning of its title for each run, in their order.
+
+    Raises:
+        ArtifactMissingError: one is not the report of a recipe's run.
+    """
+    origins = {ref: store.manifest(ref).provenance for ref in reports}
+    for ref, origin in origins.items():
+        if origin.stage != report.name:
+            raise ArtifactMissingError(
+                f"{ref} was made by {origin.stage or 'an older version'}; expected what `bsl run` ends with, so name "
+                "such reports alone"
+            )
+    titles = [str(origin.config["title"]) for origin in origins.values()]
     return [
         f"{letter} ({title.partition(':')[0][:40]})"
         for letter, title in zip(string.ascii_uppercase, titles, strict=False)

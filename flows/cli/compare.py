@@ -28,7 +28,7 @@ def define_compare(parser: argparse.ArgumentParser) -> None:
 
 def _compare(arguments: argparse.Namespace) -> int:
     store = site_of(vars(arguments)).open_store()
-    runs = [ref.path for ref in find_reports(store, arguments.runs)]  # what is misspelt is said at once
+    runs = [str(ref) for ref in find_reports(store, arguments.runs)]  # what is misspelt is said at once
     start = begin(arguments)
     from flows.comparing import comparing
 

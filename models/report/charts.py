@@ -40,7 +40,7 @@ class Mark:
 
     Attributes:
         label: the system.
-        role: key of `ROLES`.
+        role: key of `ROLES`; one that is none has the colour of its place, as lines of curves have.
         value: × 100.
         low: lower end of its interval × 100; None without one.
         high: upper end.
@@ -64,10 +64,12 @@ def score_chart(marks: Sequence[Mark], axis: str) -> str:
         figure = new_figure(0.75 + 0.42 * len(marks))
         axes = figure.add_subplot()
         for place, mark in enumerate(marks):
-            colour = ROLES[mark.role]
+            colour = ROLES.get(mark.role, SERIES[place % len(SERIES)])
             if mark.low is not None and mark.high is not None:
                 axes.hlines(place, mark.low, mark.high, color=colour, linewidth=2.5)
-            axes.plot([mark.value], [place], marker=_MARKS[mark.role], markersize=7, color=colour, linestyle="")
+            axes.plot(
+                [mark.value], [place], marker=_MARKS.get(mark.role, "o"), markersize=7, color=colour, linestyle=""
+            )
             axes.annotate(
                 f"{_clipped(mark.label)}  {mark.value:.1f}",
                 (mark.value, place),

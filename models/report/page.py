@@ -10,7 +10,7 @@ import polars as pl
 
 from models.evaluation.signature import joint_signature
 from models.report.escaping import code, plain
-from models.report.tables import PaperTable, paper_tables
+from models.report.tables import MISSING, PaperTable, paper_tables
 
 Row = Mapping[str, Any]
 
@@ -73,7 +73,13 @@ def page(content: ReportContent) -> str:
 
 def printed(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[str]:
     """A section a table of the papers of which there are figures, with the mean over its sets where all are there."""
-    return [f"## {title}\n\n{markdown_table(rows)}" for title, rows in paper_tables(scores, tables)]
+    return [f"## {title}\n\n{markdown_table(_filled(rows))}" for title, rows in paper_tables(scores, tables)]
+
+
+def _filled(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows without columns in which none has a figure, which would push the others off the page."""
+    names = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
+    return [{name: row[name] for name in names} for row in rows]
 
 
 def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:

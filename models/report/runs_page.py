@@ -115,9 +115,8 @@ def _chart(content: RunsContent) -> str | None:
         return None
     place = chosen.row(-1 if tests.height else 0, named=True)
     own = whole.filter(**{name: place[name] for name in ("dataset", "split", "subset", "metric", "protocol")})
-    first = content.runs[0]["run"]
     marks = [
-        mark_of(name, "before" if name == first else "after", value, *ends)
+        mark_of(name, "run", value, *ends)
         for name, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
     ]
     return score_chart(marks, f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}")

@@ -61,7 +61,7 @@ class StagePage:
         manifest = store.manifest(ref)
         key = key_of(manifest)
         text = "\n\n".join([head(store, manifest, what), *self.sections])
-        create_markdown_artifact(markdown=text, key=key, description=plain(_title(manifest)))
+        create_markdown_artifact(markdown=text, key=key, description=plain(f"{manifest.ref}: {_size(manifest)}"))
         for name, url, description in self.pictures:
             create_image_artifact(image_url=url, key=f"{key}-{_slug(name)}", description=plain(description))
 
@@ -99,12 +99,10 @@ def key_of(manifest: Manifest) -> str:
 
 def head(store: Store, manifest: Manifest, what: str) -> str:
     """What it is, how large, from what, and where the run's report is."""
-    tables = ", ".join(f"{table.rows:,} rows of {name}" for name, table in manifest.tables.items())
-    size = f"{manifest.size / 1e6:.2f} MB in {manifest.duration_s:.1f} s"
     lines = [
         f"# {plain(_title(manifest))}",
         plain(what.strip().partition("\n")[0]),
-        f"`{manifest.ref}` · {f'{plain(tables)} · ' if tables else ''}{size}",
+        f"`{manifest.ref}` · {plain(_size(manifest))}",
     ]
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
     if inputs:
@@ -114,6 +112,11 @@ def head(store: Store, manifest: Manifest, what: str) -> str:
         report = f"{_recipe()}-{PLACES['report']}-report"
         lines.append(f"Leads to [{report}](/artifacts/key/{report})")
     return "\n\n".join(lines)
+
+
+def _size(manifest: Manifest) -> str:
+    tables = [f"{table.rows:,} rows of {name}" for name, table in manifest.tables.items()]
+    return " · ".join([*tables, f"{manifest.size / 1e6:.2f} MB in {manifest.duration_s:.1f} s"])
 
 
 def _link(store: Store, ref: ArtifactRef) -> str:

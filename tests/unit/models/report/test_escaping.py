@@ -6,7 +6,6 @@ import pytest
 from models.report.curve import training_curve
 from models.report.escaping import code, plain
 from models.report.page import markdown_table, not_scored
-from tests.unit.models.report.test_report_page import SETS, page_of
 
 ATTACKS = [
     "<img src=x onerror=alert(1)>",
@@ -55,7 +54,6 @@ def test_code_holds_any_backticks():
 
 def test_titles_and_reasons_are_escaped():
     assert not_scored({"<b>": "a\nb"}) == ["## Missing\n\nNot scored, and not part of any average:\n\n- \\<b\\>: a b"]
-    assert "```json\n{}\n```" in page_of(SETS, ())
 
 
 def test_a_title_is_no_formula(tmp_path):
