@@ -108,7 +108,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=2)
+@stage(ref=ProofRef, version=3)
 def prove(
     work: Work,
     passages: PassagesRef,

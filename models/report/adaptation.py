@@ -26,6 +26,10 @@ _ASKED: Final = {
     "labels": "your labels",
 }
 _ROLES: Final = {"counts": "decides", "guard": "may forbid", "shown": "is shown (trained on, or a guess)"}
+_GENTLER: Final = (
+    "The start is kept. Train more gently: a larger training.objective.anchor_weight, lower training.lr (raw_lr for a "
+    "bare transformer), fewer training.max_steps, or more text."
+)
 _MORE: Final = "More text, or labels (--labels), may show one."
 
 
@@ -77,16 +81,14 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
         reason = f"{_told(lost[0])}: the figure fell by more than the {max_forgetting:g} points that it may fall"
         if lost[0].ci_high >= 0:
             reason += ", though chance alone may do that too"
-        advice = "The start is kept. Train more gently: lower training.lr, fewer training.max_steps, or more text."
-        return Verdict("WORSE", reason, advice)
+        return Verdict("WORSE", reason, _GENTLER)
     if deciding is None:
         reason = "nothing but the view that was trained on could be asked of this text"
         return Verdict("NO DIFFERENCE", reason, "The start is kept. Give --labels, or text in documents with an order.")
     if deciding.ci_low > 0:
         return Verdict("BETTER", _told(deciding), "Use the adapted encoder on text of this kind.")
     if deciding.ci_high < 0:
-        advice = "The start is kept. Train more gently: lower training.lr, or fewer training.max_steps."
-        return Verdict("WORSE", _told(deciding), advice)
+        return Verdict("WORSE", _told(deciding), _GENTLER)
     return Verdict("NO DIFFERENCE", _told(deciding), f"The start is kept. {_MORE}")
 
 
