@@ -29,7 +29,6 @@ COLOURS: Final = {
 WIDTH: Final = 5.0  # inches: 360 units, so that letters are readable on a telephone too
 
 _STYLE: Final[Any] = {  # matplotlib types every key
-
     "svg.fonttype": "none", "svg.hashsalt": "bsl", "font.size": 10, "text.color": INK, "axes.labelcolor": INK,
     "axes.edgecolor": MUTED, "axes.titlecolor": INK, "axes.titlesize": 10, "xtick.color": MUTED, "ytick.color": MUTED,
     "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": GRID, "axes.grid": True, "axes.axisbelow": True,
