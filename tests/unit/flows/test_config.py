@@ -94,7 +94,7 @@ def test_fields_of_another_objective_are_explained_by_its_own_names():
         ValueError, match=r"^training.objective.temperatur: no such field; did you mean 'temperature'"
     ) as e:
         configured("tiny", settings)
-    assert str(e.value).endswith("Fields here: name, temperature, head")
+    assert str(e.value).endswith("Fields here: name, dims, temperature, head")
 
 
 def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
