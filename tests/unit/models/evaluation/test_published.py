@@ -181,6 +181,12 @@ def test_a_name_is_one_system() -> None:
     assert flows == ["BERT-flow", "BERT-flow on SBERT"]
 
 
+def test_columns_are_those_that_a_run_scored_and_the_mean_is_of_all() -> None:
+    [[row]] = published_tables(("Unigram-TFIDF",), {"cr", "mr"}).values()
+    assert {name: row[name] for name in ("mr", "cr")} == {"mr": "73.7", "cr": "79.2"}
+    assert not {"subj", "Avg."} & row.keys()
+
+
 def test_a_system_that_no_table_has_is_named_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"'BSL-BRET': no published row is called so; the nearest of \d+ are BSL-BERT"):
         published_tables(("BSL-BRET",), {"stsb"})
@@ -193,7 +199,8 @@ def test_a_table_stands_beside_its_own_data_sets_only() -> None:
 
 
 def test_rows_name_their_source_and_keep_the_decimals_of_print() -> None:
-    [[tfidf, roberta]] = published_tables(("Unigram-TFIDF", "BSL-SRoBERTa"), {"mr"}).values()
+    tasks = {"mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc"}
+    [[tfidf, roberta]] = published_tables(("Unigram-TFIDF", "BSL-SRoBERTa"), tasks).values()
     assert tfidf == {
         "published system": "Unigram-TFIDF", "figure": "accuracy, senteval",
         "mr": "73.7", "cr": "79.2", "subj": "90.3", "mpqa": "82.4", "sst2": "–", "trec": "85.0", "mrpc": "73.6",

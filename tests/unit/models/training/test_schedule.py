@@ -68,6 +68,7 @@ SHARED_OBJECTIVE = {
     "momentum_schedule": "constant",
     "target_norm": "none",
     "target_norm_momentum": 0.9,
+    "dims": (),
     "contrastive_weight": 0.0,
     "temperature": 0.05,
     # What BSL+ adds is off: the weights are 0.
