@@ -98,7 +98,7 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     manifest = store.manifest(ref)
     inputs = {entry.kind: entry.key for entry in manifest.provenance.inputs.values()}
     return {
-        "report": str(ref),
+        "report": ref.path,
         "page": str(store.fetch(ref) / "report.md"),
         "encoder": f"{store.url}/checkpoint/{inputs['checkpoint']}/encoder",
         **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},

@@ -46,7 +46,7 @@ def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
     from tasks.compare_runs import HTML
 
     tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"evaluation": str(ref), "page": store.fetch(ref) / HTML, **tables}
+    return {"evaluation": ref.path, "page": store.fetch(ref) / HTML, **tables}
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:

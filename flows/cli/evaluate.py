@@ -97,7 +97,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         return 1
     store = start.site.open_store()
     if arguments.json:
-        print_json({"evaluation": str(ref), **_tables(store, ref)})
+        print_json({"evaluation": ref.path, **_tables(store, ref)})
     else:
         _conclude(store, ref)
     return 0

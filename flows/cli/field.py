@@ -83,7 +83,7 @@ def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
     from tasks.field import PAGE, summary_of
 
     tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"field": str(ref), "page": store.fetch(ref) / PAGE, "said": summary_of(store, ref).said, **tables}
+    return {"field": ref.path, "page": store.fetch(ref) / PAGE, "said": summary_of(store, ref).said, **tables}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from flows.cli.verbs import VERBS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-USAGE_ERROR, FAILURE, INTERRUPTED = 2, 1, 130
+USAGE_ERROR, FAILURE, INTERRUPTED, CUT_OFF = 2, 1, 130, 141
 FIRST_STEPS: Final = """\
 Raw sentences in, an evaluated sentence encoder out. First steps:
 
@@ -26,7 +27,7 @@ All verbs: bsl --help"""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 1 for a run that failed, 2 for a call that makes no sense.
 
-    Ctrl-C gives 130, as the shell has it.
+    Ctrl-C gives 130 and a reader that leaves early, such as `head`, 141, as the shell has it.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -44,6 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("bsl: interrupted; what was finished is kept, run again to go on", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has what they wanted; nothing may be flushed to them at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CUT_OFF
     except (StorageError, ModelError, OSError, ImportError, ValueError) as error:
         if arguments.debug:
             raise

@@ -43,7 +43,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     store = start.site.open_store()
     if arguments.json:
         rows = store.scan(ref).collect().to_dicts()
-        print_json({"reproduction": str(ref), **store.manifest(ref).figures, "figures": rows})
+        print_json({"reproduction": ref.path, **store.manifest(ref).figures, "figures": rows})
     else:
         _conclude(store, ref)
     return 0

@@ -78,7 +78,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
     rows = [
-        {"stage": step.stage, "artifact": str(step.ref), "state": "cached" if not store.defect(step.ref) else "to make"}
+        {
+            "stage": step.stage,
+            "artifact": step.ref.path if as_json else str(step.ref),
+            "state": "cached" if not store.defect(step.ref) else "to make",
+        }
         for step in plan
     ]
     if as_json:
@@ -89,7 +93,7 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
 
 
 def _until(store: Store, refs: list[ArtifactRef], *, as_json: bool) -> int:
-    names = [str(ref) for ref in refs]
+    names = [ref.path for ref in refs]
     if as_json:
         print_json(names)
     else:
@@ -100,7 +104,7 @@ def _until(store: Store, refs: list[ArtifactRef], *, as_json: bool) -> int:
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     manifest = store.manifest(ref)
     return {
-        "report": str(ref),
+        "report": ref.path,
         "page": str(store.fetch(ref) / "report.html"),
         "encoder": _encoder(store, ref),
         **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},

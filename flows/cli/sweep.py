@@ -69,7 +69,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         return 1
     store = start.site.open_store()
     if arguments.json:
-        print_json({"study": str(ref), "figures": store.scan(ref).collect().to_dicts()})
+        print_json({"study": ref.path, "figures": store.scan(ref).collect().to_dicts()})
     else:
         _conclude(store, ref)
     return 0
