@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from flows.cli.starting import QUIET
+
 # One thread for each of pytest's processes, and for those that tests start; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["GOMP_SPINCOUNT"] = "2000"  # as tasks sets it, which tests may import after torch
@@ -17,6 +19,14 @@ settings.load_profile("house")
 def _no_settings_of_this_machine(monkeypatch):
     """A test says itself which store, mirror and device it uses; real-data tests read the mirror at import."""
     for name in [name for name in os.environ if name.startswith("BSL_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_quiet_of_another_test(monkeypatch):
+    """A verb that runs in this process quiets Prefect through the environment, which processes of later tests have."""
+    for name in QUIET:
+        monkeypatch.setenv(name, "")  # so that what the test sets goes with it
         monkeypatch.delenv(name)
 
 

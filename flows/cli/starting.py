@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 # Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
-_QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def begin(arguments: argparse.Namespace) -> Start:
 
 def be_quiet() -> None:
     """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
-    for name, value in _QUIET.items():
+    for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     logging.getLogger().handlers[0].setLevel(logging.WARNING)
 

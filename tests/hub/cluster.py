@@ -67,7 +67,7 @@ def server(folder: Path) -> Iterator[None]:
 @contextmanager
 def worker(folder: Path, changes: Mapping[str, str]) -> Iterator[None]:
     """A worker of the server, with this process's environment but for the changes; its log lies in `folder`."""
-    prefect("work-pool", "create", "gpu", "--type", "process")
+    prefect("work-pool", "create", "gpu", "--type", "process", "--overwrite")
     with _running(folder, "worker", ["worker", "start", "--pool", "gpu"], changes):
         yield
 
