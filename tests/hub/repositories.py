@@ -1,7 +1,4 @@
-"""Repositories in the layouts of the real ones, with networks of width 32 and sentences of the package's sample.
-
-Configurations name every field that the originals set; sizes alone are smaller. Weights are drawn from a seed.
-"""
+"""Repositories in the layouts of the real ones, with networks of width 32 and sentences of the package's sample."""
 
 from __future__ import annotations
 
@@ -15,30 +12,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertModel,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForMaskedLM,
-    RobertaModel,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
 
 from storage.declarations import DATASETS
 from storage.embedded import embedded_path
+from tests.hub.networks import NETWORKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from tests.hub.server import StandInHub
 
 ROWS = 24  # of a corpus of pairs, so that a run takes all of it
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 NLI = {"snli": {"configs": [{"config_name": "plain_text", "data_files": [
     {"split": split, "path": f"plain_text/{split}-*"} for split in ("test", "validation", "train")]}]},
     "multi_nli": {"configs": [{"config_name": "default", "data_files": [
@@ -167,7 +151,7 @@ def _marian(name: str) -> Mapping[str, bytes]:
 
 @cache
 def _transformer(family: str) -> Mapping[str, bytes]:
-    tokenizer, network = _NETWORKS[family]()
+    tokenizer, network = NETWORKS[family](sentences())
     with tempfile.TemporaryDirectory() as folder:
         network.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -176,93 +160,6 @@ def _transformer(family: str) -> Mapping[str, bytes]:
         made = files_of(Path(folder))
     others = {"pytorch_model.bin": pickle.getvalue(), "tf_model.h5": b"not read", "flax_model.msgpack": b"not read"}
     return {**made, **others, "README.md": b"", "onnx/model.onnx": b"not read", "onnx/config.json": b"{}"}
-
-
-def _bert() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    core = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    core.normalizer = normalizers.BertNormalizer(lowercase=True)
-    core.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=special, show_progress=False)
-    core.train_from_iterator(sentences(), trainer)
-    core.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    core.decoder = decoders.WordPiece()
-    marks = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
-    config = BertConfig(
-        **SIZES, vocab_size=core.get_vocab_size(), hidden_act="gelu", hidden_dropout_prob=0.1, type_vocab_size=2,
-        attention_probs_dropout_prob=0.1, initializer_range=0.02, layer_norm_eps=1e-12, max_position_embeddings=512,
-        pad_token_id=0,
-    )  # fmt: skip
-    return _tokenizer(core, marks), _seeded(BertForMaskedLM, config)
-
-
-def _roberta() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=600,
-        special_tokens=special,
-        show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    core.train_from_iterator(sentences(), trainer)
-    core.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    return _tokenizer(core, _ROBERTA_MARKS), _seeded(RobertaForMaskedLM, RobertaConfig(**_roberta_like(core)))
-
-
-def _xlmr() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    core = Tokenizer(models.Unigram())
-    core.normalizer = normalizers.NFKC()
-    core.pre_tokenizer = pre_tokenizers.Metaspace()
-    core.train_from_iterator(
-        sentences(),
-        trainers.UnigramTrainer(vocab_size=600, special_tokens=special, unk_token="<unk>", show_progress=False),
-    )
-    core.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
-    core.decoder = decoders.Metaspace()
-    return _tokenizer(core, _ROBERTA_MARKS), _seeded(XLMRobertaModel, XLMRobertaConfig(**_roberta_like(core)))
-
-
-def _bert_pooled() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    tokenizer, network = _bert()
-    return tokenizer, _seeded(BertModel, network.config)
-
-
-def _roberta_pooled() -> tuple[PreTrainedTokenizerFast, PreTrainedModel]:
-    tokenizer, network = _roberta()
-    return tokenizer, _seeded(RobertaModel, network.config)
-
-
-_NETWORKS: Mapping[str, Callable[[], tuple[PreTrainedTokenizerFast, PreTrainedModel]]] = {
-    "bert": _bert,
-    "bert-pooled": _bert_pooled,
-    "roberta": _roberta,
-    "roberta-pooled": _roberta_pooled,
-    "xlmr": _xlmr,
-}
-_ROBERTA_MARKS = {
-    "bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask>"
-}  # fmt: skip
-
-
-def _roberta_like(core: Tokenizer) -> dict[str, Any]:
-    return {
-        **SIZES, "vocab_size": core.get_vocab_size(), "max_position_embeddings": 514, "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "hidden_act": "gelu",
-    }  # fmt: skip
-
-
-def _tokenizer(core: Tokenizer, marks: Mapping[str, str]) -> PreTrainedTokenizerFast:
-    named = {f"{name}_token": token for name, token in marks.items()}
-    return PreTrainedTokenizerFast(tokenizer_object=core, model_max_length=512, **named)
-
-
-def _seeded(kind: type[PreTrainedModel], config: Any) -> PreTrainedModel:
-    torch.manual_seed(1)
-    return kind(config)
 
 
 def _sentence_transformer() -> Mapping[str, bytes]:
