@@ -3,8 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 DEVELOPED := .venv/.developed
 AUDIT := .venv/audit
-# Without byte code, which Python writes of what is imported and pip of everything.
-PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 # Which build of torch: on a GPU machine for example  make install TORCH="torch==2.13.0 --index-url <CUDA wheels>"
 # Unless given, the build that is installed stays; the stamp says which that is.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)

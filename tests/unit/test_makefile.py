@@ -36,7 +36,7 @@ def asked(folder: Path, *arguments: str, target: str = "install") -> str:
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_another_build_of_torch_is_installed(folder):
     first = asked(folder)
-    assert "install --quiet --disable-pip-version-check --no-compile torch==2.13.0\n" in first
+    assert "install --quiet --disable-pip-version-check torch==2.13.0\n" in first
     assert asked(folder) == ""
     other = asked(folder, OTHER)
     assert other.index("uninstall") < other.index("torch==2.13.0 --index-url https://example.org/cuda")
