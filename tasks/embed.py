@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 _NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
-GPU_TOKENS = 65_536  # padded tokens a forward pass on a GPU; a CPU takes the encoder's own bound
 
 
 @stage(ref=EmbeddingsRef, version=4)
@@ -85,18 +84,16 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
 def _encode(
     work: Work, encoder: CheckpointRef | ResolvedModel, texts: list[str], config: EncoderConfig, precision: Precision
 ) -> NDArray[np.float32]:
-    from models.encoder.encode import ENCODE_TOKENS, encode
+    from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
 
     settle_threads(work.site)
     network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
-    device = device_of(work.site)
     return encode(
         network,
         tokenizer,
         texts,
-        batch_tokens=ENCODE_TOKENS if device == "cpu" else GPU_TOKENS,
-        device=device,
+        device=device_of(work.site),
         bf16=precision == "bf16",
         on_progress=progress_of("embedding"),
     )

@@ -15,7 +15,6 @@ from storage.labels import LabelSource
 from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
 from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
-from tasks.embed import GPU_TOKENS
 from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.labels import labelled_halves
 from tasks.pretrained import encoder_folder
@@ -184,12 +183,9 @@ def _loaded(
 
 
 def _remembered(work: Work, network: Encoder, tokenizer: PreTrainedTokenizerBase) -> Remembered:
-    from models.encoder.encode import ENCODE_TOKENS
     from models.encoder.remembered import Remembered
 
-    device = device_of(work.site)
-    tokens = ENCODE_TOKENS if device == "cpu" else GPU_TOKENS
-    return Remembered(network, tokenizer, device=device, batch_tokens=tokens)
+    return Remembered(network, tokenizer, device=device_of(work.site))
 
 
 def _spearman(encode: Remembered, dev: ScoredSet) -> float:

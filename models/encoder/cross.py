@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from models.encoder.arithmetic import arithmetic
-from models.encoder.encode import ENCODE_TOKENS
+from models.encoder.encode import tokens_a_pass
 from models.encoder.network import Encoder
 from models.encoder.tokens import Tokens, budget_batches
 
@@ -69,8 +69,9 @@ class CrossEncoder(Encoder):
         scores, was_training = np.zeros(len(pairs)), self.training
         self.eval()
         with torch.inference_mode(), arithmetic(self.device, bf16=bf16):
-            for part in budget_batches(pairs.lengths, ENCODE_TOKENS):
-                values_BC = self._valued(self.embed(pairs, part, ENCODE_TOKENS))
+            budget = tokens_a_pass(self.device)
+            for part in budget_batches(pairs.lengths, budget):
+                values_BC = self._valued(self.embed(pairs, part, budget))
                 scores[part] = torch.sigmoid(values_BC[:, 0].double()).cpu().numpy()
         self.train(was_training)
         return scores

@@ -20,6 +20,7 @@ from models.encoder.packed import first_position, lay_out, run_packed
 from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -139,7 +140,7 @@ class Encoder(nn.Module):
         Rows and their order are those of `rows`, T is the longest of them; padding holds zeros. Passes and processes
         are as in `embed_rows`.
         """
-        lengths_B = torch.from_numpy(tokens.lengths_of(rows)).to(self.device)
+        lengths_B = uploaded(tokens.lengths_of(rows), self.device)
         longest = int(tokens.lengths_of(rows).max())
         mask_BT = (torch.arange(longest, device=self.device) < lengths_B[:, None]).long()
         x_BTD = gather_shares(_side_by_side(self._passes(tokens, own_share(rows), batch_tokens), longest))
@@ -193,7 +194,7 @@ class Encoder(nn.Module):
         # A graph's own bound: its runs are slower in larger batches, whatever else they come with.
         bound = min(batch_tokens, getattr(self.backbone, "batch_tokens", batch_tokens))
         for part in budget_batches(tokens.lengths_of(rows), bound):
-            ids_BT, mask_BT = (x_BT.to(self.device) for x_BT in tokens.padded(rows[part]))
+            ids_BT, mask_BT = (uploaded(x_BT, self.device) for x_BT in tokens.padded(rows[part]))
             yield part, _headed(self._run(ids_BT, mask_BT, pooling), mask_BT, heads), mask_BT
 
     def _run(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor, pooling: str) -> torch.Tensor:
@@ -241,4 +242,4 @@ def _in_order(passed: Sequence[torch.Tensor], parts: Sequence[NDArray[np.int64]]
     """Join passes and undo their order: row i of the result is the one that `parts` say was row i."""
     x_BX = torch.cat(list(passed)) if len(passed) > 1 else passed[0]
     back = np.argsort(np.concatenate(parts), kind="stable")
-    return x_BX.index_select(0, torch.from_numpy(back).to(x_BX.device))
+    return x_BX.index_select(0, uploaded(back, x_BX.device))

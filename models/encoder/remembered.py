@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 class Remembered:
     """Texts to vectors (n, D) float32, each different text embedded once."""
 
-    def __init__(self, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, *, device: str, batch_tokens: int) -> None:
-        self._encoder, self._tokenizer, self._device, self._batch = encoder, tokenizer, device, batch_tokens
+    def __init__(self, encoder: Encoder, tokenizer: PreTrainedTokenizerBase, *, device: str) -> None:
+        self._encoder, self._tokenizer, self._device = encoder, tokenizer, device
         self._known: dict[str, NDArray[np.float32]] = {}
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """As `models.encoder.encode.encode`."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))
         if new:
-            vectors = encode(self._encoder, self._tokenizer, new, batch_tokens=self._batch, device=self._device)
+            vectors = encode(self._encoder, self._tokenizer, new, device=self._device)
             self._known.update(zip(new, vectors, strict=True))
         return np.stack([self._known[text] for text in texts])

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from models.errors import TrainingError
 from models.objectives.precision import full_precision
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +61,7 @@ def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
             f"labels from {lowest} to {highest} in a batch, expected 0 to {classes - 1}; set "
             "training.objective.classes to their number, or drop pairs without a label"
         )
-    return torch.from_numpy(batch.labels).to(device)
+    return uploaded(batch.labels, device)
 
 
 @full_precision

@@ -14,6 +14,7 @@ from models.encoder.cross import CrossEncoder
 from models.objectives.base import Objective
 from models.objectives.classifier import cross_entropy, labels_of
 from models.objectives.precision import full_precision
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from models.encoder.network import Encoder
@@ -47,7 +48,8 @@ class CrossRegression(CrossObjective):
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
         """The loss of a batch of pairs, a scalar."""
         values_B = self.values(batch, batch_tokens)[:, 0]
-        scores_B = torch.as_tensor(batch.scores, dtype=torch.float32, device=values_B.device)
+        assert batch.scores is not None
+        scores_B = uploaded(batch.scores, values_B.device)
         return (binary_cross_entropy if self._loss == "bce" else sigmoid_error)(values_B, scores_B)
 
 

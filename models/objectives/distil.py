@@ -25,6 +25,7 @@ from models.objectives.base import Objective
 from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 from models.objectives.queue import VectorQueue
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +83,8 @@ class Distil(Objective):
         views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
         rows = np.concatenate(views)
         h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
-        t_BD = torch.as_tensor(batch.teacher, device=h_RS.device)
+        assert batch.teacher is not None
+        t_BD = uploaded(batch.teacher, h_RS.device)
         if self.config.compares_vectors and h_RS.shape[1] != t_BD.shape[1]:
             raise TrainingError(
                 f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "

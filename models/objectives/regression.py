@@ -9,14 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from torch.nn import functional
 
 from models.objectives.base import Objective
 from models.objectives.nested import nested
 from models.objectives.precision import full_precision
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    import torch
+
     from models.encoder.network import Encoder
     from models.objectives.batch import Batch
     from models.objectives.supervised_config import RegressionConfig
@@ -36,7 +38,8 @@ class Regression(Objective):
         """The loss of a batch of pairs, a scalar."""
         rows = np.concatenate([batch.view_1, batch.view_2])
         h1_BD, h2_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
-        scores_B = torch.as_tensor(batch.scores, dtype=torch.float32, device=h1_BD.device)
+        assert batch.scores is not None
+        scores_B = uploaded(batch.scores, h1_BD.device)
         loss = partial(squared_error, scores_B=scores_B)
         return nested(loss, self.dims, self.online.width, h1_BD, h2_BD)
 

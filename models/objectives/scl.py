@@ -25,6 +25,7 @@ from models.objectives.base import Objective
 from models.objectives.classifier import PairClassifier, cross_entropy, labels_of
 from models.objectives.nested import nested, widened
 from models.objectives.precision import full_precision
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,10 +132,10 @@ def further_pairs(batch: Batch, contrasts: Contrasts) -> tuple[NDArray[np.int64]
 def contrast(u_BD: torch.Tensor, v_BD: torch.Tensor, contrasts: Contrasts, config: SCLConfig) -> torch.Tensor:
     """As `contrastive_error`, with the settings' similarity and temperature."""
     device = u_BD.device
-    u_AD = u_BD.index_select(0, torch.from_numpy(contrasts.anchors).to(device))
+    u_AD = u_BD.index_select(0, uploaded(contrasts.anchors, device))
     if config.similarity == "cosine":
         u_AD, v_BD = functional.normalize(u_AD, dim=-1), functional.normalize(v_BD, dim=-1)
-    positives_AB, negatives_AB = (torch.from_numpy(x).to(device) for x in (contrasts.positives, contrasts.negatives))
+    positives_AB, negatives_AB = (uploaded(x, device) for x in (contrasts.positives, contrasts.negatives))
     return contrastive_error(u_AD, v_BD, positives_AB, negatives_AB, config.temperature)
 
 

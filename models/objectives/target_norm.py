@@ -47,7 +47,7 @@ class TargetNorm(nn.Module):
 
     def _update(self, h_BD: torch.Tensor) -> None:
         # The first batch replaces the arbitrary initial values; later ones are averaged in.
-        share = 1.0 if int(self.batches) == 0 else 1.0 - self.momentum
+        share = torch.where(self.batches == 0, 1.0, 1.0 - self.momentum)
         self.mean.lerp_(h_BD.mean(dim=0), share)
         self.variance.lerp_(h_BD.var(dim=0, unbiased=False), share)
         self.batches += 1

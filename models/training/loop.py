@@ -30,6 +30,7 @@ from models.training.fingerprint import run_fingerprint
 from models.training.health import check_health, divergence_remedy
 from models.training.optimizer import make_optimizer
 from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
+from models.training.readings import Readings
 from models.training.run import LOG_SCHEMA, LiveRun, log_row
 from models.training.snapshots import Saving, Snapshot, newest_snapshot
 from models.training.step import take_step
@@ -39,9 +40,7 @@ from models.training.token_file import TokenFile, open_token_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     import torch
-    from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
@@ -150,7 +149,7 @@ def train(
         try:
             loop.go(saving, should_stop)
         except FloatingPointError as error:
-            raise _non_finite(error, run.step + 1, loop.rows, pairs.lazy(), work, divergence_remedy(config)) from error
+            raise _non_finite(error, loop.order, pairs.lazy(), work, divergence_remedy(config)) from error
         return loop.result()
 
 
@@ -171,11 +170,7 @@ class _Loop:
         self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
-
-    @property
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of the next step's batch."""
-        return self.order.rows(self.run.step + 1)
+        self.readings = Readings(run.objective.online.device)
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""
@@ -190,6 +185,7 @@ class _Loop:
             over = run.step == run.total or bool(run.finding)
             stopping = any_says(should_stop is not None and should_stop()) and not over
             if saving is not None and (stopping or over or saving.is_due(run.step)):
+                self.readings.read()
                 saving.save(run.snapshot())
             if stopping:
                 raise InterruptedRunError(run.step, run.total, None if saving is None else str(saving.folder))
@@ -218,13 +214,15 @@ class _Loop:
     def _step(self) -> None:
         run, began = self.run, time.perf_counter()
         seed_step(self.config.seed, run.step + 1)
-        batch = self.data.take(self.rows)
+        batch = self.data.take(self.order.rows(run.step + 1))
         figures = take_step(run, batch, self.config)
+        run.log.append(log_row(run.step, lr=figures.lr, momentum=figures.momentum))
+        self.readings.add(run.log[-1], figures)
         self.throughput.add(batch, time.perf_counter() - began)
-        run.log.append(log_row(run.step, **figures))
         self._report()
 
     def _evaluate(self) -> None:
+        self.readings.read()
         run, bf16 = self.run, self.config.precision == "bf16"
         evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
         run.log[-1].update(asdict(evaluation))
@@ -246,6 +244,7 @@ class _Loop:
         if self.on_progress is None or (now - self.reported < REPORT_S and self.run.step < self.run.total):
             return
         self.reported = now
+        self.readings.read()
         dev = "" if self.run.best_dev is None else f" · best dev {100 * self.run.best_dev:.1f}"
         speed, mfu = self.throughput, self.throughput.mfu
         rates = f"{speed.pairs_per_s:,.0f} pairs/s · {speed.tokens_per_s:,.0f} tokens/s"
@@ -281,16 +280,16 @@ def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:
 
 def _non_finite(
     error: FloatingPointError,
-    step: int,
-    rows: NDArray[np.int64],
+    order: BatchOrder,
     pairs: pl.LazyFrame,
     work: Path | None,
     remedy: str,
 ) -> NonFiniteLossError:
     """The error that names the batch, which is saved for whoever looks for the reason."""
+    step, quantity, value = error.args
+    rows = order.rows(step)
     path = work / f"non-finite-step-{step:08d}.parquet" if work is not None else None
     if path is not None and is_first():
         batch = pairs.with_row_index("row").filter(pl.col("row").is_in(rows.tolist())).collect()
         batch.write_parquet(path)
-    quantity, value = error.args
     return NonFiniteLossError(step, quantity, value, rows.tolist(), None if path is None else str(path), remedy)

@@ -16,7 +16,7 @@ from torch import distributed
 from models.encoder.sharing import processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from models.objectives.base import Objective
 
@@ -83,12 +83,12 @@ def seed_step(seed: int, step: int) -> None:
         torch.manual_seed(int(entropy.generate_state(1, np.uint64)[0]))
 
 
-def agree_on_gradients(objective: Objective) -> None:
+def agree_on_gradients(objective: Objective, parameters: Sequence[torch.nn.Parameter]) -> None:
     """Sum the gradients of `split` parts, of which each process has its share; average the others, which are equal."""
     if processes() == 1:
         return
     shared = {id(p) for part in objective.split for p in getattr(objective, part).parameters()}
-    learning = [p for p in objective.learning_parameters() if p.grad is not None]
+    learning = [p for p in parameters if p.grad is not None]
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)
     for p, total in zip(learning, torch.split(flat, [p.numel() for p in learning]), strict=True):

@@ -9,6 +9,7 @@ uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -50,6 +51,11 @@ class LiveRun:
     best_step: int = 0
     best: dict[str, torch.Tensor] = field(default_factory=dict)
     finding: str = ""
+
+    @cached_property
+    def learning(self) -> list[torch.nn.Parameter]:
+        """What the optimizer may change; asked of all modules once, for the answer takes as long as a layer's pass."""
+        return self.objective.learning_parameters()
 
     def snapshot(self) -> Snapshot:
         """Copy everything out."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.encoder.arithmetic import arithmetic
-from models.training.optimizer import clip_gradients, finite, set_step
+from models.training.optimizer import clip_gradients, set_step
 from models.training.processes import agree_on_gradients
+from models.training.readings import StepFigures, check_finite
 from models.training.schedule import learning_rate
 
 if TYPE_CHECKING:
@@ -18,26 +19,33 @@ if TYPE_CHECKING:
 CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
-def take_step(run: LiveRun, batch: Batch, config: TrainingConfig) -> dict[str, float | None]:
-    """Train on one batch; the figures of the step for the log.
+def take_step(run: LiveRun, batch: Batch, config: TrainingConfig) -> StepFigures:
+    """Train on one batch.
+
+    On a CPU the figures are looked at before they do anything; a GPU is not waited for, and whoever reads them later
+    finds what was not finite.
 
     Raises:
-        FloatingPointError: Loss or gradient norm is not finite; its arguments are the quantity's name and value.
-            Weights and target are as before the step.
+        FloatingPointError: On a CPU, loss or gradient norm is not finite; its arguments are the step, the quantity's
+            name and its value. Weights and target are as before the step.
     """
     objective, step = run.objective, run.step + 1
     rate, momentum = learning_rate(step, run.total, config), objective.momentum(step, run.total)
     set_step(run.optimizer, rate, step, config)
     device = objective.online.device
+    on_cpu = device.type == "cpu"
     with arithmetic(device, bf16=config.precision == "bf16"):
-        loss = objective(batch, CPU_TOKENS if device.type == "cpu" else GPU_TOKENS)
-    value = finite(loss, "loss")
+        loss = objective(batch, CPU_TOKENS if on_cpu else GPU_TOKENS)
+    if on_cpu:
+        check_finite(step, loss, "loss")
     run.optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    agree_on_gradients(objective)
-    grad_norm = clip_gradients(objective.learning_parameters(), config.clip)
+    agree_on_gradients(objective, run.learning)
+    grad_norm = clip_gradients(run.learning, config.clip)
+    if on_cpu:
+        check_finite(step, grad_norm, "gradient norm")
     run.optimizer.step()
     if momentum is not None:
         objective.update_target(momentum)
     run.step = step
-    return {"loss": value, "lr": rate, "momentum": momentum, "grad_norm": grad_norm}
+    return StepFigures(loss, grad_norm, rate, momentum)

@@ -59,8 +59,11 @@ class Throughput:
         """
         if self._peak is None or self.seconds == 0:
             return None
-        flops = (6 * self._online + 2 * self._target) * self.tokens + 6 * self._heads * 2 * self.pairs
-        return flops / self.seconds / (self._peak * processes())
+        return self.flops(self.tokens, self.pairs) / self.seconds / (self._peak * processes())
+
+    def flops(self, tokens: float, pairs: float) -> float:
+        """Multiplications and additions that the method needs for so many tokens of both views, and pairs."""
+        return (6 * self._online + 2 * self._target) * tokens + 6 * self._heads * 2 * pairs
 
 
 def peak_flops(device: torch.device) -> float | None:

@@ -36,7 +36,7 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, objective: AnyObje
 
     def step() -> float:
         _ = folder
-        return float(take_step(run, data.take(order.rows(next(number))), config)["loss"] or 0.0)
+        return float(take_step(run, data.take(order.rows(next(number))), config).loss)
 
     return step
 

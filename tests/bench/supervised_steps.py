@@ -71,7 +71,7 @@ def product_step(folder: Path, pairs: pl.DataFrame, config: TrainingConfig) -> S
     run = LiveRun("bench", 10**9, objective, make_optimizer(objective, config))
 
     def step() -> float:
-        return float(take_step(run, data.take(order.rows(run.step + 1)), config)["loss"] or 0.0)
+        return float(take_step(run, data.take(order.rows(run.step + 1)), config).loss)
 
     return step
 

@@ -56,9 +56,7 @@ def _ours(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
     run = LiveRun("", 10**9, objective, make_optimizer(objective, CONFIG))
 
     def step() -> float:
-        loss = take_step(run, next(batches), CONFIG)["loss"]
-        assert loss is not None
-        return loss
+        return float(take_step(run, next(batches), CONFIG).loss)
 
     return step
 

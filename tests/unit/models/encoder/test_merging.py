@@ -50,7 +50,7 @@ def test_all_prompts_of_the_start_are_kept(tmp_path: Path) -> None:
 
 def test_a_text_is_embedded_once(tmp_path: Path) -> None:
     encoder, tokenizer = tiny_encoder(tmp_path / "one")
-    remembered = Remembered(encoder, tokenizer, device="cpu", batch_tokens=256)
+    remembered = Remembered(encoder, tokenizer, device="cpu")
     first = remembered([ORIGINALS[0], ORIGINALS[1], ORIGINALS[0]])
     assert (first[0] == first[2]).all()
     with torch.no_grad():

@@ -1,0 +1,78 @@
+"""What a device can do at best, measured: products and memory; and a clock that waits for it."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from models.bench.figures import Rate
+
+PRODUCT = {"cuda": 8192, "cpu": 1024}  # rows of square matrices: enough to fill the device
+COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much more than any cache holds
+
+
+@dataclass(frozen=True)
+class Card:
+    """A device and its limits.
+
+    Attributes:
+        device: of torch.
+        name: as the driver says it.
+        flops: of dense products a second, by precision.
+        bytes_per_s: read and written by a copy.
+    """
+
+    device: torch.device
+    name: str
+    flops: dict[str, float]
+    bytes_per_s: float
+
+    def rates(self) -> Iterator[Rate]:
+        """The limits, as rows of the table."""
+        from models.bench.figures import Rate
+
+        for precision, flops in self.flops.items():
+            yield Rate(f"limit: products, {precision}", flops / 1e12, "TFLOP/s")
+        yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")
+
+
+def measured(device: torch.device) -> Card:
+    """Measure a device's limits."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    flops = {}
+    for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        size = PRODUCT[device.type]
+        # Random numbers: zeros cost less power, and so run faster than real data do.
+        a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+        flops[precision] = 2 * size**3 / seconds(partial(torch.matmul, a, b), device, repeats=10)
+    source = torch.randint(0, 255, (COPIED[device.type],), dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    copied = 2 * source.numel() / seconds(lambda: target.copy_(source), device, repeats=10)
+    return Card(device, name, flops, copied)
+
+
+def seconds(work: Callable[[], object], device: torch.device, repeats: int = 1, rounds: int = 3) -> float:
+    """Seconds of some work: the median of some rounds of `repeats` each, after one that does not count."""
+    taken = []
+    for _ in range(rounds + 1):
+        wait(device)
+        began = time.perf_counter()
+        for _ in range(repeats):
+            work()
+        wait(device)
+        taken.append((time.perf_counter() - began) / repeats)
+    return statistics.median(taken[1:])
+
+
+def wait(device: torch.device) -> None:
+    """Until the device has done all that it was asked."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

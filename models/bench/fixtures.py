@@ -1,0 +1,101 @@
+"""What the bench works on: true shapes with random weights, small models with true weights, embedded text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel, MarianConfig, MarianMTModel
+
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
+from models.translation.config import TranslatorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from transformers import PreTrainedTokenizerBase
+
+BASE: Final[Mapping[str, Any]] = {
+    "num_hidden_layers": 12,
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+}
+OPUS: Final[Mapping[str, Any]] = {
+    "d_model": 512, "encoder_layers": 6, "decoder_layers": 6, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048,
+    "static_position_embeddings": True,
+}  # fmt: skip
+LENGTH: Final = 64  # tokens, as the released code cuts NLI
+TOKEN: Final = ">>deu<<"
+PIECES: Final = 58_101  # of opus-mt-en-de
+
+
+@dataclass(frozen=True)
+class Fixtures:
+    """Local folders and texts.
+
+    Attributes:
+        texts: sentences, each once.
+        encoder: a small encoder in the transformers format; its tokenizer serves all.
+        translator: a small MarianMT model that wants `TOKEN`.
+        scratch: an empty folder for what the bench writes.
+    """
+
+    texts: list[str]
+    encoder: Path
+    translator: Path
+    scratch: Path
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase:
+        """The small encoder's."""
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(self.encoder)
+        return tokenizer
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Each text beside the next: views for training that are of true lengths."""
+        return pl.DataFrame({"text_1": self.texts, "text_2": [*self.texts[1:], self.texts[0]]})
+
+
+def base_encoder(dropout: float = 0.1, **smaller: int) -> Encoder:
+    """BERT-base with random weights, or a smaller one of its kind."""
+    torch.manual_seed(0)
+    shape = {**BASE, **smaller}
+    config = BertConfig(**shape, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    return Encoder(BertModel(config, add_pooling_layer=False), EncoderConfig(model="random", max_length=LENGTH))
+
+
+def opus_shapes(small: Path, folder: Path, **smaller: int) -> Path:
+    """A model of opus-mt-en-de's shapes with random weights in `folder`, with the text's pieces of a small one.
+
+    It never ends a sentence, so that each is decoded up to its cap and all engines do the same work.
+    """
+    shutil.copytree(small, folder, ignore=shutil.ignore_patterns("model.safetensors", "*.json"))
+    pieces = [piece for piece in json.loads((small / "vocab.json").read_text()) if piece != "<pad>"]
+    named = [*pieces, *(f"filler{number}" for number in range(PIECES - 1 - len(pieces))), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(named)}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "de"}))
+    torch.manual_seed(1)
+    config = MarianConfig(
+        **{**OPUS, **smaller}, vocab_size=PIECES, encoder_attention_heads=8, decoder_attention_heads=8,
+        max_position_embeddings=512, pad_token_id=PIECES - 1, decoder_start_token_id=PIECES - 1, eos_token_id=0,
+        forced_eos_token_id=None, scale_embedding=True, activation_function="swish",
+    )  # fmt: skip
+    model = MarianMTModel(config)
+    model.final_logits_bias[0, 0] = -1e4
+    model.save_pretrained(folder)
+    return folder
+
+
+def direction(beam: int = 1, **fields: object) -> TranslatorConfig:
+    """English to German by either model."""
+    return TranslatorConfig.model_validate(
+        {"model": "bench", "source_lang": "en", "target_lang": "de", "target_token": TOKEN, "beam": beam} | fields
+    )

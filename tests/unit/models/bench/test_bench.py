@@ -1,0 +1,77 @@
+"""The bench of a GPU, on a CPU and small shapes: that its checks hold, and that they can fail."""
+
+import polars as pl
+import pytest
+import torch
+
+from models.bench import encoding, parity, training, translation
+from models.bench.card import Card
+from models.bench.figures import Check, Rate, as_json, at_least, at_most, holds, markdown, not_run
+from models.bench.fixtures import Fixtures
+from storage.embedded import embedded_path
+from tasks.bench import described
+
+CPU = torch.device("cpu")
+CARD = Card(CPU, "CPU", {"fp32": 1e12, "bf16": 2e12}, 1e10)
+SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "intermediate_size": 48}
+
+
+@pytest.fixture
+def fixtures(tmp_path):
+    sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
+    texts = sample["hypothesis"].unique(maintain_order=True).to_list()
+    short = sorted(texts, key=lambda text: (len(text), text))[:1200]
+    (tmp_path / "scratch").mkdir()
+    return Fixtures(short, embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), tmp_path / "scratch")
+
+
+def test_training_keeps_its_word_on_a_cpu(fixtures):
+    found = list(parity.stepping(fixtures, CPU))
+    assert [check.verdict for check in found] == ["met"] * 3, found
+    assert found[-1].found == f"step {parity.POISONED}, 32 rows"
+
+
+def test_rates_have_a_peer_and_a_share(fixtures):
+    rates = list(training.rates(fixtures, CARD, 1, **SMALL))
+    assert len(rates) == 3 * len(training.BATCHES)
+    assert all(rate.rate > 0 and 0 < rate.share < 10 for rate in rates)
+    assert [rate.ratio is None for rate in rates[:3]] == [True, False, False]
+
+
+def test_encoding_and_probes_run(fixtures):
+    assert all(rate.rate > 0 for rate in encoding.rates(fixtures, CARD, 64, **SMALL))
+    assert [rate.rate > 0 for rate in encoding.probes(CARD, 120, folds=2)] == [True, True]
+
+
+def test_both_engines_translate_alike_and_are_timed(fixtures):
+    few = Fixtures(fixtures.texts[:8], fixtures.encoder, fixtures.translator, fixtures.scratch)
+    checks = list(translation.parity(few, CPU, 8))
+    assert [check.verdict for check in checks if "fp32" in check.name and "bf16" not in check.name] == ["met", "met"]
+    smaller = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    rates = list(translation.rates(few, CARD, 8, **smaller))
+    assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
+
+
+def test_a_figure_out_of_bounds_is_missed_and_so_is_none_at_all():
+    assert [at_most("x", value, 1.0).verdict for value in (1.0, 1.1, float("nan"))] == ["met", "MISSED", "MISSED"]
+    assert [at_least("x", value, 0.9).verdict for value in (0.9, 0.8, float("nan"))] == ["met", "MISSED", "MISSED"]
+    assert holds("x", False, "no").verdict == "MISSED"
+
+
+def test_the_tables_are_markdown_and_the_rows_json():
+    rows = [
+        Rate("work", 1234.5, "pairs/s", 0.25, "products", 2.0),
+        not_run("two", "needs 2 GPUs"),
+        Rate("peer", 2, "x"),
+    ]
+    text = markdown("A card", rows)
+    assert "| work | 1,234 pairs/s | 25.0% of products | 2.00 |" in text
+    assert "| two | needs 2 GPUs |  | not run |" in text
+    assert as_json([Check("a", "1", "≤ 2", "met")]) == [{"name": "a", "found": "1", "bound": "≤ 2", "verdict": "met"}]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_call_says_what_is_missing():
+    with pytest.raises(ValueError, match=r"sees 0 CUDA devices.*--device cpu"):
+        described("cuda")
+    assert described("cpu").startswith("CPU, ")
