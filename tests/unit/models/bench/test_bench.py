@@ -46,7 +46,7 @@ def test_encoding_and_probes_run(fixtures):
 def test_both_engines_translate_alike_and_are_timed(fixtures):
     few = Fixtures(fixtures.texts[:8], fixtures.encoder, fixtures.translator, fixtures.scratch)
     checks = list(translation.parity(few, CPU, 8))
-    assert [check.verdict for check in checks if "fp32" in check.name and "bf16" not in check.name] == ["met", "met"]
+    assert [check.verdict for check in checks] == ["met", "met"]
     smaller = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     rates = list(translation.rates(few, CARD, 8, **smaller))
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
