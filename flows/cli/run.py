@@ -56,9 +56,10 @@ def _run(arguments: argparse.Namespace) -> int:
         # What is missing is said alone, before a run starts that it would end.
         with planning() as plan, working_on(part):
             run(config, site)
+        store = site.open_store()
         if embedded is not None:
+            _import_ahead(store, plan)
             embedded.wait()
-    store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags
@@ -75,6 +76,12 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _conclude(store, ref, config.title, server)
     return 0
+
+
+def _import_ahead(store: Store, plan: Sequence[Step]) -> None:
+    """What a stage that must be made imports in its body, while the server starts, which takes as long."""
+    if any(step.stage == "train" and store.defect(step.ref) for step in plan):
+        import models.training.loop  # noqa: F401
 
 
 def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:

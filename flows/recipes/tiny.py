@@ -53,7 +53,8 @@ def tiny() -> PipelineConfig:
     """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, a minute or two."""
     base = whole_sample()
     part = base.ingest.model_copy(update={"corpus": CorpusConfig(limit=_SENTENCES)})
-    return base.model_copy(update={"ingest": part})
+    # An evaluation costs as much as ten steps.
+    return base.model_copy(update={"ingest": part, "training": TRAINING.model_copy(update={"eval_every": 40})})
 
 
 def tiny_entail() -> PipelineConfig:
