@@ -108,7 +108,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dropout in the target": _objective(target_dropout=True),
     "first and last layer": {"encoder": {"pooling": "first-last"}},
     "BSL, target standardised": {"recipe": "tiny-bsl-normed"},
-    "BSL + in-batch negatives": {"recipe": "tiny"},
+    "BSL + in-batch negatives": {"recipe": "tiny", "ingest": {"corpus": {"limit": None}}},
     "contrastive": {"recipe": "tiny-contrastive"},
     "SimCSE": {"recipe": "tiny-simcse"},
 }
