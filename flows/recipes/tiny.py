@@ -50,7 +50,7 @@ def whole_sample() -> PipelineConfig:
 
 
 def tiny() -> PipelineConfig:
-    """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, a minute or two."""
+    """A true run on a laptop: embedded sentences, translators and encoder; no Hub, no GPU, minutes."""
     base = whole_sample()
     part = base.ingest.model_copy(update={"corpus": CorpusConfig(limit=_SENTENCES)})
     # An evaluation costs as much as ten steps.
