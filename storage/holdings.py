@@ -3,7 +3,9 @@
 Design choices
 - An artifact is whole if its manifest is that of its folder, its tables have all their parts and rows, and every file
   it lists is a regular file in its folder with the bytes that were published.
-- Bytes are hashed once per process and file version, columns are held against `storage.schemas`.
+- Bytes are hashed once per process and file version, columns are held against `storage.schemas`. Whether a result is
+  there is answered by what an object store keeps beside its files (`storage.kept`); what is read from it is hashed on
+  this machine. A disk vouches for nothing: size and time of a local file stay as they were when its bytes rot.
 - That something is not there is an answer; that the store will not say is an error (`StoreReadError`), never an answer.
 """
 
@@ -21,9 +23,10 @@ import fsspec
 import polars as pl
 
 from storage.address import without_password
-from storage.digest import version_content
+from storage.digest import version_content, version_sha256
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
 from storage.files import renamed
+from storage.kept import keeps
 from storage.listing import artifact_refs
 from storage.manifest import MOST_BYTES, NAME, FileEntry, Manifest, describe_files, parse_manifest
 from storage.refs import ArtifactRef
@@ -76,16 +79,21 @@ class Holdings:
     def defect(self, ref: ArtifactRef) -> str | None:
         """Why an artifact does not count as a cached result, or None if it is whole.
 
-        It is whole if it is not damaged, and every input that is still in the store has the content it had then.
+        It is whole if it is not damaged, and every input that is still in the store has the content it had then. An
+        object store's word is taken for its files' content; bytes are hashed when they are read, or by `damage`.
 
         Raises:
             NewerFormatError: it is left alone, because an older program must not overwrite it.
             StoreReadError: the store does not say.
         """
-        return self.damage(ref) or self.staleness(self.manifest(ref))
+        return self.damage(ref, every_byte=False) or self.staleness(self.manifest(ref))
 
-    def damage(self, ref: ArtifactRef) -> str | None:
+    def damage(self, ref: ArtifactRef, *, every_byte: bool = True) -> str | None:
         """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
+
+        Args:
+            ref: the artifact.
+            every_byte: Hash files of which the store keeps a checksum, too.
 
         Raises:
             NewerFormatError: an older program cannot tell.
@@ -95,7 +103,7 @@ class Holdings:
             manifest = self.manifest(ref)
         except (ArtifactMissingError, CorruptArtifactError) as error:
             return str(error)
-        fault = next(self._faults(manifest), None)
+        fault = next(self._faults(manifest, every_byte=every_byte), None)
         return f"{self.root}/{ref.path}/{fault}; {_REMEDY}" if fault else None
 
     def staleness(self, manifest: Manifest) -> str | None:
@@ -130,17 +138,27 @@ class Holdings:
         if self.local is not None:
             return self.local / ref.path
         folder = self._cache / ref.path / manifest.digest[:16]
-        if not folder.exists() or describe_files(folder) != manifest.files:
+        if not _is_copy(folder, manifest):
             shutil.rmtree(folder, ignore_errors=True)
             folder.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=folder.parent) as staging:
-                for name in manifest.files:
-                    target = Path(staging) / "files" / name
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    with reading(self.url):
-                        self.fs.get_file(f"{self.root}/{ref.path}/{name}", str(target))
+                self._copy(manifest, Path(staging) / "files")
                 renamed(Path(staging) / "files", folder)
         return folder
+
+    def _copy(self, manifest: Manifest, folder: Path) -> None:
+        """Bring the files of an artifact to a local folder, and hash what has come."""
+        place = f"{self.root}/{manifest.ref.path}"
+        for name in manifest.files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with reading(self.url):
+                self.fs.get_file(f"{place}/{name}", str(folder / name))
+        for name, entry in describe_files(folder).items():
+            if entry != manifest.files[name]:
+                raise CorruptArtifactError(
+                    f"{place}/{name}: what came has sha256 {entry.sha256[:12]}…, manifest says "
+                    f"{manifest.files[name].sha256[:12]}…; delete {place} and run its stage again"
+                )
 
     def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
         """A table of an artifact, lazily; its kind's own table unless named.
@@ -211,29 +229,34 @@ class Holdings:
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"
 
-    def _faults(self, manifest: Manifest) -> Iterator[str]:
+    def _faults(self, manifest: Manifest, *, every_byte: bool) -> Iterator[str]:
         expected = tables_of(manifest.kind)
         if expected and not any(table in manifest.tables for table in expected):
             yield f"{NAME}: lists no table {' or '.join(expected)}"
-        rows: dict[str, int] = {}
+        rows: dict[str, int | None] = {}
         for name, entry in manifest.files.items():
             try:
                 with reading(f"{self.root}/{manifest.ref.path}/{name}"):
-                    fault, rows[name] = self._file_fault(manifest.ref, name, entry)
+                    fault, rows[name] = self._file_fault(manifest.ref, name, entry, every_byte=every_byte)
             except (FileNotFoundError, NotADirectoryError):
                 fault = "missing, though its manifest lists it"
             if fault:
                 yield f"{name}: {fault}"
         for table, declared in manifest.tables.items():
-            found = sum(rows[name] for name in manifest.parts(table))
-            if found != declared.rows:
+            counts = [rows[name] for name in manifest.parts(table)]
+            found = sum(count for count in counts if count is not None)
+            if None not in counts and found != declared.rows:
                 yield f"{NAME}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}"
 
-    def _file_fault(self, ref: ArtifactRef, name: str, entry: FileEntry) -> tuple[str | None, int]:
-        """What is wrong with a file, and the rows that it has as a part of a table."""
+    def _file_fault(
+        self, ref: ArtifactRef, name: str, entry: FileEntry, *, every_byte: bool
+    ) -> tuple[str | None, int | None]:
+        """What is wrong with a file, and the rows that it has as a part of a table; None where it was not read."""
         folder = f"{self.root}/{ref.path}"
         if self.local is not None and (kind := irregular(Path(folder), name)) is not None:
             return f"{kind}, expected a regular file", 0
+        if not every_byte and keeps(self.fs, f"{folder}/{name}", entry):
+            return None, None
         content = version_content(self.fs, f"{folder}/{name}")
         if content.sha256 != entry.sha256:
             return f"sha256 {content.sha256[:12]}…, manifest says {entry.sha256[:12]}…", 0
@@ -248,6 +271,15 @@ def _local_manifest(path: Path) -> bytes:
             f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB; {_REMEDY}"
         )
     return path.read_bytes()
+
+
+def _is_copy(folder: Path, manifest: Manifest) -> bool:
+    """Whether a local folder holds an artifact's files and no others; each version of a file is hashed once."""
+    here = fsspec.filesystem("file")
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return names == set(manifest.files) and all(
+        version_sha256(here, f"{folder}/{name}") == entry.sha256 for name, entry in manifest.files.items()
+    )
 
 
 def _protocols(fs: fsspec.AbstractFileSystem) -> tuple[str, ...]:

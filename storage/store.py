@@ -19,7 +19,8 @@ from storage.draft import Draft
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StoreWriteError
 from storage.files import renamed, sync
 from storage.holdings import Holdings
-from storage.manifest import NAME, Provenance
+from storage.kept import put
+from storage.manifest import NAME, Provenance, parse_manifest
 from storage.refusals import full_disk_named, writing
 
 if TYPE_CHECKING:
@@ -141,9 +142,9 @@ class Store(Holdings):
         target = f"{self.root}/{ref.path}"
         if self.fs.exists(f"{target}/{NAME}"):
             self.fs.rm_file(f"{target}/{NAME}")
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / NAME)
-        for path in (*files, folder / NAME):
-            self.fs.put_file(str(path), f"{target}/{path.relative_to(folder).as_posix()}")
+        for name, entry in parse_manifest((folder / NAME).read_bytes(), str(folder), ref).files.items():
+            put(self.fs, folder / name, f"{target}/{name}", entry)
+        self.fs.put_file(str(folder / NAME), f"{target}/{NAME}")
 
 
 def _made(folder: Path) -> Path:

@@ -11,7 +11,6 @@ from flows.cli.options import add_json, add_site_options, print_json, print_tabl
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import be_quiet, failed
 from flows.server import start_server, use_server
-from flows.site import site_of
 from tasks.stage.parts import CUTS, Part, working_on
 
 if TYPE_CHECKING:
@@ -39,13 +38,15 @@ def define_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    config = configured(arguments.recipe, arguments.set)  # what is misspelt is said before anything is started
-    changes = changes_of(arguments.set)
-    part = Part(arguments.start, arguments.until)
     server = use_server()
     if not arguments.debug:
         be_quiet()
+    # First, for it takes longest to start; what is misspelt ends the command before anything is run, and it with it.
     embedded = None if arguments.dry_run else start_server()
+    config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
+    from flows.site import site_of
+
+    part = Part(arguments.start, arguments.until)
     site = site_of(vars(arguments))
     with Console(stderr=True).status(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
         from flows.cli.watching import watching
@@ -55,9 +56,10 @@ def _run(arguments: argparse.Namespace) -> int:
         # What is missing is said alone, before a run starts that it would end.
         with planning() as plan, working_on(part):
             run(config, site)
+        store = site.open_store()
         if embedded is not None:
+            _import_ahead(store, plan)
             embedded.wait()
-    store = site.open_store()
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags
@@ -74,6 +76,12 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _conclude(store, ref, config.title, server)
     return 0
+
+
+def _import_ahead(store: Store, plan: Sequence[Step]) -> None:
+    """What a stage that must be made imports in its body, while the server starts, which takes as long."""
+    if any(step.stage == "train" and store.defect(step.ref) for step in plan):
+        import models.training.loop  # noqa: F401
 
 
 def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:

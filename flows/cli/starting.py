@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from flows.server import EmbeddedServer, start_server, use_server
-from flows.site import site_of
 
 if TYPE_CHECKING:
     import argparse
@@ -70,6 +69,8 @@ def begin(arguments: argparse.Namespace) -> Start:
     if not arguments.debug:
         be_quiet()
     embedded = start_server()
+    from flows.site import site_of  # while the server starts
+
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
 
 

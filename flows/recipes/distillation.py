@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli
 from flows.recipes.shared import ALONE, beside_original, round_trips
-from flows.recipes.tiny import tiny
+from flows.recipes.tiny import whole_sample
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.objectives.distil_config import DistilConfig
@@ -59,7 +59,7 @@ def tiny_distil() -> PipelineConfig:
 
     Another teacher: `--set teacher.model=<folder, Hub id, embedded: name or checkpoint/key>`.
     """
-    return tiny().model_copy(
+    return whole_sample().model_copy(
         update={
             "title": "tiny-distil: a sentence encoder teaches a masked LM on the embedded NLI sample",
             "augment": AugmentConfig(),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.recipes.shared import ALONE, round_trips
-from flows.recipes.tiny import tiny
+from flows.recipes.tiny import whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
 from models.baselines.config import FlowConfig, WhiteningConfig
@@ -272,7 +272,7 @@ def augmentation(views: Views, translators: Mapping[str, TranslatorConfig]) -> A
 def pairing(views: Views) -> PairConfig:
     """How a method's views are paired: round trips as by `tiny`, for embedded translators lose much of a sentence."""
     if views == "round trips":
-        return tiny().pairs
+        return whole_sample().pairs
     if views == "deleted":
         return PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
     return ALONE

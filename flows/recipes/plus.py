@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flows.recipes.paper import nli
 from flows.recipes.shared import ENTAIL, beside_original
-from flows.recipes.tiny import TRAINING, tiny
+from flows.recipes.tiny import TRAINING, whole_sample
 from models.augmentation.rewritings import CropView
 from models.objectives.two_branch_config import BSLConfig
 from models.pairs import ViewPair
@@ -50,7 +50,9 @@ def tiny_plus() -> PipelineConfig:
     """`nli-plus` on a laptop: as `tiny`, with what BSL+ adds; embedded sentences, translators and encoder, minutes."""
     # Of a hundred steps the target of momentum 0.999 would see little, and a longer queue would not fill.
     small = _OBJECTIVE.model_copy(update={"momentum": 0.99, "queue": 1024})
-    return _plus(tiny(), "tiny-plus: BSL+ on the embedded NLI sample", TRAINING.model_copy(update={"objective": small}))
+    return _plus(
+        whole_sample(), "tiny-plus: BSL+ on the embedded NLI sample", TRAINING.model_copy(update={"objective": small})
+    )
 
 
 def _plus(base: PipelineConfig, title: str, training: TrainingConfig) -> PipelineConfig:
@@ -106,7 +108,7 @@ VARIANTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dropout in the target": _objective(target_dropout=True),
     "first and last layer": {"encoder": {"pooling": "first-last"}},
     "BSL, target standardised": {"recipe": "tiny-bsl-normed"},
-    "BSL + in-batch negatives": {"recipe": "tiny"},
+    "BSL + in-batch negatives": {"recipe": "tiny", "ingest": {"corpus": {"limit": None}}},
     "contrastive": {"recipe": "tiny-contrastive"},
     "SimCSE": {"recipe": "tiny-simcse"},
 }

@@ -208,6 +208,7 @@ STUDIES: Final[Mapping[str, Study]] = {
         "Systems on the embedded encoder",
         "tiny",
         {"recipe": tuple(_TINY_SYSTEMS)},
+        {"ingest": {"corpus": {"limit": None}}},  # `tiny` alone learns from fewer sentences
         row=lambda at: _TINY_SYSTEMS[at[0]],
         references=("tiny-avg", "tiny-bsl-normed"),
     ),

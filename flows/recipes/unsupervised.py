@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
 from flows.recipes.shared import ALONE
-from flows.recipes.tiny import TRAINING, tiny
+from flows.recipes.tiny import TRAINING, whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
@@ -203,7 +203,7 @@ def _on_round_trips(name: str, objective: AnyObjective, published: tuple[str, ..
 
 def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings: object) -> PipelineConfig:
     """A recipe on the embedded sentences and encoder, with settings that so small an encoder learns by."""
-    return tiny().model_copy(
+    return whole_sample().model_copy(
         update={
             "title": f"{title} on the embedded NLI sample",
             "augment": base.augment,
@@ -218,7 +218,7 @@ def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings
 def _tiny_round_trips(what: str, objective: AnyObjective, **training: object) -> PipelineConfig:
     title = f"tiny-{objective.name}: {what} on the embedded NLI sample"
     changed = TRAINING.model_copy(update={"objective": objective, **training})
-    return tiny().model_copy(update={"title": title, "training": changed})
+    return whole_sample().model_copy(update={"title": title, "training": changed})
 
 
 UNSUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (

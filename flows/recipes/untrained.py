@@ -13,7 +13,7 @@ from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual, nli
 from flows.recipes.shared import ALONE
-from flows.recipes.tiny import tiny
+from flows.recipes.tiny import whole_sample
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -61,7 +61,7 @@ class Reading:
 
 
 def _ingest(reading: Reading) -> IngestConfig:
-    return (tiny() if reading.evaluation == _HERE else nli()).ingest
+    return (whole_sample() if reading.evaluation == _HERE else nli()).ingest
 
 
 def _recipe(reading: Reading) -> Callable[[], PipelineConfig]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,11 +14,24 @@ if TYPE_CHECKING:
 
 def device_of(site: Site) -> str:
     """The torch device of a site; `auto` takes a GPU if there is one."""
-    import torch
-
     if site.device != "auto":
         return site.device
+    if not _may_have_gpu():
+        return "cpu"
+    import torch
+
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _may_have_gpu() -> bool:
+    """Whether there is a driver that torch would call: a run that finds all stages cached need not import it to ask."""
+    if not sys.platform.startswith("linux") or Path("/dev/kfd").exists():  # AMD's
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def cores() -> int:

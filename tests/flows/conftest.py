@@ -1,7 +1,11 @@
 """One Prefect server for all flow tests, and `tiny` made small."""
 
 import os
+import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,6 +15,7 @@ from prefect.testing.utilities import prefect_test_harness
 from flows.recipes.shared import ALONE
 from storage.manifest import Manifest
 from storage.store import Store
+from tests.tiny_encoder import write_tiny
 
 SMALL = {
     "ingest": {"corpus": {"limit": 96}},
@@ -33,16 +38,48 @@ def prefect_server():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def migrated(prefect_server, tmp_path_factory) -> Path:
+    """The database of a server that has done nothing yet, to which Prefect's migrations take six seconds."""
+    url = get_current_settings().server.database.connection_url
+    assert url is not None
+    path = tmp_path_factory.mktemp("migrated") / "prefect.db"
+    with (
+        closing(sqlite3.connect(url.get_secret_value().partition(":///")[2])) as own,
+        closing(sqlite3.connect(path)) as new,
+    ):
+        own.backup(new)
+    return path
+
+
 @pytest.fixture(scope="session")
-def small() -> dict[str, object]:
+def new_home(migrated) -> Callable[[Path], Path]:
+    """A PREFECT_HOME for a server of a test's own."""
+
+    def make(folder: Path) -> Path:
+        folder.mkdir()
+        shutil.copy(migrated, folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory) -> dict[str, object]:
+    """Two layers of width 32: five times STS-B through `bert-mini` take longer than all else of such a run."""
+    return {"model": str(write_tiny(tmp_path_factory.mktemp("encoder"))), "max_length": 24}
+
+
+@pytest.fixture(scope="session")
+def small(encoder) -> dict[str, object]:
     """Overrides that take recipe `tiny` the same way in seconds."""
-    return SMALL
+    return {**SMALL, "encoder": encoder}
 
 
 @pytest.fixture(scope="session")
-def alone() -> dict[str, object]:
+def alone(encoder) -> dict[str, object]:
     """The same in fewer steps on sentences beside themselves: nothing is translated."""
-    return ALONE_SMALL
+    return {**ALONE_SMALL, "encoder": encoder}
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""prefect.yaml for real: a server on a free port, `prefect deploy`, a process worker, a run to its report."""
+"""prefect.yaml for real: a server on a free port, `prefect deploy`, process workers, runs to their reports.
+
+One is a deployment's whole run, one passes from pool to pool, each part started by the event of the one before it.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,9 @@ from storage.store import Store
 
 ROOT = Path(__file__).parents[2]
 PREFECT = Path(sys.executable).with_name("prefect")
+BSL = (sys.executable, "-m", "flows.cli.main")
+PARTS = ("part-corpus", "part-views", "part-pairs", "part-embeddings", "part-report")
+BEGUN = "Beginning flow run"  # in a worker's log
 
 
 def free_port() -> int:
@@ -35,77 +42,84 @@ def wait_until_healthy(url: str, seconds: float = 120) -> None:
     raise TimeoutError(f"{url} is not healthy after {seconds} s")
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    """A server and one process worker; yields the environment of a client and the store that the worker uses."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/api"
+@dataclass(frozen=True)
+class Cluster:
+    """A server and a process worker on each pool.
+
+    Attributes:
+        environment: of their clients.
+        folder: where their logs lie.
+        store: what the workers publish to.
+    """
+
+    environment: dict[str, str]
+    folder: Path
+    store: Store
+
+    def log(self, pool: str) -> str:
+        """What the worker of a pool has said."""
+        return (self.folder / f"worker-{pool}.log").read_text()
+
+    def prefect(self, *words: str) -> None:
+        """A command of Prefect's, which must succeed."""
+        done = subprocess.run([PREFECT, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory, new_home):
+    folder, port = tmp_path_factory.mktemp("cluster"), free_port()
     environment = {
         **os.environ,
-        "PREFECT_HOME": str(tmp_path / "home"),
-        "PREFECT_API_URL": url,
+        "PREFECT_HOME": str(new_home(folder / "home")),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_WORKER_QUERY_SECONDS": "1",
-        "BSL_STORE": str(tmp_path / "store"),
+        "BSL_STORE": str(folder / "store"),
         "PWD": str(ROOT),
         "PYTHONPATH": str(ROOT),
         "NO_COLOR": "1",
     }
-    (tmp_path / "home").mkdir()
 
-    def start(name: str, *command: str) -> subprocess.Popen[bytes]:
-        with (tmp_path / f"{name}.log").open("wb") as log:
-            return subprocess.Popen([PREFECT, *command], env=environment, cwd=ROOT, stdout=log, stderr=log)
+    def start(name: str, *words: str) -> subprocess.Popen[bytes]:
+        with (folder / f"{name}.log").open("wb") as log:
+            return subprocess.Popen([PREFECT, *words], env=environment, cwd=ROOT, stdout=log, stderr=log)
 
-    server = start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port))
-    worker = None
+    running = [start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port))]
     try:
-        wait_until_healthy(url)
-        subprocess.run(
-            [PREFECT, "work-pool", "create", "gpu", "--type", "process"],
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
-        worker = start("worker", "worker", "start", "--pool", "gpu")
-        yield environment
+        wait_until_healthy(environment["PREFECT_API_URL"], 240)
+        made = subprocess.run([*BSL, "pools"], env=environment, cwd=ROOT, capture_output=True, text=True)
+        assert made.returncode == 0, made.stderr
+        running += [start(f"worker-{pool}", "worker", "start", "--pool", pool) for pool in ("cpu", "gpu")]
+        yield Cluster(environment, folder, Store(environment["BSL_STORE"]))
     finally:
-        for process in (worker, server):
-            if process is not None:
-                process.terminate()
-                process.wait(60)
+        for process in reversed(running):
+            process.terminate()
+            process.wait(60)
 
 
-def run_to_its_end(name: str, parameters: dict[str, object], environment: dict[str, str], worker_log: Path) -> None:
+def run_to_its_end(cluster: Cluster, name: str, parameters: dict[str, object]) -> None:
     given = [part for key, value in parameters.items() for part in ("--param", f"{key}={json.dumps(value)}")]
     command = [PREFECT, "deployment", "run", name, *given, "--watch"]
-    run = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stdout + run.stderr + worker_log.read_text()[-3000:]
+    run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr + cluster.log("gpu")[-3000:]
 
 
-def sweep_on_the_pool(environment: dict[str, str], small: dict[str, object]) -> None:
+def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
     """A grid of one point, which a worker runs: the run that is there already."""
     settings = [part for name, value in small.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    command = [sys.executable, "-m", "flows.cli.main", "sweep", "tiny", "--over", "training.seed=0", *settings]
-    swept = subprocess.run([*command, "--runner", "pool"], env=environment, cwd=ROOT, capture_output=True, text=True)
+    command = [*BSL, "sweep", "tiny", "--over", "training.seed=0", *settings, "--runner", "pool"]
+    swept = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
     assert swept.returncode == 0, swept.stdout + swept.stderr
 
 
-def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small, tmp_path):
-    deployed = subprocess.run(
-        [PREFECT, "--no-prompt", "deploy", "--name", "tiny", "--name", "any"],
-        env=cluster,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    worker_log, store = tmp_path / "worker.log", Store(cluster["BSL_STORE"])
-    run_to_its_end("bsl-pipeline/tiny", {"overrides": small}, cluster, worker_log)
-    (report,) = store.refs("report")
+def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small):
+    cluster.prefect("--no-prompt", "deploy", "--name", "tiny", "--name", "any")
+    store, before = cluster.store, set(cluster.store.refs("report"))
+    run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
+    (report,) = set(store.refs("report")) - before
     assert store.defect(report) is None
-    asked = {"models": [str(report)], "suite": ["embedded:stsb/test"]}
-    run_to_its_end("bsl-evaluate/any", asked, cluster, worker_log)
+    run_to_its_end(cluster, "bsl-evaluate/any", {"models": [str(report)], "suite": ["embedded:stsb/test"]})
     (evaluation,) = store.refs("evaluation")
     (found,) = store.scan(evaluation, "scores").filter(metric="spearman", protocol="all").collect()["value"]
     figures = store.scan(report, "scores").filter(
@@ -115,13 +129,28 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     sweep_on_the_pool(cluster, small)
     (study,) = store.refs("study")
     assert store.scan(study).filter(dataset="stsb test").collect()["mean"].to_list() == [found]
-    assert store.refs("report") == [report]
+    assert set(store.refs("report")) - before == {report}
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
-    deploy = [PREFECT, "--no-prompt", "deploy", "--name", "tiny"]
-    subprocess.run(deploy, env=cluster, cwd=ROOT, check=True, capture_output=True)
+    cluster.prefect("--no-prompt", "deploy", "--name", "tiny")
     command = [PREFECT, "deployment", "run", "bsl-pipeline/tiny", "--param", 'overrides={"training": {"momentun": 1}}']
-    run = subprocess.run(command, env=cluster, cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
     assert "momentun" in run.stdout + run.stderr
+
+
+@pytest.mark.timeout(1800)  # five runs start, each in half a minute of a busy machine
+def test_a_run_passes_from_pool_to_pool_by_events(cluster, alone):
+    cluster.prefect("--no-prompt", "deploy", *(word for part in PARTS for word in ("--name", part)))
+    store, before = cluster.store, set(cluster.store.refs("report"))
+    begun = [cluster.log(pool).count(BEGUN) for pool in ("cpu", "gpu")]
+    given = ["--param", "recipe_name=tiny", "--param", f"overrides={json.dumps(alone)}"]
+    cluster.prefect("deployment", "run", "bsl-pipeline/part-corpus", *given)
+    end = time.monotonic() + 1200
+    while set(store.refs("report")) == before and time.monotonic() < end:
+        time.sleep(1)
+    logs = {pool: cluster.log(pool) for pool in ("cpu", "gpu")}
+    (report,) = set(store.refs("report")) - before
+    assert store.defect(report) is None, logs
+    assert [log.count(BEGUN) - count for log, count in zip(logs.values(), begun, strict=True)] == [3, 2], logs

@@ -52,7 +52,7 @@ def undisturbed(tmp_path_factory, small, environment):
     return store, ReportRef(key=report.key)
 
 
-def test_report_names_what_it_is_made_of(undisturbed):
+def test_report_names_what_it_is_made_of(undisturbed, encoder):
     store, ref = undisturbed
     folder = store.fetch(ref)
     page = (folder / "report.md").read_text()
@@ -66,7 +66,7 @@ def test_report_names_what_it_is_made_of(undisturbed):
     html = (folder / "report.html").read_text()
     assert "0 made in this run" not in html
     assert "made in this run, 0 found made" in html
-    assert "bsl run tiny --set ingest.corpus.limit=96 --set training.batch_size=16" in html
+    assert f"bsl run tiny --set ingest.corpus.limit=96 --set encoder.model={encoder['model']} --set " in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
     assert sorted(systems) == [

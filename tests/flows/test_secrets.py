@@ -23,18 +23,17 @@ FEW = ["--set", "evaluation.bootstrap.resamples=100", "--set", 'evaluation.sets=
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, new_home):
     """A live server with a password; yields the environment of its clients."""
     port = free_port()
     own = {
-        "PREFECT_HOME": str(tmp_path / "home"),
+        "PREFECT_HOME": str(new_home(tmp_path / "home")),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PYTHONPATH": str(ROOT),
         "BSL_STORE": str(tmp_path / "store"),
         "NO_COLOR": "1",
     }
-    (tmp_path / "home").mkdir()
     with (tmp_path / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)],

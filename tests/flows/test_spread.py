@@ -16,7 +16,6 @@ from tasks.site import Site
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
 from tasks.translate import find_hop, translate_missing, translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in
-from tests.tiny_encoder import write_tiny
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 COUNT, SHARD_ROWS = 32, 12
@@ -51,11 +50,10 @@ def test_shards_of_another_process_have_the_bytes_of_one(runner, tmp_path, model
 def test_a_sweep_on_dask_has_the_figures_of_one_process(tmp_path, alone):
     pytest.importorskip("prefect_dask")
     over = {"training.objective.momentum": [0.5, 1.0]}
-    small = {**alone, "encoder": {"model": str(write_tiny(tmp_path / "encoder")), "max_length": 24}}
     tables = []
     for runner in ("threads", "dask"):
         site = Site(store=str(tmp_path / runner), device="cpu", threads=1, runner=runner, workers=1)
-        tables.append(site.open_store().scan(ablation("tiny", over, 1, small, site=site)).collect())
+        tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
     assert tables[0].equals(tables[1])
 
 

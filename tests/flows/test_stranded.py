@@ -17,15 +17,14 @@ from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_hea
 class Cluster:
     """A server and a process worker, each the leader of a group that can be killed whole."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/api"
         self.folder = folder
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        (folder / "home").mkdir()
         self.environment = {
             **os.environ,
-            "PREFECT_HOME": str(folder / "home"),
+            "PREFECT_HOME": str(home),
             "PREFECT_API_URL": self.url,
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
             "PREFECT_WORKER_QUERY_SECONDS": "1",
@@ -80,8 +79,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    made = Cluster(tmp_path)
+def cluster(tmp_path, new_home):
+    made = Cluster(tmp_path, new_home(tmp_path / "home"))
     yield made
     made.kill()
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from storage.store import Store
-from tests.tiny_encoder import write_tiny
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("BSL_KILLS", "1"))
@@ -26,9 +25,8 @@ def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_table(tmp_path
     seed = int(os.environ.get("BSL_KILL_SEED", random.randrange(2**32)))
     sys.stdout.write(f"BSL_KILL_SEED={seed}\n")
     draw = random.Random(seed)
-    encoder = {"model": str(write_tiny(tmp_path / "encoder")), "max_length": 24}
     training = {**alone["training"], "max_steps": 20, "eval_every": 10}
-    overrides = json.dumps({**alone, "encoder": encoder, "training": training})
+    overrides = json.dumps({**alone, "training": training})
 
     def sweep(event: int, *stores: Store) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, str(HERE / "sweep_and_die.py"), str(event), "tiny", json.dumps(OVER), overrides]

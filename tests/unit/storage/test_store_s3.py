@@ -1,8 +1,14 @@
-"""The same promises on an object store, which has no rename: the manifest that is uploaded last decides."""
+"""The same promises on an object store, which has no rename: the manifest that is uploaded last decides.
+
+A hit asks the store and reads nothing but manifests.
+"""
+
+import threading
 
 import polars as pl
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
 
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.manifest import Provenance
@@ -15,24 +21,37 @@ VIEWS = pl.DataFrame(
 REF = ViewsRef(key=f"{1:064x}")
 
 
+class Counting:
+    """moto's S3, which notes whose bytes it sends."""
+
+    def __init__(self) -> None:
+        self._inner = DomainDispatcherApplication(create_backend_app)
+        self.sent: list[str] = []
+
+    def __call__(self, environment, start):
+        if environment["REQUEST_METHOD"] == "GET":
+            self.sent.append(environment["PATH_INFO"].rpartition("/")[2])
+        return self._inner(environment, start)
+
+
 @pytest.fixture(scope="module")
-def bucket():
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
+def traffic():
+    counting = Counting()
+    server = make_server("127.0.0.1", 0, counting, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}:{port}")
+        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.port}")
         environment.setenv("AWS_ACCESS_KEY_ID", "test")
         environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         Store("s3://bucket").fs.mkdir("bucket")
-        yield "bucket"
-    server.stop()
+        yield counting
+    server.shutdown()
 
 
 @pytest.fixture
-def store(bucket, tmp_path):
-    return Store(f"s3://{bucket}/{tmp_path.name}", tmp_path / "cache")
+def store(traffic, tmp_path):
+    return Store(f"s3://bucket/{tmp_path.name}", tmp_path / "cache")
 
 
 def put(store: Store) -> None:
@@ -65,6 +84,60 @@ def test_changed_object_is_refused(store):
     store.fs.pipe_file(path, bytes(content))
     with pytest.raises(CorruptArtifactError, match="manifest says"):
         store.scan(REF)
+
+
+def test_a_hit_reads_no_byte_of_the_files_and_a_reader_each_once(store, traffic):
+    put(store)
+    traffic.sent.clear()
+    assert store.defect(REF) is None
+    assert set(traffic.sent) == {"manifest.json"}
+    traffic.sent.clear()
+    store.scan(REF)
+    assert sorted(name for name in traffic.sent if name != "manifest.json") == ["config.json", "views-00000.parquet"]
+    traffic.sent.clear()
+    assert store.damage(REF) is None
+    assert {"config.json", "views-00000.parquet"} < set(traffic.sent)
+
+
+def rewritten(store: Store, **kept: object) -> None:
+    """The first byte of the table changed, its size not."""
+    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    content = store.fs.cat_file(path)
+    bucket, key, _ = store.fs.split_path(path)
+    store.fs.call_s3("put_object", Bucket=bucket, Key=key, Body=b"X" + content[1:], **kept)
+
+
+def test_what_an_object_claims_is_believed_until_it_is_read(store):
+    put(store)
+    claimed = store.fs.metadata(f"{store.root}/{REF.path}/views-00000.parquet")
+    assert claimed == {"sha256": store.manifest(REF).files["views-00000.parquet"].sha256}
+    rewritten(store, Metadata=claimed)
+    assert store.defect(REF) is None
+    assert "views-00000.parquet: sha256" in store.damage(REF)
+    with pytest.raises(CorruptArtifactError, match=r"views-00000.parquet: what came has sha256 .* delete bucket/"):
+        store.scan(REF)
+
+
+def test_an_object_that_claims_nothing_is_hashed(store, traffic):
+    put(store)
+    rewritten(store)
+    assert "manifest says" in store.defect(REF)
+    put(store)
+    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program did that put no claim beside it
+    traffic.sent.clear()
+    assert store.defect(REF) is None
+    assert "views-00000.parquet" in traffic.sent
+
+
+def test_a_copy_of_a_store_takes_its_claims_along(store, traffic, tmp_path):
+    put(store)
+    copy = Store(f"{store.url}-copy", tmp_path / "cache")
+    for path in store.fs.find(store.root):
+        store.fs.copy(path, path.replace(store.root, copy.root))
+    traffic.sent.clear()
+    assert copy.defect(REF) is None
+    assert set(traffic.sent) == {"manifest.json"}
 
 
 def test_remove_and_record(store):

@@ -1,0 +1,29 @@
+"""Which device there is, told without torch where no GPU can be."""
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ASK = """
+import sys
+from tasks.site import Site
+from tasks.stage.machine import device_of
+print(device_of(Site()), "torch" in sys.modules)
+"""
+
+
+def has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return not sys.platform.startswith("linux") or Path("/dev/kfd").exists()
+    return True
+
+
+@pytest.mark.skipif(has_driver(), reason="a GPU's driver is installed, so torch has to say")
+def test_without_a_driver_torch_is_not_asked():
+    told = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True, check=True).stdout
+    assert told == "cpu False\n"
