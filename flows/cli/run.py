@@ -41,9 +41,9 @@ def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    # First, for it takes longest to start; what is misspelt ends the command before anything is run, and it with it.
-    embedded = None if arguments.dry_run else start_server()
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
+    # Before all else, for it takes longest to start; but what is misspelt is said before anything is started.
+    embedded = None if arguments.dry_run else start_server()
     from flows.site import site_of
 
     part = Part(arguments.start, arguments.until)
