@@ -145,8 +145,8 @@ def _one_shape(
     tokens = tokenise(fixtures.tokenizer, fixtures.texts[: 2 * config.batch_size], LENGTH)
     ids, mask = (x.to(card.device) for x in tokens.padded(torch.arange(len(tokens)).numpy()))
     if how == "compiled by torch":
-        net.online.compile()
-        net.target.compile()  # type: ignore[union-attr, operator]
+        for name in ("online", "target"):
+            net.get_submodule(name).compile()
 
     def pass_over() -> None:
         with arithmetic(card.device, bf16=True):
