@@ -20,24 +20,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, cast, get_type_hints
 
 from prefect import Task
-from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from models.errors import ModelError
 from tasks.site import Site
+from tasks.stage.deployed import run_deployed
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from prefect.client.schemas.objects import FlowRun
     from prefect.task_runners import TaskRunner
 
 P = ParamSpec("P")
 
 DEPLOYMENT: Final = "bsl-errand/any"
-_SECONDS: Final = 2.0  # between two looks at a run of minutes
 _WAITING: Final = 64  # runs that are waited for at a time
 
 
@@ -100,7 +97,8 @@ def spread(site: Site, errands: Sequence[Errand]) -> None:
     """Have errands done by the site's runner, which is not this process, and wait for all.
 
     Raises:
-        ErrandError: the runner is not installed or not there, or an errand's run did not finish.
+        ErrandError: the runner is not installed or not there.
+        PoolError: the pool does not know errands, or a run of one did not finish.
         Exception: whatever an errand raised on Dask or Ray.
     """
     if not errands:
@@ -172,20 +170,10 @@ _RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, 
 
 
 def _on_pool(errands: Sequence[Errand], site: dict[str, Any]) -> None:
-    """Each as a run of its own; the pool needs room for them beside the run that waits."""
+    """Each as a run of its own."""
 
     def send(sent: Errand) -> None:
-        parameters = {"sent": sent.model_dump(mode="json"), "site": site}
-        try:
-            flow_run = cast("FlowRun", run_deployment(DEPLOYMENT, parameters=parameters, poll_interval=_SECONDS))
-        except ObjectNotFound as error:
-            raise ErrandError(f"{DEPLOYMENT}: the server lacks it; run `prefect deploy --name any`") from error
-        state = flow_run.state
-        if state is None or not state.is_completed():
-            raise ErrandError(
-                f"{sent.title}: run {flow_run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
-                f"{state.message if state else ''}; see its log on the server, and run again to go on"
-            )
+        run_deployed(DEPLOYMENT, {"sent": sent.model_dump(mode="json"), "site": site}, sent.title)
 
     with ThreadPoolExecutor(min(len(errands), _WAITING)) as waiting:
         runs = [waiting.submit(contextvars.copy_context().run, send, sent) for sent in errands]

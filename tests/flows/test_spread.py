@@ -13,6 +13,7 @@ from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
 from storage.errors import ArtifactMissingError
 from tasks.site import Site
+from tasks.stage.deployed import PoolError
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
 from tasks.translate import find_hop, translate_missing, translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in
@@ -103,5 +104,5 @@ def test_a_pool_without_the_deployment_says_what_to_do(here):
     def sending() -> None:
         spread(here.model_copy(update={"runner": "pool"}), [nothing])
 
-    with pytest.raises(ErrandError, match="prefect deploy --name any"):
+    with pytest.raises(PoolError, match="prefect deploy --name any"):
         sending()
