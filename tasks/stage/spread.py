@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from models.errors import ModelError
 from tasks.site import Site
-from tasks.stage.deployed import run_deployed
+from tasks.stage.deployed import require_room, run_deployed
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ def _on_pool(errands: Sequence[Errand], site: dict[str, Any]) -> None:
     def send(sent: Errand) -> None:
         run_deployed(DEPLOYMENT, {"sent": sent.model_dump(mode="json"), "site": site}, sent.title)
 
+    require_room(DEPLOYMENT)
     with ThreadPoolExecutor(min(len(errands), _WAITING)) as waiting:
         runs = [waiting.submit(contextvars.copy_context().run, send, sent) for sent in errands]
         for run in runs:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
 
 import tasks.translate
 from flows.errands import do_errand
@@ -13,7 +15,7 @@ from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
 from storage.errors import ArtifactMissingError
 from tasks.site import Site
-from tasks.stage.deployed import PoolError
+from tasks.stage.deployed import PoolError, require_room
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
 from tasks.translate import find_hop, translate_missing, translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in
@@ -106,3 +108,15 @@ def test_a_pool_without_the_deployment_says_what_to_do(here):
 
     with pytest.raises(PoolError, match="prefect deploy --name any"):
         sending()
+
+
+def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(prefect_server, monkeypatch):
+    """Nobody would ever take that one."""
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="narrow", type="process", concurrency_limit=1))
+        made = client.create_deployment(client.create_flow(do_errand), "narrow", work_pool_name="narrow")
+        require_room("bsl-errand/narrow")
+        run = client.create_flow_run_from_deployment(made)
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
+    with pytest.raises(PoolError, match="pool narrow takes 1 runs at a time and this run is one of them"):
+        require_room("bsl-errand/narrow")

@@ -75,7 +75,7 @@ class Topology:
 
     def worker(self, name: str) -> None:
         own = {"PREFECT_WORKER_WEBSERVER_PORT": str(free_port()), "PREFECT_WORKER_QUERY_SECONDS": "2"}
-        command = [*self._command("worker-trial"), "--name", name, "--limit", "2"]
+        command = [*self._command("worker-trial"), "--name", name]
         self.process(name, command, {**self.client, **own, "BSL_CACHE": str(self.folder / name)})
 
     def process(self, name: str, command: list[str], own: dict[str, str] | None = None, **how: object) -> None:
