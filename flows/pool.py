@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flows.config import override
 from flows.recipes import recipe
 from storage.address import shown
-from tasks.stage.deployed import PoolError, require_room, run_deployed
+from tasks.stage.deployed import PoolError, Wanted, run_deployed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,8 +61,7 @@ def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run
     parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
     if given is not None:
         parameters["site"] = given.model_dump(mode="json", exclude_unset=True, exclude={"runner", "cluster"})
-    require_room(name)
-    finished = run_deployed(name, parameters)
+    (finished,) = run_deployed(name, [Wanted(parameters, name)])
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):
             raise PoolError(

@@ -1,11 +1,16 @@
-"""A run of a deployment on a Prefect work pool, for which this process waits."""
+"""Runs of a deployment on a Prefect work pool, for which this process waits."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
@@ -13,33 +18,73 @@ from prefect.runtime import flow_run
 from models.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-_SECONDS: Final = 2.0  # between two looks at a run of minutes or hours
+_SECONDS: Final = 2.0  # between two looks at runs of minutes or hours
+_AT_ONCE: Final = 4096  # runs that wait or work: several for each of a thousand workers
+_ANSWERED: Final = 200  # runs that the server tells of at a time
 
 
 class PoolError(ModelError):
     """A run on a pool did not finish, or left nothing where this process looks for it."""
 
 
-def require_room(name: str) -> None:
-    """See that a deployment's pool takes a run beside this one, which would else wait for it for ever.
+@dataclass(frozen=True)
+class Wanted:
+    """A run to be had.
+
+    Attributes:
+        parameters: of the deployment's flow.
+        title: what it does, for people.
+    """
+
+    parameters: Mapping[str, Any]
+    title: str
+
+
+def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
+    """Have a deployment run to its end as often as wanted, by whoever takes the runs from its pool.
 
     Args:
         name: `<flow>/<deployment>`.
+        wanted: The runs; with thousands at a time, all are looked at together.
+
+    Returns:
+        The runs' names, in their order.
 
     Raises:
-        PoolError: there is no such deployment, or its pool takes one run at a time, which is this one.
+        PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish; those
+            that were begun then end by themselves.
     """
+    names: dict[int, str] = {}
+    to_send = iter(enumerate(wanted))
+    waiting: dict[UUID, int] = {}
     with get_client(sync_client=True) as client:
-        try:
-            pool = client.read_deployment_by_name(name).work_pool_name
-        except ObjectNotFound as error:
-            raise _unknown(name) from error
-        own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
-        limit = client.read_work_pool(pool).concurrency_limit if pool else None
+        _require_room(client, name)
+        while True:
+            for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
+                sent = cast("FlowRun", run_deployment(name, parameters=dict(run_wanted.parameters), timeout=0))
+                waiting[sent.id] = number
+            for run in _ended(client, list(waiting)):
+                number = waiting.pop(run.id)
+                names[number] = _completed(run, wanted[number].title)
+            if not waiting:
+                return [names[number] for number in range(len(wanted))]
+            time.sleep(_SECONDS)
+
+
+def _require_room(client: SyncPrefectClient, name: str) -> None:
+    """See that the pool takes a run beside this one, which would else wait for it for ever."""
+    try:
+        pool = client.read_deployment_by_name(name).work_pool_name
+    except ObjectNotFound as error:
+        known = name.partition("/")[2]
+        raise PoolError(f"{name}: the server has no such deployment; run `prefect deploy --name {known}`") from error
+    own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
+    limit = client.read_work_pool(pool).concurrency_limit if pool else None
     if limit is not None and limit <= (own == pool):
         raise PoolError(
             f"{name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would wait for ever; "
@@ -47,33 +92,19 @@ def require_room(name: str) -> None:
         )
 
 
-def run_deployed(name: str, parameters: Mapping[str, Any], title: str = "") -> str:
-    """Have a deployment run to its end by whoever takes it from its pool.
+def _ended(client: SyncPrefectClient, waiting: Sequence[UUID]) -> Iterator[FlowRun]:
+    ends = {"type": {"any_": sorted(state.value for state in TERMINAL_STATES)}}
+    for start in range(0, len(waiting), _ANSWERED):
+        some = {"any_": waiting[start : start + _ANSWERED]}
+        asked = FlowRunFilter.model_validate({"id": some, "state": ends})
+        yield from client.read_flow_runs(flow_run_filter=asked, limit=_ANSWERED)
 
-    Args:
-        name: `<flow>/<deployment>`.
-        parameters: of the flow.
-        title: what the run does, for the message; the deployment's name unless given.
 
-    Returns:
-        The run's name.
-
-    Raises:
-        PoolError: there is no such deployment, or its run did not finish.
-    """
-    try:
-        run = cast("FlowRun", run_deployment(name, parameters=dict(parameters), poll_interval=_SECONDS))
-    except ObjectNotFound as error:
-        raise _unknown(name) from error
+def _completed(run: FlowRun, title: str) -> str:
     state = run.state
     if state is None or not state.is_completed():
         raise PoolError(
-            f"{title or name}: run {run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
+            f"{title}: run {run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
             f"{state.message if state else ''}; see its log on the server, and run again to go on"
         )
     return run.name
-
-
-def _unknown(name: str) -> PoolError:
-    known = name.partition("/")[2]
-    return PoolError(f"{name}: the server has no such deployment; run `prefect deploy --name {known}`")

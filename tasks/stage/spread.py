@@ -12,8 +12,6 @@ Design choices
 
 from __future__ import annotations
 
-import contextvars
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -24,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from models.errors import ModelError
 from tasks.site import Site
-from tasks.stage.deployed import require_room, run_deployed
+from tasks.stage.deployed import Wanted, run_deployed
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 DEPLOYMENT: Final = "bsl-errand/any"
-_WAITING: Final = 64  # runs that are waited for at a time
 
 
 class ErrandError(ModelError):
@@ -105,7 +102,8 @@ def spread(site: Site, errands: Sequence[Errand]) -> None:
         return
     abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
     if site.runner == "pool":
-        _on_pool(errands, abroad)
+        sent = [Wanted({"sent": sent.model_dump(mode="json"), "site": abroad}, sent.title) for sent in errands]
+        run_deployed(DEPLOYMENT, sent)
         return
     with ExitStack() as stack:
         runner = (_crew.get() or stack.enter_context(crew(site))).runner()
@@ -167,19 +165,6 @@ def _ray(site: Site) -> TaskRunner[Any]:
 
 
 _RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, "ray": _ray}
-
-
-def _on_pool(errands: Sequence[Errand], site: dict[str, Any]) -> None:
-    """Each as a run of its own."""
-
-    def send(sent: Errand) -> None:
-        run_deployed(DEPLOYMENT, {"sent": sent.model_dump(mode="json"), "site": site}, sent.title)
-
-    require_room(DEPLOYMENT)
-    with ThreadPoolExecutor(min(len(errands), _WAITING)) as waiting:
-        runs = [waiting.submit(contextvars.copy_context().run, send, sent) for sent in errands]
-        for run in runs:
-            run.result()
 
 
 def _task(sent: Errand) -> Task[..., None]:
