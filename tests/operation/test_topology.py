@@ -177,8 +177,9 @@ def test_the_composed_services_run_tiny_on_two_workers_with_the_bytes_of_one_pro
         for _ in range(2):
             cluster.run([str(PREFECT), "deployment", "run", "bsl-pipeline/tiny", *given, "--watch"])
         logs = {name: cluster.log(name) for name in ("one", "other")}
-        assert all("bsl-errand" in log for log in logs.values()), logs
-        assert sum(log.count("Beginning flow run") for log in logs.values()) == 8, logs  # two runs, six shards once
+        shards = [log.count("published translations/") for log in logs.values()]
+        assert min(shards) > 0, logs
+        assert sum(shards) == 6, logs
         for name, value in cluster.client.items():
             monkeypatch.setenv(name, value)
         pooled = Store(cluster.client["BSL_STORE"], cluster.folder / "cache")
