@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import TERMINAL_STATES
-from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.responses import DeploymentResponse
 
 _SECONDS: Final = 2.0  # between two looks at runs of minutes or hours
 _AT_ONCE: Final = 4096  # runs that wait or work: several for each of a thousand workers
@@ -63,10 +63,11 @@ def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
     to_send = iter(enumerate(wanted))
     waiting: dict[UUID, int] = {}
     with get_client(sync_client=True) as client:
-        _require_room(client, name)
+        deployment = _found(client, name)
+        _require_room(client, deployment)
         while True:
             for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
-                sent = cast("FlowRun", run_deployment(name, parameters=dict(run_wanted.parameters), timeout=0))
+                sent = client.create_flow_run_from_deployment(deployment.id, parameters=dict(run_wanted.parameters))
                 waiting[sent.id] = number
             for run in _ended(client, list(waiting)):
                 number = waiting.pop(run.id)
@@ -76,19 +77,23 @@ def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
             time.sleep(_SECONDS)
 
 
-def _require_room(client: SyncPrefectClient, name: str) -> None:
-    """See that the pool takes a run beside this one, which would else wait for it for ever."""
+def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
     try:
-        pool = client.read_deployment_by_name(name).work_pool_name
+        return client.read_deployment_by_name(name)
     except ObjectNotFound as error:
         known = name.partition("/")[2]
         raise PoolError(f"{name}: the server has no such deployment; run `prefect deploy --name {known}`") from error
+
+
+def _require_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
+    """See that the pool takes a run beside this one, which would else wait for it for ever."""
+    pool = deployment.work_pool_name
     own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
     limit = client.read_work_pool(pool).concurrency_limit if pool else None
     if limit is not None and limit <= (own == pool):
         raise PoolError(
-            f"{name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would wait for ever; "
-            f"give the pool room for more with `bsl pools --limit {pool}=N`, and workers that take them"
+            f"{deployment.name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would "
+            f"wait for ever; give the pool room with `bsl pools --limit {pool}=N`, and workers that take them"
         )
 
 
