@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import used_site
+from flows.cli.options import add_json, print_json, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -19,6 +19,7 @@ def define_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", help="URL of the store that all share (BSL_STORE)")
     parser.add_argument("--mirror", help="folder that stands in for the Hub (BSL_DATA_MIRROR)")
     parser.add_argument("--device", help="cpu or cuda (BSL_DEVICE; a GPU if there is one)")
+    add_json(parser)
     parser.set_defaults(call=_join)
 
 
@@ -27,4 +28,8 @@ def _join(arguments: argparse.Namespace) -> int:
     from tasks.train_together import join_training
 
     join_training(site, arguments.node)
+    if arguments.json:
+        print_json({"rendezvous": site.rendezvous, "node": arguments.node, "nodes": site.nodes})
+    else:
+        print(f"{site.rendezvous}: the training has ended; what it made is in {site.open_store().url}")
     return 0

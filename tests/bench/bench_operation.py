@@ -87,6 +87,7 @@ def prepare(folder: Path) -> None:
         with store.draft(step.ref, Provenance(stage=step.stage, stage_version=1, config={})) as draft:
             for table in tables_of(step.ref.kind)[:1]:
                 draft.write(rows_of(table, ROWS.get(step.ref.kind, 100)), table)
+            (draft.folder / "page.md").write_text("# A page\n")
             if step.ref.kind == "checkpoint":
                 with (draft.folder / "weights").open("wb") as file:
                     for _ in range(CHECKPOINT_BYTES // _BLOCK):
