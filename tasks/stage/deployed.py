@@ -57,24 +57,26 @@ def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
 
     Raises:
         PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish; those
-            that were begun then end by themselves.
+            that were sent before it are then waited for.
     """
-    names: dict[int, str] = {}
     to_send = iter(enumerate(wanted))
     waiting: dict[UUID, int] = {}
+    ended: dict[int, FlowRun] = {}
     with get_client(sync_client=True) as client:
         deployment = _found(client, name)
         _require_room(client, deployment)
-        while True:
+        while len(ended) < len(wanted):
             for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
                 sent = client.create_flow_run_from_deployment(deployment.id, parameters=dict(run_wanted.parameters))
                 waiting[sent.id] = number
             for run in _ended(client, list(waiting)):
-                number = waiting.pop(run.id)
-                names[number] = _completed(run, wanted[number].title)
-            if not waiting:
-                return [names[number] for number in range(len(wanted))]
-            time.sleep(_SECONDS)
+                ended[waiting.pop(run.id)] = run
+            if not all(map(_is_completed, ended.values())):
+                to_send = iter(())  # what was sent is waited for, since it needs what this process lends
+                if not waiting:
+                    break
+            time.sleep(_SECONDS if waiting else 0)
+    return [_completed(ended[number], wanted[number].title) for number in sorted(ended)]
 
 
 def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
@@ -105,11 +107,15 @@ def _ended(client: SyncPrefectClient, waiting: Sequence[UUID]) -> Iterator[FlowR
         yield from client.read_flow_runs(flow_run_filter=asked, limit=_ANSWERED)
 
 
+def _is_completed(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_completed()
+
+
 def _completed(run: FlowRun, title: str) -> str:
-    state = run.state
-    if state is None or not state.is_completed():
+    if not _is_completed(run):
+        name, message = (run.state.name, run.state.message) if run.state else ("unknown", "")
         raise PoolError(
-            f"{title}: run {run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
-            f"{state.message if state else ''}; see its log on the server, and run again to go on"
+            f"{title}: run {run.name} ended as {name}, expected Completed: {message}; see its log on the server, and "
+            "run again to go on"
         )
     return run.name
