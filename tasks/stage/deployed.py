@@ -59,7 +59,7 @@ def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
         PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish; those
             that were sent before it are then waited for.
     """
-    to_send = iter(enumerate(wanted))
+    to_send: Iterator[tuple[int, Wanted]] = enumerate(wanted)
     waiting: dict[UUID, int] = {}
     ended: dict[int, FlowRun] = {}
     with get_client(sync_client=True) as client:
