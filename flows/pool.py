@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
-
-from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
+from typing import TYPE_CHECKING, Any
 
 from flows.config import override
 from flows.recipes import recipe
 from storage.address import shown
+from tasks.stage.deployed import PoolError, Wanted, run_deployed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from prefect.client.schemas.objects import FlowRun
 
     from flows.config import PipelineConfig
     from flows.pipeline import Run
     from storage.store import Store
     from tasks.site import Site
-
-_SECONDS: Final = 2.0  # between two looks at a run that lasts minutes or hours
-
-
-class PoolError(RuntimeError):
-    """A run on the pool did not finish, or left nothing where this process looks for it."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +45,6 @@ class Job:
 def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
-    The pool needs room for the run beside the flow that waits for it.
-
     Args:
         job: what to run.
         planned: what the run makes, as this process reckons it.
@@ -73,20 +61,11 @@ def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run
     parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
     if given is not None:
         parameters["site"] = given.model_dump(mode="json", exclude_unset=True, exclude={"runner", "cluster"})
-    try:
-        flow_run = cast("FlowRun", run_deployment(name, parameters=parameters, poll_interval=_SECONDS))
-    except ObjectNotFound as error:
-        raise PoolError(f"{name}: the server has no such deployment; run `prefect deploy --all`") from error
-    state = flow_run.state
-    if state is None or not state.is_completed():
-        raise PoolError(
-            f"{name}: run {flow_run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
-            f"{state.message if state else ''}; see its log on the server, and start the sweep again to go on"
-        )
+    (finished,) = run_deployed(name, [Wanted(parameters, name)])
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):
             raise PoolError(
-                f"{name}: run {flow_run.name} finished, but {shown(store.url)} has no whole {ref} ({defect}); give the "
+                f"{name}: run {finished} finished, but {shown(store.url)} has no whole {ref} ({defect}); give the "
                 "workers and this flow one store, kind of device and version of this package (BSL_STORE, BSL_DEVICE)"
             )
     return planned

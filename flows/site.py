@@ -16,6 +16,8 @@ _VARIABLES: Final = {
     "cache": "BSL_CACHE",
     "device": "BSL_DEVICE",
     "processes": "BSL_PROCESSES",
+    "nodes": "BSL_NODES",
+    "rendezvous": "BSL_RENDEZVOUS",
     "runner": "BSL_RUNNER",
     "cluster": "BSL_CLUSTER",
 }
@@ -24,7 +26,8 @@ _VARIABLES: Final = {
 def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
     """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
 
-    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_PROCESSES, BSL_RUNNER and BSL_CLUSTER are read.
+    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_PROCESSES, BSL_NODES, BSL_RENDEZVOUS, BSL_RUNNER and
+    BSL_CLUSTER are read.
 
     Args:
         given: a site, of which the fields that were set count; or options, of which those named as its fields count

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from storage.manifest import Manifest
@@ -22,6 +23,7 @@ logger = logging.getLogger(__name__)
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "study", "field")
 _STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
+_STILL_LENT = timedelta(days=30)  # a plan is written once, and lent as long as its shards take
 
 
 def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
@@ -98,6 +100,11 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     return sorted(folder for folder in folders if _newest(folder) < limit)
 
 
+def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
+    """What killed runs lent to others on an object store, by name; lent for 30 days, it is taken for forgotten."""
+    return store.forgotten_loans(now - max(older_than, _STILL_LENT))
+
+
 def _newest(folder: Path) -> float:
     """When anything in it was last changed; never, if it has gone meanwhile."""
     try:
@@ -107,8 +114,10 @@ def _newest(folder: Path) -> float:
         return float("inf")
 
 
-def collect(store: Store, refs: list[ArtifactRef], folders: list[Path]) -> None:
-    """Delete what `collectable` and `leftovers` listed."""
+def collect(store: Store, refs: Sequence[ArtifactRef], folders: Sequence[Path], loans: Sequence[str] = ()) -> None:
+    """Delete what `collectable`, `leftovers` and `forgotten_loans` listed."""
+    for loan in loans:
+        store.forget_loan(loan)
     for ref in refs:
         store.remove(ref)
     for folder in folders:

@@ -13,7 +13,7 @@ import logging
 import shutil
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.draft import Draft
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StoreWriteError
@@ -21,15 +21,18 @@ from storage.files import renamed, sync
 from storage.holdings import Holdings
 from storage.kept import put
 from storage.manifest import NAME, Provenance, parse_manifest
-from storage.refusals import full_disk_named, writing
+from storage.refusals import full_disk_named, reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from storage.refs import ArtifactRef
 
 logger = logging.getLogger(__name__)
+
+LENT: Final = ".lent"
 
 
 class Store(Holdings):
@@ -84,7 +87,7 @@ class Store(Holdings):
         if self.local is not None:
             yield file.relative_to(self.workplace).as_posix()
             return
-        name = f".lent/{file.parent.name}/{file.name}"
+        name = f"{LENT}/{file.parent.name}/{file.name}"
         with writing(self.url):
             self.fs.put_file(str(file), f"{self.root}/{name}")
         try:
@@ -92,6 +95,26 @@ class Store(Holdings):
         finally:
             with writing(self.url):
                 self.fs.rm_file(f"{self.root}/{name}")
+
+    def forgotten_loans(self, before: datetime) -> list[str]:
+        """Names of what was lent on an object store before some time, by processes that were killed if long ago.
+
+        Raises:
+            StoreReadError: the store cannot be listed.
+        """
+        if self.local is not None:
+            return []  # what a folder lends lies in a workspace
+        with reading(self.url):
+            try:
+                lent = self.fs.find(f"{self.root}/{LENT}")
+            except FileNotFoundError:
+                return []
+            return [name.removeprefix(f"{self.root}/") for name in lent if self.fs.modified(name) < before]
+
+    def forget_loan(self, name: str) -> None:
+        """Delete what `forgotten_loans` named."""
+        with writing(self.url):
+            self.fs.rm_file(f"{self.root}/{name}")
 
     def drop_scratch(self, ref: ArtifactRef) -> None:
         """Forget the state of a stage that has published."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from storage.address import Address
 from storage.store import Store
@@ -31,6 +31,11 @@ class Site(BaseModel):
     """Processes that train one model, each on a GPU of its own (or on its part of the cores) with its share of every
     batch. The batch stays that of the recipe and the result is that of one process up to rounding; dropout, like on
     another device, draws other numbers."""
+    nodes: int = Field(1, ge=1)
+    """Machines that train one model together, each with `processes`. The first runs the stage, the others
+    `bsl join`."""
+    rendezvous: str | None = Field(None, pattern=r"^[^\s:]+:[0-9]+$")
+    """`host:port` of the first of several machines, where they meet; a port that only these machines may reach."""
     runner: Literal["threads", "dask", "ray", "pool"] = "threads"
     """Who makes shards of translations, folds and seeds of fine-tuning, and points of sweeps: this process, a Dask or
     Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
@@ -44,6 +49,17 @@ class Site(BaseModel):
     """Minutes after which a snapshot is due even so; None for by steps only."""
     keep_snapshots: int = Field(2, ge=1)
     """Snapshots kept of a run; two survive a damaged one."""
+
+    @model_validator(mode="after")
+    def _meets_somewhere(self) -> Self:
+        if self.nodes > 1 and self.rendezvous is None:
+            raise ValueError(f"{self.nodes} nodes: they need a rendezvous, host:port of the first; give --rendezvous")
+        return self
+
+    @property
+    def trainers(self) -> int:
+        """Processes that train one model together, on all machines."""
+        return self.nodes * self.processes
 
     def abroad(self, cores: int) -> Site:
         """The site as its runner's workers take it: what all share; the rest is each machine's own.

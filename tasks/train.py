@@ -17,7 +17,8 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of, show_image, show_table
 from tasks.stage.stopping import stop_requested
-from tasks.train_job import MEASURED, TrainingJob, measured, run_in_processes, run_job
+from tasks.train_job import TrainingJob, measured, run_job
+from tasks.train_together import MEASURED, train_together
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -56,12 +57,12 @@ def train(
         work=scratch,
     )
     with stop_requested() as asked:
-        if work.site.processes > 1:
-            run_in_processes(job, asked)
+        if work.site.trainers > 1:
+            train_together(job, asked)
         result, tokenizer = run_job(
             job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training")
         )
-    speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
+    speed = json.loads((scratch / MEASURED).read_text()) if work.site.trainers > 1 else measured(result)
     export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
     write_snapshot(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")

@@ -121,7 +121,7 @@ def translate_missing(
     """
     store = site.open_store()
     missing = TranslationMemory(store, hop.fingerprint).missing(sentences)
-    add_part = _stage_of(hop)
+    add_part = _stage_of(hop) if site.runner == "threads" else _stage_of(hop).have
     advance = progress_of(f"translation {hop.direction}, sentences")
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
@@ -129,7 +129,7 @@ def translate_missing(
         shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
         if site.runner != "threads":
-            _translate_elsewhere(site, hop, shards)  # after which the loop finds each shard made
+            _translate_elsewhere(site, hop, shards)  # after which the loop finds each made, at a store's cost alone
         advance(0, total, "")
         for shard in sorted(shards, key=scattered):
             if stopping():

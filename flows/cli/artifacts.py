@@ -15,7 +15,7 @@ from rich.text import Text
 
 from flows.cli.options import add_json, print_json
 from flows.site import site_of
-from storage.collect import collect, collectable, leftovers, readable_manifests
+from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
 from storage.lookup import find
@@ -157,23 +157,24 @@ def _verdict(store: Store, ref: ArtifactRef) -> tuple[str, str]:
 
 def _gc(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    older = age(arguments.older_than)
+    older, now = age(arguments.older_than), datetime.now(UTC)
     try:
-        manifests = collectable(store, older, datetime.now(UTC))
+        manifests = collectable(store, older, now)
     except CorruptArtifactError as error:
         print(f"bsl: {error}", file=sys.stderr)
         return 1
-    folders = leftovers(store, older)
+    folders, loans = leftovers(store, older), forgotten_loans(store, older, now)
+    left = [*map(str, folders), *(f"{store.url}/{loan}" for loan in loans)]
     if not arguments.json:
         _print(manifests, store.url)
-        for folder in folders:
-            print(f"leftover {folder}")
+        for name in left:
+            print(f"leftover {name}")
     if arguments.delete:
-        collect(store, [manifest.ref for manifest in manifests], folders)
-    counted = f"{len(manifests)} artifacts and {len(folders)} leftovers"
+        collect(store, [manifest.ref for manifest in manifests], folders, loans)
+    counted = f"{len(manifests)} artifacts and {len(left)} leftovers"
     if arguments.json:
         rows = [_row(manifest) for manifest in manifests]
-        print_json({"artifacts": rows, "leftovers": folders, "deleted": arguments.delete})
+        print_json({"artifacts": rows, "leftovers": left, "deleted": arguments.delete})
     else:
         print(f"deleted {counted}" if arguments.delete else f"{counted} would go; add --delete to do it")
     return 0

@@ -29,7 +29,7 @@ from models.training.evaluator import Evaluator
 from models.training.fingerprint import run_fingerprint
 from models.training.health import check_health, divergence_remedy
 from models.training.optimizer import make_optimizer
-from models.training.processes import any_says, first_alone, from_first, is_first, seed_step
+from models.training.processes import any_says, first_here_alone, from_first, is_first, seed_step
 from models.training.readings import Readings
 from models.training.run import LOG_SCHEMA, LiveRun, log_row
 from models.training.snapshots import Saving, Snapshot, newest_snapshot
@@ -131,15 +131,15 @@ def train(
     """
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        with first_alone():
+        with first_here_alone():
             needs, length = needs_of(config.objective) | order_needs(config), encoder.config.length
             data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seeded before convolutions and predictor are made, which draw their first weights.
         run = _start(copy.deepcopy(encoder), tokenizer, data, config, dev, total, device)
-        with first_alone():  # who removes damaged snapshots
-            saved = newest_snapshot(work, run.fingerprint) if work is not None else None
+        # On other machines there is none, and damaged ones are removed once.
+        saved = from_first(lambda: None if work is None else newest_snapshot(work, run.fingerprint))
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)

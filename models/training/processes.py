@@ -1,6 +1,7 @@
 """Several processes train one model, each with its share of every batch (see `models.encoder.sharing`).
 
-All hold all weights, take the same steps and move the same target; the first evaluates and saves.
+All hold all weights, take the same steps and move the same target; the first evaluates and saves. They may be on
+several machines: what lies in files is made once on each, and what the first one saved is told to the others.
 """
 
 from __future__ import annotations
@@ -46,13 +47,18 @@ def is_first() -> bool:
     return processes() == 1 or distributed.get_rank() == 0
 
 
+def is_first_here() -> bool:
+    """Whether this process is the first one of its machine."""
+    return processes() == 1 or os.environ["LOCAL_RANK"] == "0"
+
+
 @contextlib.contextmanager
-def first_alone() -> Iterator[None]:
-    """Let the first process do the block (which leaves a file, say) before the others do."""
-    if not is_first():
+def first_here_alone() -> Iterator[None]:
+    """Let the first process of each machine do the block (which leaves a file, say) before the others do."""
+    if not is_first_here():
         distributed.barrier()
     yield
-    if processes() > 1 and is_first():
+    if processes() > 1 and is_first_here():
         distributed.barrier()
 
 

@@ -20,7 +20,6 @@ from safetensors.torch import load_file, save_file
 
 from models.errors import DamagedSnapshotError, ResumeError
 from models.files import file_sha256, written_whole
-from models.training.processes import is_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,19 +134,17 @@ def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
 def newest_snapshot(work: Path, fingerprint: str) -> Snapshot | None:
     """The newest intact snapshot of this run, or None.
 
-    A damaged snapshot is removed with a warning, by the first process: it must look before the others do.
+    A damaged snapshot is removed with a warning.
 
     Raises:
         ResumeError: The newest intact snapshot is of another run (other data, settings or first weights), or of an
-            unknown format; or another process than the first meets a damaged one.
+            unknown format.
         OSError: A snapshot cannot be read now.
     """
     for folder in _snapshots(work):
         try:
             snapshot = read_snapshot(folder)
         except DamagedSnapshotError as error:
-            if not is_first():
-                raise
             logger.warning("removing a damaged snapshot: %s", error)
             shutil.rmtree(folder, ignore_errors=True)
             continue

@@ -12,33 +12,27 @@ Design choices
 
 from __future__ import annotations
 
-import contextvars
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, cast, get_type_hints
 
 from prefect import Task
-from prefect.deployments import run_deployment
-from prefect.exceptions import ObjectNotFound
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
 from models.errors import ModelError
 from tasks.site import Site
+from tasks.stage.deployed import Wanted, run_deployed
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from prefect.client.schemas.objects import FlowRun
     from prefect.task_runners import TaskRunner
 
 P = ParamSpec("P")
 
 DEPLOYMENT: Final = "bsl-errand/any"
-_SECONDS: Final = 2.0  # between two looks at a run of minutes
-_WAITING: Final = 64  # runs that are waited for at a time
 
 
 class ErrandError(ModelError):
@@ -100,14 +94,16 @@ def spread(site: Site, errands: Sequence[Errand]) -> None:
     """Have errands done by the site's runner, which is not this process, and wait for all.
 
     Raises:
-        ErrandError: the runner is not installed or not there, or an errand's run did not finish.
+        ErrandError: the runner is not installed or not there.
+        PoolError: the pool does not know errands, or a run of one did not finish.
         Exception: whatever an errand raised on Dask or Ray.
     """
     if not errands:
         return
     abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
     if site.runner == "pool":
-        _on_pool(errands, abroad)
+        sent = [Wanted({"sent": sent.model_dump(mode="json"), "site": abroad}, sent.title) for sent in errands]
+        run_deployed(DEPLOYMENT, sent)
         return
     with ExitStack() as stack:
         runner = (_crew.get() or stack.enter_context(crew(site))).runner()
@@ -169,28 +165,6 @@ def _ray(site: Site) -> TaskRunner[Any]:
 
 
 _RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, "ray": _ray}
-
-
-def _on_pool(errands: Sequence[Errand], site: dict[str, Any]) -> None:
-    """Each as a run of its own; the pool needs room for them beside the run that waits."""
-
-    def send(sent: Errand) -> None:
-        parameters = {"sent": sent.model_dump(mode="json"), "site": site}
-        try:
-            flow_run = cast("FlowRun", run_deployment(DEPLOYMENT, parameters=parameters, poll_interval=_SECONDS))
-        except ObjectNotFound as error:
-            raise ErrandError(f"{DEPLOYMENT}: the server lacks it; run `prefect deploy --name any`") from error
-        state = flow_run.state
-        if state is None or not state.is_completed():
-            raise ErrandError(
-                f"{sent.title}: run {flow_run.name} ended as {state.name if state else 'unknown'}, expected Completed: "
-                f"{state.message if state else ''}; see its log on the server, and run again to go on"
-            )
-
-    with ThreadPoolExecutor(min(len(errands), _WAITING)) as waiting:
-        runs = [waiting.submit(contextvars.copy_context().run, send, sent) for sent in errands]
-        for run in runs:
-            run.result()
 
 
 def _task(sent: Errand) -> Task[..., None]:

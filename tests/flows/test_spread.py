@@ -1,10 +1,15 @@
 """Work done by other processes leaves the bytes of one; what is sent to them names nothing of this machine."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.states import Completed, Crashed
 
 import tasks.translate
 from flows.errands import do_errand
@@ -13,6 +18,8 @@ from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
 from storage.errors import ArtifactMissingError
 from tasks.site import Site
+from tasks.stage import deployed
+from tasks.stage.deployed import PoolError, Wanted, run_deployed
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
 from tasks.translate import find_hop, translate_missing, translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in
@@ -101,5 +108,45 @@ def test_a_pool_without_the_deployment_says_what_to_do(here):
     def sending() -> None:
         spread(here.model_copy(update={"runner": "pool"}), [nothing])
 
-    with pytest.raises(ErrandError, match="prefect deploy --name any"):
+    with pytest.raises(PoolError, match="prefect deploy --name any"):
         sending()
+
+
+def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(prefect_server, monkeypatch):
+    """Nobody would ever take that one."""
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="narrow", type="process", concurrency_limit=1))
+        made = client.create_deployment(client.create_flow(do_errand), "narrow", work_pool_name="narrow")
+        run = client.create_flow_run_from_deployment(made)
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
+    with pytest.raises(PoolError, match="pool narrow takes 1 runs at a time and this run is one of them"):
+        run_deployed("bsl-errand/narrow", [Wanted({}, "x")])
+
+
+def test_runs_are_waited_for_together_and_one_that_failed_is_named(prefect_server, monkeypatch):
+    """No worker takes them: the test ends them, as workers would, in another order than they were sent."""
+    monkeypatch.setattr(deployed, "_AT_ONCE", 3)
+    monkeypatch.setattr(deployed, "_SECONDS", 0.2)
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="wide", type="process"))
+        client.create_deployment(client.create_flow(do_errand), "wide", work_pool_name="wide")
+        wanted = [Wanted({"sent": {"title": str(number)}}, f"errand {number}") for number in range(5)]
+        with ThreadPoolExecutor(1) as pool:
+            for last in (Completed(), Crashed(message="killed")):
+                going = pool.submit(run_deployed, "bsl-errand/wide", wanted)
+                seen: dict[str, str] = {}
+                while len(seen) < len(wanted):
+                    asked = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
+                    runs = [run for run in client.read_flow_runs(flow_run_filter=asked) if run.work_pool_name == "wide"]
+                    assert len(runs) <= 3
+                    for run in sorted(runs, key=lambda run: str(run.id), reverse=True):
+                        seen[run.parameters["sent"]["title"]] = run.name
+                        end = last if len(seen) == len(wanted) else Completed()
+                        client.set_flow_run_state(run.id, end, force=True)
+                if last.is_completed():
+                    assert going.result() == [seen[str(number)] for number in range(5)]
+                else:
+                    with pytest.raises(
+                        PoolError, match=r"errand \d: run .* ended as Crashed, expected Completed: killed"
+                    ):
+                        going.result()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.pool import PoolError
 from flows.sweep import ablation
 from storage.store import Store
 from tasks.site import Site
+from tasks.stage.deployed import PoolError
 
 MOMENTUM = "training.objective.momentum"
 

@@ -55,7 +55,7 @@ def test_workers_take_the_pools_of_the_table_and_a_gpu_one_process():
 def test_the_image_runs_as_nobody_s_root_and_answers():
     stages = (DOCKER / "Dockerfile").read_text().split("\nFROM ")[1:]
     assert [stage.split("\n")[0].rpartition(" ")[2] for stage in stages] == ["base", "cpu", "cuda"]
-    assert all("\nUSER bsl\n" in stage for stage in stages[1:])
+    assert all("\nUSER 10001\n" in stage for stage in stages[1:])
     assert "HEALTHCHECK" in stages[0]
     assert not re.search(r"^(ENV|ARG).*(PASSWORD|SECRET|TOKEN)", "\n".join(stages), re.MULTILINE)
 

@@ -4,12 +4,14 @@ A hit asks the store and reads nothing but manifests.
 """
 
 import threading
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from storage.collect import collect, forgotten_loans
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
@@ -159,3 +161,17 @@ def test_a_lent_file_is_read_by_rows_elsewhere_and_gone_afterwards(store, tmp_pa
         assert store.refs() == []
     with pytest.raises(ArtifactMissingError, match="nobody lends this any more"):
         elsewhere.borrow_rows(name, 0, 1)
+
+
+def test_what_a_killed_run_lent_is_collected_after_a_month(store, tmp_path):
+    lent = tmp_path / "plan" / "missing.parquet"
+    lent.parent.mkdir()
+    VIEWS.write_parquet(lent)
+    with store.lent(lent) as name:
+        kept, gone = (datetime.now(UTC) + timedelta(days=days) for days in (29, 31))
+        assert forgotten_loans(store, timedelta(0), kept) == []
+        assert forgotten_loans(store, timedelta(days=60), gone) == []
+        assert forgotten_loans(store, timedelta(0), gone) == [name]
+        collect(store, [], [], [name])
+        assert forgotten_loans(store, timedelta(0), gone) == []
+    assert Store(str(tmp_path / "folder")).forgotten_loans(gone) == []

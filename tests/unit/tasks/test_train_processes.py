@@ -1,10 +1,17 @@
 """The stage with several processes: the weights and losses of one, and a clear end when it cannot go on."""
 
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from models.encoder.config import EncoderConfig
-from models.errors import TrainingError
+from models.errors import InterruptedRunError, TrainingError
 from models.objectives.two_branch_config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.snapshots import read_snapshot
@@ -14,8 +21,10 @@ from storage.schemas import PAIRS
 from storage.weights import resolve_model
 from tasks.site import Site
 from tasks.stage.stopping import stop_requested
+from tasks.stage.watch import planning
 from tasks.train import train
-from tasks.train_job import TrainingJob, run_in_processes
+from tasks.train_job import TrainingJob, run_job
+from tasks.train_together import join_training, train_together
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 # Batch statistics, negatives from the whole batch, a target that follows; no dropout, which each process draws itself.
@@ -30,6 +39,7 @@ CONFIG = TrainingConfig(
     seed=3,
     collapse=None,
 )
+ROOT = Path(__file__).parents[3]
 TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums in another order (1e-6 seen)
 
 
@@ -54,14 +64,50 @@ def arguments(tmp_path):
     return site, {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
 
 
-def test_two_processes_train_as_one(arguments, tmp_path):
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def joined_by_another_machine(rendezvous: str, store: str) -> Iterator[None]:
+    command = [sys.executable, "-m", "flows.cli.main", "join", rendezvous, "--nodes", "2", "--node", "1"]
+    place = ["--store", store, "--device", "cpu"]
+    other = subprocess.Popen([*command, *place], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        yield
+        _, said = other.communicate(timeout=60)
+        assert other.returncode == 0, said
+    finally:
+        other.kill()
+        other.wait()
+
+
+def begin_alone(site: Site, given: dict[str, object], steps: int) -> None:
+    """Train for some steps, and leave a snapshot where the stage looks for it."""
+    with planning():
+        ref = train(site, **given)
+    job = TrainingJob(site=site, work=site.open_store().scratch(ref), **given)
+    asked = iter([*[False] * (steps - 1), True])
+    with pytest.raises(InterruptedRunError):
+        run_job(job, device="cpu", should_stop=lambda: next(asked))
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_two_processes_train_as_one(arguments, tmp_path, machines):
+    """On two machines they go on from a snapshot that only the first one has."""
     site, given = arguments
     alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")
-    apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
+    split = {"processes": 2} if machines == 1 else {"nodes": 2, "rendezvous": f"127.0.0.1:{free_port()}"}
+    apart = site.model_copy(update={"store": str(tmp_path / "apart"), **split})
     with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
         draft.write(site.open_store().scan(given["pairs"]).collect())
     store = apart.open_store()
-    ref = train.run(apart, given)
+    if machines == 2:
+        begin_alone(apart, given, steps=3)
+    with joined_by_another_machine(apart.rendezvous, apart.store) if machines == 2 else nullcontext():
+        ref = train.run(apart, given)
     together = read_snapshot(store.fetch(ref) / "state")
     for part in ("online", "target", "predictor", "target_norm"):
         for name, tensor in alone.tensors[part].items():
@@ -81,7 +127,7 @@ def test_a_batch_that_cannot_be_shared_is_refused(arguments, tmp_path):
         stop_requested() as asked,
         pytest.raises(TrainingError, match="batch of 6 pairs cannot be shared equally by 4"),
     ):
-        run_in_processes(job, asked)
+        train_together(job, asked)
 
 
 def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
@@ -93,6 +139,14 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
         **{**given, "config": long},
     )
     with pytest.raises(TrainingError, match=r"asked to stop after step .* of 2000; its state is saved") as told:
-        run_in_processes(job, should_stop=lambda: any(job.work.glob("step-*")))
+        train_together(job, should_stop=lambda: any(job.work.glob("step-*")))
     (saved,) = job.work.glob("step-*")
     assert f"after step {read_snapshot(saved).step} of" in str(told.value)
+
+
+def test_a_node_that_cannot_be_is_refused(arguments):
+    site, _ = arguments
+    with pytest.raises(TrainingError, match="node 2 of 2: expected 1 to 1"):
+        join_training(site.model_copy(update={"nodes": 2, "rendezvous": "127.0.0.1:1"}), 2)
+    with pytest.raises(ValueError, match="they need a rendezvous"):
+        Site(nodes=2)

@@ -14,7 +14,6 @@ from models.errors import DamagedSnapshotError, InterruptedRunError, ResumeError
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.randomness import capture_rng, restore_rng, seeded
 from models.training.snapshots import newest_snapshot, read_snapshot, save_snapshot, write_snapshot
-from tests.fake_processes import as_process
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, STEPS, run
 
@@ -150,17 +149,6 @@ def test_a_snapshot_that_cannot_be_read_now_stays(folder, tmp_path):
         newest_snapshot(tmp_path, state.fingerprint)
     kept.replace(tensors)
     assert newest_snapshot(tmp_path, state.fingerprint).step == state.step
-
-
-def test_only_the_first_process_removes_a_damaged_snapshot(folder, tmp_path):
-    state = run(folder).state
-    saved = save_snapshot(tmp_path, state, keep=1)
-    (saved / "online.safetensors").unlink()
-    with as_process(1, of=2), pytest.raises(DamagedSnapshotError, match="not a complete snapshot"):
-        newest_snapshot(tmp_path, state.fingerprint)
-    assert saved.is_dir()
-    assert newest_snapshot(tmp_path, state.fingerprint) is None
-    assert not saved.exists()
 
 
 def test_two_runs_of_one_training_may_save_in_one_folder(folder, tmp_path):

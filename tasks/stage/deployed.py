@@ -1,0 +1,121 @@
+"""Runs of a deployment on a Prefect work pool, for which this process waits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.client.schemas.objects import TERMINAL_STATES
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run
+
+from models.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import FlowRun
+    from prefect.client.schemas.responses import DeploymentResponse
+
+_SECONDS: Final = 2.0  # between two looks at runs of minutes or hours
+_AT_ONCE: Final = 4096  # runs that wait or work: several for each of a thousand workers
+_ANSWERED: Final = 200  # runs that the server tells of at a time
+
+
+class PoolError(ModelError):
+    """A run on a pool did not finish, or left nothing where this process looks for it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A run to be had.
+
+    Attributes:
+        parameters: of the deployment's flow.
+        title: what it does, for people.
+    """
+
+    parameters: Mapping[str, Any]
+    title: str
+
+
+def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
+    """Have a deployment run to its end as often as wanted, by whoever takes the runs from its pool.
+
+    Args:
+        name: `<flow>/<deployment>`.
+        wanted: The runs; with thousands at a time, all are looked at together.
+
+    Returns:
+        The runs' names, in their order.
+
+    Raises:
+        PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish; those
+            that were sent before it are then waited for.
+    """
+    to_send: Iterator[tuple[int, Wanted]] = enumerate(wanted)
+    waiting: dict[UUID, int] = {}
+    ended: dict[int, FlowRun] = {}
+    with get_client(sync_client=True) as client:
+        deployment = _found(client, name)
+        _require_room(client, deployment)
+        while len(ended) < len(wanted):
+            for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
+                sent = client.create_flow_run_from_deployment(deployment.id, parameters=dict(run_wanted.parameters))
+                waiting[sent.id] = number
+            for run in _ended(client, list(waiting)):
+                ended[waiting.pop(run.id)] = run
+            if not all(map(_is_completed, ended.values())):
+                to_send = iter(())  # what was sent is waited for, since it needs what this process lends
+                if not waiting:
+                    break
+            time.sleep(_SECONDS if waiting else 0)
+    return [_completed(ended[number], wanted[number].title) for number in sorted(ended)]
+
+
+def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
+    try:
+        return client.read_deployment_by_name(name)
+    except ObjectNotFound as error:
+        known = name.partition("/")[2]
+        raise PoolError(f"{name}: the server has no such deployment; run `prefect deploy --name {known}`") from error
+
+
+def _require_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
+    """See that the pool takes a run beside this one, which would else wait for it for ever."""
+    pool = deployment.work_pool_name
+    own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
+    limit = client.read_work_pool(pool).concurrency_limit if pool else None
+    if limit is not None and limit <= (own == pool):
+        raise PoolError(
+            f"{deployment.name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would "
+            f"wait for ever; give the pool room with `bsl pools --limit {pool}=N`, and workers that take them"
+        )
+
+
+def _ended(client: SyncPrefectClient, waiting: Sequence[UUID]) -> Iterator[FlowRun]:
+    ends = {"type": {"any_": sorted(state.value for state in TERMINAL_STATES)}}
+    for start in range(0, len(waiting), _ANSWERED):
+        some = {"any_": waiting[start : start + _ANSWERED]}
+        asked = FlowRunFilter.model_validate({"id": some, "state": ends})
+        yield from client.read_flow_runs(flow_run_filter=asked, limit=_ANSWERED)
+
+
+def _is_completed(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_completed()
+
+
+def _completed(run: FlowRun, title: str) -> str:
+    if not _is_completed(run):
+        name, message = (run.state.name, run.state.message) if run.state else ("unknown", "")
+        raise PoolError(
+            f"{title}: run {run.name} ended as {name}, expected Completed: {message}; see its log on the server, and "
+            "run again to go on"
+        )
+    return run.name

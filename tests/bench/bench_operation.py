@@ -1,0 +1,169 @@
+"""What the engines cost: shards that do next to nothing through the real flow and store, and a run found made.
+
+    python tests/bench/bench_operation.py                        500 shards by threads; a cached run of a million rows
+    python tests/bench/bench_operation.py --shards 10000         as many shards, by threads
+    python tests/bench/bench_operation.py --runner dask          by two workers of Dask; ray likewise
+
+A shard is one sentence through a translator of random weights: all but Prefect, store and memory is small. It is
+then looked for again: the memory is listed, each part checked, and the corpus joined with it. The cached run walks
+recipe `tiny` over artifacts that are as large as those of recipe `nli`. Each step runs in a process of its own.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+GOAL_WARM_S, GOAL_TASK_MS = 20.0, 100.0
+ROWS = {"corpus": 1_000_000, "views": 3_000_000, "pairs": 1_000_000, "embeddings": 20_000}
+CHECKPOINT_BYTES = 1_760_000_000  # BERT-base: online, target and the optimizer's two moments, in fp32
+_BLOCK = 1 << 24
+
+
+def served() -> None:
+    """Start the server that a command has, before Prefect is imported."""
+    from flows.server import start_server
+
+    server = start_server()
+    if server is not None:
+        server.wait()
+
+
+def shards(folder: Path, runner: str, count: int) -> str:
+    """Translate `count` sentences, one a shard, twice."""
+    served()
+    from prefect import flow
+
+    from tasks.site import Site
+    from tasks.translate import Hop, translate_missing
+    from tests.flows.test_translate import hop_of, identified
+    from tests.tiny_marian import build_tiny_marian
+
+    site = Site(
+        store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1, runner=runner, workers=2
+    )
+    hop = hop_of(site, build_tiny_marian(folder / "model"))
+    sentences = identified([f"Tom sings {number}." for number in range(count)])
+
+    @flow
+    def one_hop(site: Site, hop: Hop) -> dict[str, object]:
+        return dict(translate_missing(site, hop, sentences, 1))
+
+    told = []
+    for _ in range(2):
+        started, spent = time.perf_counter(), time.process_time()
+        figures = one_hop(site, hop)
+        told.append((time.perf_counter() - started, time.process_time() - spent, figures["sentences"]))
+    (cold, cpu, made), (warm, warm_cpu, again) = told
+    if (made, again) != (count, 0):
+        raise SystemExit(f"{made} and {again} shards were made, expected {count} and 0")
+    return (
+        f"| {count:,} shards, {runner} | {cold:.0f} | {1000 * cpu / count:.0f} ms CPU a shard here | found again in "
+        f"{warm:.1f} s, {1000 * warm_cpu / count:.1f} ms CPU a part |"
+    )
+
+
+def prepare(folder: Path) -> None:
+    """Artifacts of the names that recipe `tiny` gives, with the sizes of `nli`."""
+    from flows.pipeline import run
+    from flows.recipes import recipe
+    from storage.manifest import Provenance
+    from storage.schemas import tables_of
+    from tasks.site import Site
+    from tasks.stage.watch import planning
+
+    site = Site(store=str(folder / "store"), device="cpu", threads=1)
+    store = site.open_store()
+    with planning() as plan:
+        run(recipe("tiny"), site)
+    for step in plan:
+        with store.draft(step.ref, Provenance(stage=step.stage, stage_version=1, config={})) as draft:
+            for table in tables_of(step.ref.kind)[:1]:
+                draft.write(rows_of(table, ROWS.get(step.ref.kind, 100)), table)
+            (draft.folder / "page.md").write_text("# A page\n")
+            if step.ref.kind == "checkpoint":
+                with (draft.folder / "weights").open("wb") as file:
+                    for _ in range(CHECKPOINT_BYTES // _BLOCK):
+                        file.write(os.urandom(_BLOCK))
+
+
+def rows_of(table: str, rows: int) -> pl.DataFrame:
+    """Rows of the declared columns."""
+    from storage import schemas
+
+    schema: pl.Schema = getattr(schemas, table.upper())
+    number = pl.int_range(rows, eager=True)
+    frame = pl.DataFrame([number.alias("n")])
+    texts = pl.format("A sentence of common length with the number {} in it.", "n")
+    columns = []
+    for name, dtype in schema.items():
+        if table == "embeddings" and name == "embedding":
+            vector = pl.Series(name, [[0.5] * 768] * rows, dtype=pl.Array(pl.Float32, 768))
+            columns.append(pl.lit(vector))
+        else:
+            columns.append((texts if dtype == pl.String else pl.col("n") % 100).cast(dtype).alias(name))
+    return frame.select(columns)
+
+
+def warm(folder: Path) -> str:
+    """The whole run from the shell, all of it found made."""
+    started = time.perf_counter()
+    command = [sys.executable, __file__, "--step", "walk", str(folder)]
+    told = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    wall = time.perf_counter() - started
+    size = sum(file.stat().st_size for file in (folder / "store").rglob("*") if file.is_file()) / 1e9
+    return f"| cached run, {size:.1f} GB, a million sentences | {wall:.1f} | {told.stdout.strip()} | |"
+
+
+def walk(folder: Path) -> str:
+    """Walk the run in this process."""
+    served()
+    from flows.pipeline import pipeline
+    from tasks.site import Site
+
+    site = Site(store=str(folder / "store"), device="cpu", threads=1)
+    store = site.open_store()
+    stages = len(store.refs())
+    started = time.perf_counter()
+    for ref in store.refs():  # as each hit is checked, by a process that has not read it yet
+        store.defect(ref)
+    hashing = time.perf_counter() - started
+    started = time.perf_counter()
+    state = pipeline("tiny", None, site, return_state=True)
+    flow = time.perf_counter() - started
+    if not state.is_completed() or len(store.refs()) != stages:
+        raise SystemExit(f"the run was not found made: {state.message}")
+    return f"{hashing:.1f} s to hash, {1000 * flow / stages:.0f} ms a task of {stages}, Prefect's start among them"
+
+
+def main() -> int:
+    """Print a table; exit code 1 if a goal is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shards", type=int, default=500)
+    parser.add_argument("--runner", default="threads", choices=["threads", "dask", "ray"])
+    parser.add_argument("--no-warm", action="store_true", help="shards alone")
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.step:
+        print(walk(Path(arguments.step[1])))
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        print("| step | seconds | | |\n|---|--:|---|---|")
+        print(shards(Path(name) / "shards", arguments.runner, arguments.shards), flush=True)
+        if not arguments.no_warm:
+            prepare(Path(name) / "run")
+            print(warm(Path(name) / "run"), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""What `prefect.yaml` schedules is run: the server's own libraries can make the runs of a schedule."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from prefect.server import models
+from prefect.server.database import provide_database_interface
+from prefect.server.schemas.core import Deployment, DeploymentSchedule, Flow
+from prefect.server.schemas.schedules import CronSchedule
+from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
+
+from flows.pools import SCHEDULES
+
+
+async def runs_of(cron: str, count: int) -> list[object]:
+    database = provide_database_interface()
+    await database.create_db()
+    schedule = DeploymentSchedule(schedule=CronSchedule(cron=cron))
+    async with database.session_context(begin_transaction=True) as session:
+        flow = await models.flows.create_flow(session, Flow(name="bsl-pipeline"))
+        deployment = Deployment(name="nli", flow_id=flow.id, schedules=[schedule])
+        made = (await models.deployments.create_deployment(session, deployment)).id
+    now = datetime.now(UTC)
+    async with database.session_context(begin_transaction=True) as session:
+        return list(
+            await models.deployments.schedule_runs(
+                session, made, now, now + timedelta(days=365), min_runs=count, max_runs=count
+            )
+        )
+
+
+def test_a_schedule_has_its_runs(tmp_path):
+    """With SQLAlchemy 2.1 the server's scheduler failed at each of its rounds, in its log alone."""
+    (schedule,) = SCHEDULES
+    own = {PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{tmp_path / 'own.db'}"}
+    with temporary_settings(own):
+        assert len(asyncio.run(runs_of(schedule.cron, count=2))) == 2
