@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.table import Table
 
 from flows.cli.options import add_json, add_site_options, print_json
 from flows.cli.settings import configured
+from flows.cli.starting import be_quiet
 from flows.server import use_server
 from flows.site import site_of
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tasks.doctor import Check
+
+
+_DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
 
 
 def define_doctor(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +37,8 @@ def define_doctor(parser: argparse.ArgumentParser) -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     server = use_server()
+    if not arguments.debug:
+        be_quiet()
     site = site_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
     from tasks.doctor import examine
@@ -48,8 +56,8 @@ def _tell(recipe: str, checks: Sequence[Check]) -> None:
     for name in ("", "subject", "found"):
         table.add_column(name, overflow="fold")
     for check in checks:
-        table.add_row(check.verdict, check.subject, check.found)
-    console = Console(width=max(110, Console().width))
+        table.add_row(check.verdict, check.subject, _DIGEST.sub(r"\1…", check.found))
+    console = Console() if sys.stdout.isatty() else Console(width=110)
     console.print(table)
     for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
         console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)

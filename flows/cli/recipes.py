@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -29,5 +32,15 @@ def _recipes(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([asdict(listing) for listing in listed])
     else:
-        print("\n".join(line for listing in listed for line in listing.lines))
+        print("\n".join(_fitting(line) for listing in listed for line in listing.lines))
     return 0
+
+
+def _fitting(line: str) -> str:
+    """A line of the list, broken where the terminal ends, beside its name; whole in a pipe, for who searches it."""
+    if not sys.stdout.isatty():
+        return line
+    from flows.recipes.listing import COLUMN
+
+    columns = shutil.get_terminal_size().columns
+    return textwrap.fill(line, columns, subsequent_indent=" " * COLUMN, break_on_hyphens=False)

@@ -42,10 +42,12 @@ def recipe(name: str) -> PipelineConfig:
     """The configuration of a recipe.
 
     Raises:
-        UnknownRecipeError: with the names that exist and the nearest of them.
+        UnknownRecipeError: with the nearest of the names that exist.
     """
     if name not in RECIPES:
         nearest = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise UnknownRecipeError(f"no recipe is called {name!r}; there are {', '.join(RECIPES)}.{hint}")
+        raise UnknownRecipeError(
+            f"no recipe is called {name!r}; `bsl recipes` lists the {len(RECIPES)} that there are.{hint}"
+        )
     return RECIPES[name]()

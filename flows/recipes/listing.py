@@ -27,6 +27,7 @@ TOKENS_PER_S: Final = 9_297
 PAIRS_PER_S: Final = 1_000_000 / 3600
 OPUS: Final = "opus-mt"
 TOKENS: Final = 16  # of a sentence of NLI, the mean
+COLUMN: Final = 27  # of the list in a terminal, behind the names
 _SENTENCES: Final = {"afs": 12_000} | {name: records * 4 // 3 for name, records in RECORDS.items()}
 """Source → sentences at most, where its declaration does not say; each premise of SNLI and MultiNLI stands in three
 pairs."""
@@ -64,7 +65,8 @@ class Listing:
             f"needs {', '.join(needs)}" if needs else "needs nothing",
             self.duration,
         )
-        return [f"{self.name:<26} {self.purpose}", f"{'':<26} {' · '.join(facts)}"]
+        width = COLUMN - 1
+        return [f"{self.name:<{width}} {self.purpose}", f"{'':<{width}} {' · '.join(facts)}"]
 
     @property
     def duration(self) -> str:

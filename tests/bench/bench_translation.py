@@ -13,9 +13,7 @@ slower, takes every fourth sentence; the others take all, so that none gains by 
 """
 
 import argparse
-import json
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -45,33 +43,6 @@ def sentences(count: int) -> list[str]:
     sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["hypothesis"]
     texts = pl.concat([captions.head(count), sample.head(count)]).drop_nulls().unique(maintain_order=True)
     return texts.sample(count, seed=1, shuffle=True).to_list()
-
-
-def build_opus_shapes(folder: Path) -> Path:
-    """A model of opus-mt-en-de's shapes that never ends a sentence, with the embedded model's SentencePiece."""
-    import torch
-    from transformers import MarianConfig, MarianMTModel
-
-    from storage.embedded import embedded_path
-
-    mini = embedded_path(MINI)
-    shutil.copytree(mini, folder, ignore=shutil.ignore_patterns("model.safetensors", "*.json"))
-    pieces = [piece for piece in json.loads((mini / "vocab.json").read_text()) if piece != "<pad>"]
-    filled = [*pieces, *(f"filler{n}" for n in range(58_100 - len(pieces))), "<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(filled)}))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "de"}))
-    torch.manual_seed(1)
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=58_101, d_model=512, encoder_layers=6, decoder_layers=6, encoder_attention_heads=8,
-            decoder_attention_heads=8, encoder_ffn_dim=2048, decoder_ffn_dim=2048, max_position_embeddings=512,
-            pad_token_id=58_100, decoder_start_token_id=58_100, eos_token_id=0, forced_eos_token_id=None,
-            scale_embedding=True, activation_function="swish", static_position_embeddings=True,
-        )
-    )  # fmt: skip
-    model.final_logits_bias[0, 0] = -1e4
-    model.save_pretrained(folder)
-    return folder
 
 
 def naive(folder: Path, texts: Sequence[str], *, forced: bool) -> Variant:
@@ -261,6 +232,7 @@ def main() -> int:
 
     import torch
 
+    from models.bench.fixtures import opus_shapes
     from models.translation.conversion import convert_once
     from storage.embedded import embedded_path
     from tasks.stage.machine import cores
@@ -268,7 +240,7 @@ def main() -> int:
     torch.set_num_threads(cores())
     few, many, rounds = (32, 128, 1) if arguments.quick else (512, 2048, 3)
     with tempfile.TemporaryDirectory() as scratch:
-        opus = build_opus_shapes(Path(scratch) / "opus")
+        opus = opus_shapes(embedded_path(MINI), Path(scratch) / "opus")
         met = []
         for name, folder, count, forced in (
             ("opus-mt shapes", opus, few, True), ("marian-mini-en-mul", embedded_path(MINI), many, False)
