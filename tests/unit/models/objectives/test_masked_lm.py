@@ -91,7 +91,8 @@ def test_processes_add_their_shares_to_the_gradient_of_one(setting):
         np.random.seed(3)  # noqa: NPY002
         loss = objective(batch, 64)
         loss.backward()
-        agree_on_gradients(objective)  # the fake group sends nothing, so each keeps its own
+        # The fake group sends nothing, so each keeps its own.
+        agree_on_gradients(objective, objective.learning_parameters())
         return [p.grad.clone() if p.grad is not None else None for p in objective.learning_parameters()]
 
     whole, shares = gradients(), []

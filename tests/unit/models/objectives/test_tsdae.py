@@ -106,7 +106,7 @@ def test_processes_add_their_shares_to_the_gradient_of_one(setting):
     def gradients():
         objective.zero_grad()
         objective(batch, 64).backward()
-        agree_on_gradients(objective)
+        agree_on_gradients(objective, objective.learning_parameters())
         return [p.grad.clone() if p.grad is not None else None for p in objective.learning_parameters()]
 
     objective.double()
