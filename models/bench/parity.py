@@ -15,6 +15,7 @@ from models.bench.training import live
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode, encode_tokens
 from models.encoder.loading import load_encoder
+from models.encoder.packed import first_position
 from models.encoder.tokens import tokenise
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.two_branch_config import BSLConfig
@@ -47,6 +48,8 @@ def encoding(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
     yield at_most("vectors on the device and on the CPU, fp32, largest difference", _furthest(on_cpu, here), ROUNDING)
     tokens = tokenise(tokenizer, texts, LENGTH)
     rows = np.arange(len(tokens))
+    packs = first_position(encoder.backbone, tokens.pad_id, LENGTH) is not None
+    yield holds("BERT-base runs packed here", packs, "yes" if packs else "no: what follows compares padded with padded")
     with torch.inference_mode():
         padded = encoder(*(x.to(device) for x in tokens.padded(rows))).cpu().numpy()
     yield at_most("vectors packed and padded, fp32, largest difference", _furthest(padded, here), ROUNDING)
@@ -114,7 +117,7 @@ def _apart(one: TrainingResult, other: TrainingResult) -> float:
 def _waits(fixtures: Fixtures, device: torch.device) -> str:
     """Where a step makes the CPU wait, as torch sees it; empty if nowhere."""
     config = _config(precision="bf16", objective=BSLConfig(target_norm="standardize", contrastive_weight=0.1))
-    run, step = live(fixtures, device, config)
+    _, step = live(fixtures, device, config)
     for number in (1, 2):
         step(number)
     torch.cuda.set_sync_debug_mode("warn")
@@ -125,7 +128,6 @@ def _waits(fixtures: Fixtures, device: torch.device) -> str:
                 step(number)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    _ = run
     places = {f"{warning.filename.rpartition('/')[2]}:{warning.lineno}" for warning in seen}
     return ", ".join(sorted(places))
 

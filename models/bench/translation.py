@@ -32,22 +32,22 @@ DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * 58_101  # and a ta
 
 def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:
     """True translations by a small model: device and CPU, both engines, both precisions."""
-    texts, kind = fixtures.texts[:count], device.type
+    texts, place = fixtures.texts[:count], str(device)
     wanted = _translated(fixtures, "cpu", texts, "transformers", "fp32")
-    here = _translated(fixtures, kind, texts, "transformers", "fp32")
+    here = _translated(fixtures, place, texts, "transformers", "fp32")
     yield at_least("translations alike on the device and on the CPU, fp32", _alike(wanted, here), ALIKE)
-    if kind == "cuda":
-        rounded = _translated(fixtures, kind, texts, "transformers", "fp16")
+    if device.type == "cuda":
+        rounded = _translated(fixtures, place, texts, "transformers", "fp16")
         yield at_least("translations alike in fp16 and fp32", _alike(wanted, rounded), ALIKE_ROUNDED)
     name = "translations alike by CTranslate2 and transformers, fp32"
     try:
-        other = _translated(fixtures, kind, texts, "ctranslate2", "fp32")
+        other = _translated(fixtures, place, texts, "ctranslate2", "fp32")
     except (RuntimeError, ValueError) as error:
         yield not_run(name, f"CTranslate2 does not run here: {error}")
     else:
         yield at_least(name, _alike(wanted, other), ALIKE)
-    if kind == "cuda":
-        yield _without_memory(fixtures, texts, here)
+    if device.type == "cuda":
+        yield _without_memory(fixtures, device, texts, here)
 
 
 def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
@@ -75,20 +75,20 @@ class _Warnings(logging.Handler):
         self.seen += "out of memory" in record.getMessage()
 
 
-def _without_memory(fixtures: Fixtures, texts: list[str], wanted: list[str]) -> Check:
+def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], wanted: list[str]) -> Check:
     """The same sentences many times in one batch, with too little memory for it."""
     name = "a batch that does not fit the memory is halved, and nothing is lost"
     repeats = 40_000 // len(texts)
-    translator = _loaded(fixtures, "cuda", 1 << 24, backend="transformers", precision="fp32")
+    translator = _loaded(fixtures, str(device), 1 << 24, backend="transformers", precision="fp32")
     torch.cuda.empty_cache()
-    total = torch.cuda.get_device_properties(0).total_memory
+    total = torch.cuda.get_device_properties(device).total_memory
     log, listener = logging.getLogger("models.translation.batches"), _Warnings()
     log.addHandler(listener)
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated() + SPARE) / total)
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated(device) + SPARE) / total, device)
     try:
         found = [translation.text for translation in translator.translate(texts * repeats)]
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
         log.removeHandler(listener)
     same = _alike(found, wanted * repeats)
     return holds(name, listener.seen > 0 and same >= ALIKE, f"{listener.seen} times, {same:.2%} alike")
@@ -100,11 +100,11 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     if not folder.exists():
         opus_shapes(fixtures.translator, folder, **smaller)
     texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
-    kind, low = card.device.type, "fp16" if card.device.type == "cuda" else "fp32"
+    low = "fp16" if card.device.type == "cuda" else "fp32"
     peer = _loop(folder, card, texts[: max(64, len(texts) // 32)], low)
     yield peer
     for backend, beam in itertools.product(("transformers", "ctranslate2"), (1, 4)):
-        precision = low if low in precisions(backend, kind) else None  # type: ignore[arg-type]
+        precision = low if low in precisions(backend, str(card.device)) else None  # type: ignore[arg-type]
         if precision is not None:
             yield _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
 
@@ -114,7 +114,7 @@ def _rate(
     precision: str,
 ) -> Rate:  # fmt: skip
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
-    translator = load_translator(folder, config, card.device.type, fixtures.scratch / "converted-opus", 1)
+    translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", 1)
     some = texts if beam == 1 else texts[: len(texts) // 4]
     sources = translator.vocabulary.encode(some)
     pieces = 0
