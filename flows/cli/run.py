@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    # Before all else, for it takes longest to start; where something is misspelt it ends before it has read its imports.
+    # Before all else, for it takes longest to start; where something is misspelt it ends amid its imports.
     embedded = None if arguments.dry_run else start_server()
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
     from flows.site import site_of
