@@ -25,8 +25,6 @@ WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "srob
     "bsl-sbert-nli",
     "bsl-sroberta-nli",
     "tiny-bsl-sbert",
-    "nli-plus",
-    "tiny-plus",
 }
 PAPERS = ("BSL, Table ", "IS-BERT, Table ", "SCL, Table ", "SBERT, ")
 OF_THE_FIELD = {"simcse", "tiny-simcse"}  # beside a row that none of the three papers prints
