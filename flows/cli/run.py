@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from flows.cli.lines import be_quiet
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
-from flows.cli.starting import be_quiet, failed
+from flows.cli.starting import failed
 from flows.server import start_server, use_server
 from tasks.stage.parts import CUTS, Part, working_on
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from flows.cli.lines import be_quiet
 from flows.server import EmbeddedServer, start_server, use_server
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
     from tasks.site import Site
-
-# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
-QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 @dataclass(frozen=True)
@@ -72,13 +68,6 @@ def begin(arguments: argparse.Namespace) -> Start:
     from flows.site import site_of  # while the server starts
 
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
-
-
-def be_quiet() -> None:
-    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger().handlers[0].setLevel(logging.WARNING)
 
 
 def failed(error: object) -> int:
