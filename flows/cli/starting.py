@@ -47,8 +47,7 @@ class Start:
 
         for config in configs:
             locate_sources(self.site, config.ingest)
-        if self.embedded is not None:
-            self.embedded.wait()
+        wait_for(self.embedded)
         from flows.cli.watching import watching
 
         with watching(self.site.open_store(), []) if self.watched else nullcontext():
@@ -68,6 +67,17 @@ def begin(arguments: argparse.Namespace) -> Start:
     from flows.site import site_of  # while the server starts
 
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
+
+
+def wait_for(embedded: EmbeddedServer | None) -> None:
+    """Until the command's own server, if it has one, answers; runs of killed commands end in its database then."""
+    if embedded is None:
+        return
+    embedded.wait()
+    if embedded.alone:
+        from flows.stranded import end_stranded_runs
+
+        end_stranded_runs()
 
 
 def failed(error: object) -> int:

@@ -1,4 +1,4 @@
-"""What is counted reaches a receiver of OTLP, from processes that are killed too; a receiver that is gone stops nothing."""
+"""What is counted reaches a receiver of OTLP, from killed processes too; a receiver that is gone stops nothing."""
 
 import http.server
 import subprocess

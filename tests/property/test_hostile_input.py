@@ -1,6 +1,6 @@
 """Random damage to everything that comes from outside: a clear error or a result, never another end, never a lost row.
 
-The short form runs in seconds. `BSL_FUZZ_SECONDS=1200` makes it long, `BSL_FUZZ_SEED=…` repeats one; both are printed.
+The short form runs in seconds. `BSL_FUZZ_INPUTS=100000` makes it long, `BSL_FUZZ_SEED=…` repeats one; both are printed.
 """
 
 import json
@@ -16,11 +16,18 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from prefect import Flow
+from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import BaseModel
 
 from flows.cli.artifacts import age
 from flows.cli.settings import configured
-from flows.config import override
+from flows.config import Overrides, override
+from flows.errands import do_errand
+from flows.evaluation import evaluation
+from flows.pipeline import pipeline
 from flows.recipes import RECIPES, recipe
 from storage.collect import collectable
 from storage.errors import StorageError
@@ -32,10 +39,14 @@ from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of, read_table
 from storage.refs import ViewsRef
 from storage.store import Store
+from tasks.site import Site
+from tasks.stage.parts import Part
+from tasks.stage.spread import Errand, ErrandError, run_errand
 from tests.hostile import folder_of, key, put
 
 # Read at import: the house's fixture takes these away from tests.
-SECONDS = float(os.environ.get("BSL_FUZZ_SECONDS", "2"))
+INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
+SECONDS = 2.0  # of the short form, for all tests together
 SEED = int(os.environ.get("BSL_FUZZ_SEED", str(time.time_ns() % 2**32)))
 
 BYTES = [
@@ -50,21 +61,33 @@ VALUES: list[object] = [
 ]  # fmt: skip
 
 
-def seconds(share: float) -> Iterator[int]:
-    """Numbers until the time is up."""
-    end, number = time.monotonic() + SECONDS * share, 0
-    while time.monotonic() < end:
-        yield number
-        number += 1
+class Draw:
+    """Random numbers of a test's own.
+
+    Attributes:
+        dice: the numbers.
+        counts: how often what became of an input.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.dice = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.inputs = 0
+
+    def rounds(self, share: float) -> Iterator[int]:
+        """Numbers until the test has had its share of the inputs, or of the time."""
+        end = time.monotonic() + SECONDS * share
+        while self.inputs < INPUTS * share if INPUTS else time.monotonic() < end:
+            yield self.inputs
+            self.inputs += 1
 
 
 @pytest.fixture
 def draw(request, capsys):
-    """Random numbers of this test's own; how many inputs were drawn is printed with the seed."""
-    seed = f"{SEED} {request.node.name}"
-    counts: Counter[str] = Counter()
-    yield random.Random(seed), counts
-    told = f"BSL_FUZZ_SEED={SEED} {request.node.name}: {sum(counts.values()):,} inputs, {dict(counts)}"
+    """Random numbers; how many inputs they made is printed with the seed."""
+    made = Draw(f"{SEED} {request.node.name}")
+    yield made
+    told = f"BSL_FUZZ_SEED={SEED} {request.node.name}: {made.inputs:,} inputs, {dict(made.counts)}"
     with capsys.disabled():
         sys.stdout.write(f"\n  {told}\n")
 
@@ -103,10 +126,10 @@ FILES: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize("suffix", FILES)
 def test_damaged_text_is_read_rejected_or_refused(tmp_path, draw, suffix):
     """Every line of a text or JSON file is either read or counted as rejected."""
-    dice, counts = draw
+    dice, counts = draw.dice, draw.counts
     whole = FILES[suffix]()
     path = tmp_path / f"a.{suffix}"
-    for _ in seconds(0.12):
+    for _ in draw.rounds(0.13):
         content = damaged(whole, dice)
         path.write_bytes(content)
         report = ReadReport("fuzz")
@@ -151,9 +174,9 @@ TYPES: list[pa.DataType] = [
 
 
 def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
-    dice, counts = draw
+    dice, counts = draw.dice, draw.counts
     path = tmp_path / "a.parquet"
-    for _ in seconds(0.2):
+    for _ in draw.rounds(0.16):
         dtype = dice.choice(TYPES)
         names = [dice.choice(["text", "label", "", "a.b", "é"]) for _ in range(dice.randrange(1, 4))]
         columns = [pa.nulls(3, dice.choice([dtype, pa.string()])) for _ in names]
@@ -194,14 +217,14 @@ def spoiled(value: object, dice: random.Random) -> object:
 
 def test_no_manifest_ends_the_store(tmp_path, draw):
     """Also: nothing appears outside the store and the export, and nothing is deleted."""
-    dice, counts = draw
+    dice, counts = draw.dice, draw.counts
     root = tmp_path / "room" / "store"
     store, other = Store(str(root)), ViewsRef(key=key(2))
     ref = put(store, 1)
     put(store, 2)
     manifest = folder_of(store, ref) / NAME
     whole = manifest.read_bytes()
-    for number in seconds(0.2):
+    for number in draw.rounds(0.13):
         if dice.random() < 0.3:
             manifest.write_bytes(damaged(whole, dice))
         else:
@@ -233,10 +256,10 @@ def places(model: BaseModel, above: str = "") -> Iterator[str]:
 
 def test_no_setting_ends_a_run_but_in_an_error(draw):
     """A configuration that is taken has a key, and is read back from its own JSON."""
-    dice, counts = draw
+    dice, counts = draw.dice, draw.counts
     names = list(RECIPES)
     bases = {name: (recipe(name), list(places(recipe(name)))) for name in dice.sample(names, min(4, len(names)))}
-    for _ in seconds(0.2):
+    for _ in draw.rounds(0.13):
         name = dice.choice(list(bases))
         base, fields = bases[name]
         try:
@@ -256,11 +279,62 @@ def test_no_setting_ends_a_run_but_in_an_error(draw):
 
 
 def test_no_age_ends_the_collection(draw):
-    dice, counts = draw
-    for _ in seconds(0.02):
+    dice, counts = draw.dice, draw.counts
+    for _ in draw.rounds(0.01):
         text = "".join(dice.choice("0123456789hd.- ٣e+\0") for _ in range(dice.randrange(8)))
         try:
             now() - age(text)
             counts["taken"] += 1
         except ValueError:
             counts["refused"] += 1
+
+
+FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
+    "bsl-pipeline": (
+        pipeline,
+        {
+            "recipe_name": "tiny",
+            "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
+            "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
+            "start": "pairs",
+            "until": "checkpoint",
+            "made": [{"kind": "corpus", "key": "0" * 64}],
+        },
+    ),
+    "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
+    "bsl-errand": (
+        do_errand,
+        {"sent": {"call": "tasks.translate:translate_shard", "title": "t", "arguments": {"start": 1}}, "site": {}},
+    ),
+}
+CALLS = ["os:system", "tasks.site:Site", "flows.pipeline:pipeline", "tasks", ":", "tasks.nowhere:x", "tasks/../x:y"]
+
+
+def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_error(draw, caplog):
+    """As the server reads them, by the schema that `prefect deploy` sends it, and as the worker's flow does."""
+    dice, counts = draw.dice, draw.counts
+    caplog.set_level("CRITICAL", logger="prefect")  # Prefect writes what it refuses into the log
+    schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
+    for _ in draw.rounds(0.05):
+        name = dice.choice(list(FLOWS))
+        flow, whole = FLOWS[name]
+        given = spoiled(whole, dice)
+        if not isinstance(given, dict):
+            continue
+        if flow is do_errand and isinstance(given.get("sent"), dict) and dice.random() < 0.5:
+            given["sent"] = given["sent"] | {"call": dice.choice(CALLS)}
+        try:
+            validate(given, schemas[name])
+            counts["taken by the server"] += 1
+        except ValidationError:
+            counts["refused by the server"] += 1
+        try:
+            asked = flow.validate_parameters(given)
+            if flow is pipeline:
+                override(recipe(asked["recipe_name"]), asked.get("overrides") or Overrides())
+                Part(asked.get("start"), asked.get("until"))
+            if flow is do_errand:
+                run_errand(Errand.model_validate(asked["sent"]), Site())
+            counts["taken by the flow"] += 1
+        except (ParameterTypeError, ParameterBindError, SignatureMismatchError, ErrandError, ValueError):
+            counts["refused by the flow"] += 1
