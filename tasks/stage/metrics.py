@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 import uuid
 from functools import lru_cache
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
-_FLUSH_S: Final = 1.0  # a receiver that takes longer is left to the periodic export for a while
+_FLUSH_S: Final = 0.5  # a receiver that takes longer is left to the periodic export for a while
 _REST_S: Final = 60.0
 
 _meter = metrics.get_meter("bsl")
@@ -49,6 +50,7 @@ _KEPT: Final = "kept"
 _DROPS: Final = ("empty", "too_short", "too_long", "duplicates")  # of an ingest's statistics
 
 _resting_until = 0.0
+_settling = threading.Lock()
 
 
 def count_outcome(step: Step, outcome: str, seconds: float, error: str = "") -> None:
@@ -112,9 +114,15 @@ def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
             yield row["outcome"], row["n"]
 
 
-@lru_cache(maxsize=1)
 def _provider() -> Any:  # noqa: ANN401 - the SDK's, which may not be installed
-    """Who exports: the one that is set, else one by the environment; None where nothing is asked for."""
+    """Who exports; None where nothing is asked for."""
+    with _settling:  # points of a sweep come side by side
+        return _settled()
+
+
+@lru_cache(maxsize=1)
+def _settled() -> Any:  # noqa: ANN401
+    """The provider that is set, else one by the environment."""
     if hasattr(metrics.get_meter_provider(), "force_flush"):
         return metrics.get_meter_provider()
     wanted = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")

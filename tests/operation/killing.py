@@ -54,7 +54,7 @@ def settings(folder: Path) -> list[str]:
         "augment": {"translations": [recipe("tiny").augment.translations[0].model_dump(mode="json")]},
         "pairs": {"pairings": [{"view_1": "original", "view_2": "bt-de"}]},
         "encoder": {"model": str(write_tiny(folder / "encoder")), "max_length": 24},
-        "training": {"batch_size": 8, "epochs": 4, "max_steps": 16, "eval_every": 4, "collapse": None},
+        "training": {"batch_size": 8, "epochs": 4, "max_steps": 12, "eval_every": 12, "collapse": None},
         "evaluation": {"bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
     }
     return [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
@@ -297,6 +297,7 @@ def main() -> int:
     parser.add_argument("--typed", action="store_true", help="each run is a command with a server of its own")
     arguments = parser.parse_args()
     way = Typed if arguments.typed else Forked
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # threads that wait for each other starve else
     with tempfile.TemporaryDirectory() as name:
         if way is Forked:
             Forked.serve(Path(name) / "house")

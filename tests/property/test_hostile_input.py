@@ -324,7 +324,7 @@ def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_erro
         if flow is do_errand and isinstance(given.get("sent"), dict) and dice.random() < 0.5:
             given["sent"] = given["sent"] | {"call": dice.choice(CALLS)}
         try:
-            validate(given, schemas[name])
+            validate(given, schemas[name], raise_on_error=True)
             counts["taken by the server"] += 1
         except ValidationError:
             counts["refused by the server"] += 1
