@@ -5,6 +5,7 @@ The console has them from the root logger; as JSON where PREFECT_LOGGING_HANDLER
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,8 @@ class _Signed:
 
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:  # noqa: ANN401 - logging's
         record = self._make(*args, **kwargs)
+        with contextlib.suppress(TypeError, ValueError, KeyError):  # which logging reports where it prints the line
+            record.message = record.getMessage()  # Prefect's JSON has it only where another handler came before
         step = step_at_work()
         record.run = flow_run.get_id()
         record.stage = step.stage if step else None

@@ -22,19 +22,21 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+
+from tests.flows.test_deployment import free_port, wait_until_healthy  # noqa: E402
+from tests.flows.test_embedded_server import is_alive  # noqa: E402
+
 BSL = (sys.executable, "-m", "flows.cli.main")
 SECONDS = 400.0  # within which a command whose server is gone must end
 OLD = 2 * 86_400
@@ -101,9 +103,7 @@ class Forked:
         """Have a server on one port and the folder's database, which Prefect's settings name since they were read."""
         if cls.serving is not None and cls.serving.poll() is None:
             return
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", cls.port))
-            cls.port = probe.getsockname()[1]
+        cls.port = cls.port or free_port()
         home = folder / ".bsl" / "prefect"
         home.mkdir(parents=True, exist_ok=True)
         os.environ |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
@@ -111,16 +111,7 @@ class Forked:
             command = [sys.executable, "-P", str(ROOT / "flows" / "serving.py"), str(cls.port)]
             cls.serving = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{cls.port}/api"
-        end = time.monotonic() + 240
-        while True:
-            try:
-                urllib.request.urlopen(os.environ["PREFECT_API_URL"] + "/health", timeout=5).close()
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
+        wait_until_healthy(os.environ["PREFECT_API_URL"], 240)
 
     def server(self) -> list[int]:
         return [self.serving.pid] if self.serving else []
@@ -236,9 +227,8 @@ class Household:
 
     def left_by_gc(self) -> list[str]:
         """What killed runs left in the store and a collection two days later does not take."""
-        for path in [inner for pattern in LEFT for folder in self.store.glob(pattern) for inner in folder.rglob("*")]:
-            os.utime(path, (time.time() - OLD,) * 2)
-        for path in [folder for pattern in LEFT for folder in self.store.glob(pattern)]:
+        folders = [folder for pattern in LEFT for folder in self.store.glob(pattern)]
+        for path in [path for folder in folders for path in (folder, *folder.rglob("*"))]:
             os.utime(path, (time.time() - OLD,) * 2)
         gc = ["artifacts", "gc", "--older-than", "1d", "--delete", "--store", str(self.store)]
         kept = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -256,19 +246,13 @@ def children(process: int) -> list[int]:
     return [found for child in map(int, direct) for found in (child, *children(child))]
 
 
-def is_alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -> tuple[Counter[str], list[str]]:
     """Kill as often as asked for, at most five times a life; returns what was killed, and the faults."""
     dice = random.Random(seed)
     words = settings(folder)
     house, done, faults = Household(folder / "house", words, way), Counter[str](), list[str]()
     seconds, expected = house.finish(), house.digests()
+    assert expected
     print(f"seed {seed}: undisturbed {seconds:.1f} s, {len(expected)} artifacts", flush=True)
     while done.total() < kills:
         house.forget()
@@ -298,12 +282,15 @@ def main() -> int:
     arguments = parser.parse_args()
     way = Typed if arguments.typed else Forked
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # threads that wait for each other starve else
-    with tempfile.TemporaryDirectory() as name:
+    folder = Path(tempfile.mkdtemp())  # a TemporaryDirectory goes with the first fork that ends
+    try:
         if way is Forked:
-            Forked.serve(Path(name) / "house")
+            Forked.serve(folder / "house")
             import models.training.loop
             import models.translation.loading  # noqa: F401
-        done, faults = kill_lives(Path(name), arguments.kills, arguments.seed, way)
+        done, faults = kill_lives(folder, arguments.kills, arguments.seed, way)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
     print(f"seed {arguments.seed}: {done.total()} kills {dict(done)}, faults: {'; '.join(faults) or 'none'}")
     return 1 if faults else 0
 

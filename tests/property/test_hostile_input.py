@@ -4,11 +4,7 @@ The short form runs in seconds. `BSL_FUZZ_INPUTS=100000` makes it long, `BSL_FUZ
 """
 
 import json
-import os
 import random
-import sys
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,18 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from prefect import Flow
-from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
-from prefect.utilities.callables import parameter_schema
-from prefect.utilities.schema_tools.validation import ValidationError, validate
 from pydantic import BaseModel
 
 from flows.cli.artifacts import age
 from flows.cli.settings import configured
-from flows.config import Overrides, override
-from flows.errands import do_errand
-from flows.evaluation import evaluation
-from flows.pipeline import pipeline
+from flows.config import override
 from flows.recipes import RECIPES, recipe
 from storage.collect import collectable
 from storage.errors import StorageError
@@ -39,57 +28,14 @@ from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of, read_table
 from storage.refs import ViewsRef
 from storage.store import Store
-from tasks.site import Site
-from tasks.stage.parts import Part
-from tasks.stage.spread import Errand, ErrandError, run_errand
 from tests.hostile import folder_of, key, put
-
-# Read at import: the house's fixture takes these away from tests.
-INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
-SECONDS = 2.0  # of the short form, for all tests together
-SEED = int(os.environ.get("BSL_FUZZ_SEED", str(time.time_ns() % 2**32)))
+from tests.hostile_values import VALUES, spoiled
 
 BYTES = [
     b'"', b",", b"\t", b"\n", b"\r", b"\r\n", b"\\", b"{", b"}", b"[", b"]", b":", b"\x00", b"\xff", b"\xc3",
     b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b", b"\x78\x9c", b"x^", b"PK\x03\x04", b"null", b"true",
     b"-1e5", b"\\ud800", b"\\u0074", "é".encode(), "\u2028".encode(), b"text", b'"text"', b"a" * 300, b"", b" ",
 ]  # fmt: skip
-VALUES: list[object] = [
-    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 0.0, -0.0, 1e308, float("inf"), float("nan"),
-    1e-320, "", " ", "x", "é", "\x00", "\ud800", "a\nb", "../..", "/etc/passwd", "x" * 5000, "Infinity", "[/]", "<b>",
-    "%s", "{}", [], {}, [[]], [None], {"": ""}, {"a": {"b": {"c": []}}}, ["x", "x"], [1, "a", None],
-]  # fmt: skip
-
-
-class Draw:
-    """Random numbers of a test's own.
-
-    Attributes:
-        dice: the numbers.
-        counts: how often what became of an input.
-    """
-
-    def __init__(self, seed: str) -> None:
-        self.dice = random.Random(seed)
-        self.counts: Counter[str] = Counter()
-        self.inputs = 0
-
-    def rounds(self, share: float) -> Iterator[int]:
-        """Numbers until the test has had its share of the inputs, or of the time."""
-        end = time.monotonic() + SECONDS * share
-        while self.inputs < INPUTS * share if INPUTS else time.monotonic() < end:
-            yield self.inputs
-            self.inputs += 1
-
-
-@pytest.fixture
-def draw(request, capsys):
-    """Random numbers; how many inputs they made is printed with the seed."""
-    made = Draw(f"{SEED} {request.node.name}")
-    yield made
-    told = f"BSL_FUZZ_SEED={SEED} {request.node.name}: {made.inputs:,} inputs, {dict(made.counts)}"
-    with capsys.disabled():
-        sys.stdout.write(f"\n  {told}\n")
 
 
 def damaged(content: bytes, dice: random.Random) -> bytes:
@@ -196,25 +142,6 @@ def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
             counts["refused"] += 1
 
 
-def spoiled(value: object, dice: random.Random) -> object:
-    """A JSON value with one part exchanged, taken away or added."""
-    if isinstance(value, dict) and value and dice.random() < 0.85:
-        name = dice.choice(list(value))
-        rest = dict(value)
-        match dice.randrange(6):
-            case 0:
-                del rest[name]
-            case 1:
-                rest[str(dice.choice(["surprise", "../x", "a\0", "x" * 3000, ""]))] = rest[name]
-            case _:
-                rest[name] = spoiled(rest[name], dice)
-        return rest
-    if isinstance(value, list) and value and dice.random() < 0.7:
-        place = dice.randrange(len(value))
-        return [*value[:place], spoiled(value[place], dice), *value[place + 1 :]]
-    return dice.choice(VALUES)
-
-
 def test_no_manifest_ends_the_store(tmp_path, draw):
     """Also: nothing appears outside the store and the export, and nothing is deleted."""
     dice, counts = draw.dice, draw.counts
@@ -287,54 +214,3 @@ def test_no_age_ends_the_collection(draw):
             counts["taken"] += 1
         except ValueError:
             counts["refused"] += 1
-
-
-FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
-    "bsl-pipeline": (
-        pipeline,
-        {
-            "recipe_name": "tiny",
-            "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
-            "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
-            "start": "pairs",
-            "until": "checkpoint",
-            "made": [{"kind": "corpus", "key": "0" * 64}],
-        },
-    ),
-    "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
-    "bsl-errand": (
-        do_errand,
-        {"sent": {"call": "tasks.translate:translate_shard", "title": "t", "arguments": {"start": 1}}, "site": {}},
-    ),
-}
-CALLS = ["os:system", "tasks.site:Site", "flows.pipeline:pipeline", "tasks", ":", "tasks.nowhere:x", "tasks/../x:y"]
-
-
-def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_error(draw, caplog):
-    """As the server reads them, by the schema that `prefect deploy` sends it, and as the worker's flow does."""
-    dice, counts = draw.dice, draw.counts
-    caplog.set_level("CRITICAL", logger="prefect")  # Prefect writes what it refuses into the log
-    schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
-    for _ in draw.rounds(0.05):
-        name = dice.choice(list(FLOWS))
-        flow, whole = FLOWS[name]
-        given = spoiled(whole, dice)
-        if not isinstance(given, dict):
-            continue
-        if flow is do_errand and isinstance(given.get("sent"), dict) and dice.random() < 0.5:
-            given["sent"] = given["sent"] | {"call": dice.choice(CALLS)}
-        try:
-            validate(given, schemas[name], raise_on_error=True)
-            counts["taken by the server"] += 1
-        except ValidationError:
-            counts["refused by the server"] += 1
-        try:
-            asked = flow.validate_parameters(given)
-            if flow is pipeline:
-                override(recipe(asked["recipe_name"]), asked.get("overrides") or Overrides())
-                Part(asked.get("start"), asked.get("until"))
-            if flow is do_errand:
-                run_errand(Errand.model_validate(asked["sent"]), Site())
-            counts["taken by the flow"] += 1
-        except (ParameterTypeError, ParameterBindError, SignatureMismatchError, ErrandError, ValueError):
-            counts["refused by the flow"] += 1
