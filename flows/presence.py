@@ -6,6 +6,7 @@ Who gets the file alone, for a moment, knows that none of the runs in the databa
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from typing import TYPE_CHECKING
@@ -22,15 +23,15 @@ def enter(folder: Path, *, inherited: bool = False) -> bool:
         inherited: whether a program that takes this process's place (`exec`) stays present.
 
     Returns:
-        Whether nobody else is.
+        Whether nobody else is; False where the file system knows no locks.
     """
     file = os.open(folder / "commands.lock", os.O_RDWR | os.O_CREAT, 0o644)  # never closed
     os.set_inheritable(file, inherited)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        alone = False
-    else:
         alone = True
-    fcntl.flock(file, fcntl.LOCK_SH)
+    except OSError:
+        alone = False
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_SH)
     return alone

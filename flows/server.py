@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -75,7 +76,7 @@ class EmbeddedServer:
     """A server process to which this process's Prefect client talks, until this process ends.
 
     Attributes:
-        alone: whether no other command uses the folder's own database.
+        alone: when no other command used the folder's own database; None if one did.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class EmbeddedServer:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._port = port
-        self.alone = is_alone()
+        self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
             [

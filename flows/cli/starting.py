@@ -74,10 +74,10 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
     if embedded is None:
         return
     embedded.wait()
-    if embedded.alone:
+    if embedded.alone is not None:
         from flows.stranded import end_stranded_runs
 
-        end_stranded_runs()
+        end_stranded_runs(embedded.alone)
 
 
 def failed(error: object) -> int:

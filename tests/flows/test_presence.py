@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 from prefect import flow
 from prefect.client.orchestration import get_client
@@ -51,8 +52,10 @@ def test_what_stands_as_running_ends_as_crashed_and_the_rest_stays():
     with get_client(sync_client=True) as client:
         states = [Running(), Scheduled(), Completed()]
         runs = [client.create_flow_run(work, state=state).id for state in states]
-        assert end_stranded_runs() == 1
-        found = [client.read_flow_run(run).state for run in runs]
-        assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED"]
+        now = datetime.now(UTC)
+        later = client.create_flow_run(work, state=Running()).id  # of a command that came meanwhile
+        assert end_stranded_runs(now) == 1
+        found = [client.read_flow_run(run).state for run in (*runs, later)]
+        assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED", "RUNNING"]
         assert "run it again" in found[0].message.lower()
-        assert end_stranded_runs() == 0
+        assert end_stranded_runs(now) == 0
