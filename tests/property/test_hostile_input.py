@@ -207,7 +207,7 @@ def test_no_setting_ends_a_run_but_in_an_error(draw):
 
 def test_no_age_ends_the_collection(draw):
     dice, counts = draw.dice, draw.counts
-    for _ in draw.rounds(0.01):
+    for _ in draw.rounds(0.04):
         text = "".join(dice.choice("0123456789hd.- ٣e+\0") for _ in range(dice.randrange(8)))
         try:
             now() - age(text)

@@ -41,7 +41,7 @@ def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_erro
     dice, counts = draw.dice, draw.counts
     caplog.set_level("CRITICAL", logger="prefect")  # Prefect writes what it refuses into the log
     schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
-    for _ in draw.rounds(0.05):
+    for _ in draw.rounds(0.02):
         name = dice.choice(list(FLOWS))
         flow, whole = FLOWS[name]
         given = spoiled(whole, dice)
