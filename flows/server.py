@@ -16,8 +16,11 @@ import socket
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from flows.presence import enter
 
 HOME = Path(".bsl")
 _OWN_SERVER = {
@@ -26,6 +29,7 @@ _OWN_SERVER = {
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
     "DO_NOT_TRACK": "1",
 }
+_DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
 _PROGRAM: Final = Path(__file__).with_name("serving.py")
 # As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
@@ -57,14 +61,30 @@ def start_server() -> EmbeddedServer | None:
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
 
 
+def is_alone(*, inherited: bool = False) -> bool:
+    """Be present in the folder's own database, and say whether no other command is.
+
+    Of a database that a person named, other programs may be users: nobody is alone there.
+    """
+    folder = Path(os.environ.get("PREFECT_HOME", ""))
+    if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):
+        return False
+    return enter(folder, inherited=inherited)
+
+
 class EmbeddedServer:
-    """A server process to which this process's Prefect client talks, until this process ends."""
+    """A server process to which this process's Prefect client talks, until this process ends.
+
+    Attributes:
+        alone: when no other command used the folder's own database; None if one did.
+    """
 
     def __init__(self) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._port = port
+        self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
             [

@@ -20,14 +20,15 @@ _VARIABLES: Final = {
     "rendezvous": "BSL_RENDEZVOUS",
     "runner": "BSL_RUNNER",
     "cluster": "BSL_CLUSTER",
+    "save_every": "BSL_SAVE_EVERY",
 }
 
 
 def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
     """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
 
-    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_PROCESSES, BSL_NODES, BSL_RENDEZVOUS, BSL_RUNNER and
-    BSL_CLUSTER are read.
+    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_PROCESSES, BSL_NODES, BSL_RENDEZVOUS, BSL_RUNNER,
+    BSL_CLUSTER and BSL_SAVE_EVERY are read.
 
     Args:
         given: a site, of which the fields that were set count; or options, of which those named as its fields count

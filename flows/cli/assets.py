@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.starting import wait_for
 from flows.server import start_server, use_server
 from flows.site import site_of
 
@@ -72,8 +73,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
     site = site_of(vars(arguments))
-    if embedded is not None:
-        embedded.wait()
+    wait_for(embedded)
     made = {name: f"asset/{key}" for name, key in assets(config, site, arguments.root).items()}
     if arguments.json:
         print_json(made)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.table import Table
 
+from flows.cli.lines import be_quiet
 from flows.cli.options import add_json, add_site_options, print_json
 from flows.cli.settings import configured
-from flows.cli.starting import be_quiet
 from flows.server import use_server
 from flows.site import site_of
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from flows.cli.lines import start_lines
 from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(FIRST_STEPS)
         return 0
     arguments = parser_of(words).parse_args(words)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+    start_lines()
     call: Callable[[argparse.Namespace], int] = arguments.call
     # Imported for a verb's work alone, like all that needs more than the standard library: help comes at once.
     from models.errors import ModelError

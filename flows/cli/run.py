@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from flows.cli.lines import be_quiet
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
-from flows.cli.starting import be_quiet, failed
+from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
 from tasks.stage.parts import CUTS, Part, working_on
 
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
         store = site.open_store()
         if embedded is not None:
             _import_ahead(store, plan)
-            embedded.wait()
+            wait_for(embedded)
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from flows.cli.lines import be_quiet
 from flows.server import EmbeddedServer, start_server, use_server
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
     from tasks.site import Site
-
-# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
-QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 @dataclass(frozen=True)
@@ -51,8 +47,7 @@ class Start:
 
         for config in configs:
             locate_sources(self.site, config.ingest)
-        if self.embedded is not None:
-            self.embedded.wait()
+        wait_for(self.embedded)
         from flows.cli.watching import watching
 
         with watching(self.site.open_store(), []) if self.watched else nullcontext():
@@ -74,11 +69,15 @@ def begin(arguments: argparse.Namespace) -> Start:
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
 
 
-def be_quiet() -> None:
-    """Leave the terminal to a watcher, which shows the stages; call it before Prefect is imported."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger().handlers[0].setLevel(logging.WARNING)
+def wait_for(embedded: EmbeddedServer | None) -> None:
+    """Until the command's own server, if it has one, answers; runs of killed commands end in its database then."""
+    if embedded is None:
+        return
+    embedded.wait()
+    if embedded.alone is not None:
+        from flows.stranded import end_stranded_runs
+
+        end_stranded_runs(embedded.alone)
 
 
 def failed(error: object) -> int:

@@ -25,6 +25,7 @@ from prefect.serializers import JSONSerializer
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
+from tasks.stage.account import account_of
 from tasks.stage.page import collected
 from tasks.stage.parts import current_part
 from tasks.stage.records import ArtifactKey, ManifestRecords
@@ -118,7 +119,8 @@ class Stage(Generic[P, R]):
             return ref
         for watcher in watchers():
             watcher.begins(step)
-        made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
+        with account_of(step):
+            made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
         for watcher in watchers():
             watcher.ends(step)
         return made
@@ -127,19 +129,23 @@ class Stage(Generic[P, R]):
         """The artifact, found or made without Prefect: for a command that a person waits for."""
         arguments = self._arguments(*args, **kwargs)
         ref = self._make_ref(arguments)
-        return ref if site.open_store().defect(ref) is None else self.run(site, arguments)
+        with account_of(Step(self.name, ref)):
+            return ref if site.open_store().defect(ref) is None else self.run(site, arguments)
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
         ref = self._make_ref(arguments)
+        step = Step(self.name, ref)
         for watcher in watchers():
-            watcher.makes(Step(self.name, ref))
+            watcher.makes(step)
         store = site.open_store()
-        with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
-            cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
-        page.publish(store, ref, self.__doc__ or "")
-        store.drop_scratch(ref)
-        logger.info("published %s", ref)
+        with account_of(step) as account:
+            with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
+                cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
+            account.made(store.manifest(ref))
+            page.publish(store, ref, self.__doc__ or "")
+            store.drop_scratch(ref)
+            logger.info("published %s", ref)
         return ref
 
     def _task(self, site: Site, ref: R) -> Task[..., Any]:

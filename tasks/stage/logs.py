@@ -1,13 +1,35 @@
-"""This program's log lines in the Prefect UI; the console has them from the root logger."""
+"""This program's log lines: in the Prefect UI, each with its run, stage and artifact, warnings counted.
+
+The console has them from the root logger; as JSON where PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER says so.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from typing import TYPE_CHECKING, Any
 
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.logging.handlers import APILogHandler
+from prefect.runtime import flow_run
+
+from tasks.stage.account import step_at_work
+from tasks.stage.metrics import count_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _ROOTS = ("flows", "tasks", "models", "storage")
+
+
+class _Warnings(logging.Handler):
+    """Counts what operators look for first."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        count_record(record)
 
 
 def show_logs() -> None:
@@ -16,6 +38,9 @@ def show_logs() -> None:
     Prefect's own setting for this (PREFECT_LOGGING_EXTRA_LOGGERS) must be in every worker's environment and leaves the
     level at WARNING.
     """
+    make = logging.getLogRecordFactory()
+    if not isinstance(make, _Signed):
+        logging.setLogRecordFactory(_Signed(make))
     for name in _ROOTS:
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
@@ -23,6 +48,27 @@ def show_logs() -> None:
             handler = APILogHandler()
             handler.addFilter(_in_run)
             logger.addHandler(handler)
+            logger.addHandler(_Warnings())
+
+
+class _Signed:
+    """Makes records that know their run, stage and artifact, libraries' and Prefect's among them.
+
+    A filter would have to stand on every handler: those of a logger do not see what loggers below it pass on.
+    """
+
+    def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
+        self._make = make
+
+    def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:  # noqa: ANN401 - logging's
+        record = self._make(*args, **kwargs)
+        with contextlib.suppress(TypeError, ValueError, KeyError):  # which logging reports where it prints the line
+            record.message = record.getMessage()  # Prefect's JSON has it only where another handler came before
+        step = step_at_work()
+        record.run = flow_run.get_id()
+        record.stage = step.stage if step else None
+        record.artifact = step.ref.path if step else None
+        return record
 
 
 def _in_run(_: logging.LogRecord) -> bool:

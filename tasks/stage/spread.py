@@ -15,6 +15,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, cast, get_type_hints
 
 from prefect import Task
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+_ONE_VERSION: Final = "give sender and workers one version of this package"
 DEPLOYMENT: Final = "bsl-errand/any"
 
 
@@ -66,10 +68,18 @@ class ErrandKind(Generic[P]):
         return Errand(call=self.call, title=title, arguments=values)
 
     def run(self, site: Site, arguments: dict[str, JsonValue]) -> None:
-        """Call the function here."""
-        types = get_type_hints(self.do)
-        given = {name: TypeAdapter(types[name]).validate_python(value) for name, value in arguments.items()}
-        cast("Callable[..., object]", self.do)(site, **given)
+        """Call the function here.
+
+        Raises:
+            ErrandError: it has other parameters.
+            pydantic.ValidationError: an argument is of another type.
+        """
+        do, types = cast("Callable[..., object]", self.do), get_type_hints(self.do)
+        try:
+            signature(do).bind(site, **arguments)
+        except TypeError as error:
+            raise ErrandError(f"{self.call}: {error}; {_ONE_VERSION}") from error
+        do(site, **{name: TypeAdapter(types[name]).validate_python(value) for name, value in arguments.items()})
 
 
 def errand(do: Callable[Concatenate[Site, P], object]) -> ErrandKind[P]:
@@ -84,9 +94,12 @@ def run_errand(sent: Errand, site: Site) -> None:
         ErrandError: it names no declared function.
     """
     module, _, name = sent.call.partition(":")
-    kind = getattr(import_module(module), name, None) if module.partition(".")[0] in {"tasks", "flows"} else None
+    try:
+        kind = getattr(import_module(module), name, None) if module.partition(".")[0] in {"tasks", "flows"} else None
+    except ModuleNotFoundError as error:
+        raise ErrandError(f"{sent.call}: {error}; {_ONE_VERSION}") from error
     if not isinstance(kind, ErrandKind):
-        raise ErrandError(f"{sent.call} is no declared errand; give sender and workers one version of this package")
+        raise ErrandError(f"{sent.call} is no declared errand; {_ONE_VERSION}")
     kind.run(site, sent.arguments)
 
 

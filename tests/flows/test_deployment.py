@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 from storage.store import Store
+from tests.log_lines import JSON_LINES, published
 
 ROOT = Path(__file__).parents[2]
 PREFECT = Path(sys.executable).with_name("prefect")
 BSL = (sys.executable, "-m", "flows.cli.main")
 PARTS = ("part-corpus", "part-views", "part-pairs", "part-embeddings", "part-report")
-BEGUN = "Beginning flow run"  # in a worker's log
+BEGUN = '"message":"Beginning flow run'  # in a worker's log
 
 
 def free_port() -> int:
@@ -79,6 +80,7 @@ def cluster(tmp_path_factory, new_home):
         "PWD": str(ROOT),
         "PYTHONPATH": str(ROOT),
         "NO_COLOR": "1",
+        **JSON_LINES,
     }
 
     def start(name: str, *words: str) -> subprocess.Popen[bytes]:
@@ -130,6 +132,9 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     (study,) = store.refs("study")
     assert store.scan(study).filter(dataset="stsb test").collect()["mean"].to_list() == [found]
     assert set(store.refs("report")) - before == {report}
+    told = published(cluster.log("gpu"))
+    assert told[report.path] == (store.manifest(report).provenance.run, "report")
+    assert told[evaluation.path] == (store.manifest(evaluation).provenance.run, "summarise")
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):

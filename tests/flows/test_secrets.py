@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.store import Store
 from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+from tests.log_lines import JSON_LINES, published
 
 AUTH = "admin:planted-password-of-the-server"
 PLANTED = {
@@ -33,6 +35,7 @@ def server(tmp_path, new_home):
         "PYTHONPATH": str(ROOT),
         "BSL_STORE": str(tmp_path / "store"),
         "NO_COLOR": "1",
+        **JSON_LINES,
     }
     with (tmp_path / "server.log").open("wb") as log:
         process = subprocess.Popen(
@@ -58,6 +61,11 @@ def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_fou
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")
     calls = [bsl(server, tmp_path, *words) for words in (["pools"], ["run", "tiny-avg", *FEW], ["doctor", "tiny-avg"])]
     assert [call.returncode for call in calls] == [0, 0, 0], [call.stderr for call in calls]
+    store, told = Store(server["BSL_STORE"]), published(calls[1].stderr)
+    assert {path: stage for path, (_, stage) in told.items()} == {
+        ref.path: store.manifest(ref).provenance.stage for ref in store.refs() if ref.kind != "model"
+    }
+    assert {run for run, _ in told.values()} == {store.manifest(store.refs("report")[0]).provenance.run}
     nobody = {**server, "PREFECT_API_AUTH_STRING": "admin:guessed"}
     assert bsl(nobody, tmp_path, "pools").returncode == 1
     (tmp_path / "console.log").write_text("".join(call.stdout + call.stderr for call in calls))

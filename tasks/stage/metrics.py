@@ -1,0 +1,154 @@
+"""What an operator counts, through OpenTelemetry's API: without `bsl-pipeline[metrics]` and its variables, nothing.
+
+The variables are OpenTelemetry's own (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_METRICS_EXPORTER`, …). A program around
+this one that has set a meter provider keeps it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opentelemetry.metrics import MeterProvider
+
+    from storage.manifest import Manifest
+    from tasks.stage.watch import Step
+
+logger = logging.getLogger(__name__)
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")
+_FLUSH_S: Final = 0.5  # a receiver that takes longer is left to the periodic export for a while
+_REST_S: Final = 60.0
+
+_meter = metrics.get_meter("bsl")
+_stages = _meter.create_counter("bsl.stages", "{stage}", "stages, by outcome: made, found, failed")
+_duration = _meter.create_histogram("bsl.stage.duration", "s", "time from a stage's call to its artifact")
+_bytes = _meter.create_counter("bsl.artifact.io", "By", "bytes published")
+_tokens = _meter.create_counter("bsl.tokens", "{token}", "tokens that translators wrote")
+_steps = _meter.create_counter("bsl.training.steps", "{step}", "steps of trainings that ended")
+_dropped = _meter.create_counter("bsl.dropped", "{sentence}", "sentences and views that were left out, by reason")
+_records = _meter.create_counter("bsl.log.records", "{record}", "warnings and errors, by the module that logs them")
+_ROWS: Final = {  # tables whose rows are counted as they are made
+    "corpus": _meter.create_counter("bsl.sentences", "{sentence}", "sentences of corpora"),
+    "translations": _meter.create_counter("bsl.translations", "{sentence}", "sentences translated"),
+    "views": _meter.create_counter("bsl.views", "{view}", "views, the original sentence among them"),
+    "pairs": _meter.create_counter("bsl.pairs", "{pair}", "training pairs"),
+    "embeddings": _meter.create_counter("bsl.vectors", "{vector}", "dense vectors"),
+}
+_KEPT: Final = "kept"
+_DROPS: Final = ("empty", "too_short", "too_long", "duplicates")  # of an ingest's statistics
+
+_resting_until = 0.0
+_settling = threading.Lock()
+
+
+def count_outcome(step: Step, outcome: str, seconds: float, error: str = "") -> None:
+    """A stage ended.
+
+    Args:
+        step: the stage.
+        outcome: `made`, `found` or `failed`.
+        seconds: since it was called.
+        error: class of what ended a stage that failed.
+    """
+    _provider()
+    told = {"bsl.stage": step.stage, "bsl.outcome": outcome, **({"error.type": error} if error else {})}
+    _stages.add(1, told)
+    _duration.record(seconds, told)
+
+
+def count_made(step: Step, manifest: Manifest) -> None:
+    """An artifact was published: what it holds."""
+    _provider()
+    told = {"bsl.stage": step.stage}
+    _bytes.add(manifest.size, told)
+    for table, counter in _ROWS.items():
+        if table in manifest.tables:
+            counter.add(manifest.tables[table].rows, told)
+    figures: dict[str, Any] = manifest.figures
+    if "target_tokens" in figures:
+        _tokens.add(figures["target_tokens"], told)
+    if manifest.kind == "checkpoint" and "steps" in figures:
+        _steps.add(figures["steps"], told)
+    for reason, count in _drops(figures):
+        _dropped.add(count, {**told, "bsl.reason": reason})
+
+
+def count_record(record: logging.LogRecord) -> None:
+    """A warning or an error was logged: a fault of the Hub that is waited out, an artifact found damaged."""
+    if record.name != __name__:
+        _provider()
+        _records.add(1, {"bsl.module": record.name, "bsl.severity": record.levelname})
+
+
+def flush() -> None:
+    """Send what was counted now: a process that is killed next has told of its finished stages."""
+    global _resting_until
+    provider = _provider()
+    started = time.monotonic()
+    if provider is None or started < _resting_until:
+        return
+    provider.force_flush()
+    if time.monotonic() - started > _FLUSH_S:
+        _resting_until = time.monotonic() + _REST_S
+
+
+def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Reason and number of what a stage left out: sentences of an ingest, views that a filter took."""
+    statistics = figures.get("statistics")
+    if isinstance(statistics, dict):
+        yield from ((reason, statistics[reason]) for reason in _DROPS if reason in statistics)
+    for row in figures.get("outcomes") or ():
+        if not row["outcome"].startswith(_KEPT):
+            yield row["outcome"], row["n"]
+
+
+def _provider() -> Any:  # noqa: ANN401 - the SDK's, which may not be installed
+    """Who exports; None where nothing is asked for."""
+    with _settling:  # points of a sweep come side by side
+        return _settled()
+
+
+@lru_cache(maxsize=1)
+def _settled() -> Any:  # noqa: ANN401
+    """The provider that is set, else one by the environment."""
+    if hasattr(metrics.get_meter_provider(), "force_flush"):
+        return metrics.get_meter_provider()
+    wanted = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")
+    if wanted == "none" or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return None
+    try:
+        made = _made(wanted)
+    except ImportError as error:
+        logger.warning("OTEL_* asks for metrics and %s; install bsl-pipeline[metrics]; none are sent", error)
+        return None
+    metrics.set_meter_provider(made)
+    return made
+
+
+def _made(wanted: str) -> MeterProvider:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    protocol = os.environ.get("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    name = f"otlp_proto_{(protocol or 'http').partition('/')[0]}" if wanted == "otlp" else wanted
+    exporters = entry_points(group="opentelemetry_metrics_exporter", name=name)
+    if not exporters:
+        raise ImportError(f"no exporter {name} is installed")
+    # Workers count side by side: a receiver adds up what it can tell apart.
+    own = {"service.name": "bsl-pipeline", "service.instance.id": str(uuid.uuid4())}
+    given = OTELResourceDetector().detect().attributes
+    resource = Resource.create({key: value for key, value in own.items() if key not in given})
+    return MeterProvider([PeriodicExportingMetricReader(next(iter(exporters)).load()())], resource)

@@ -1,0 +1,35 @@
+"""Stages made, found and failed, as a flow and as a worker make them; then SIGKILL: `count_and_die.py STORE`.
+
+Nothing is sent as the process ends; what a receiver hears was sent as each stage ended.
+"""
+
+import logging
+import os
+import signal
+import sys
+
+from storage.refs import CorpusRef
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.logs import show_logs
+from tests.flows.test_cached import Size, both, sentences
+
+
+@stage(ref=CorpusRef, version=1)
+def counting(work: Work, config: Size) -> None:
+    """Fails after it has counted."""
+    logging.getLogger("storage.hub_client").warning("the Hub fails (503); trying again")
+    work.draft.note({"statistics": {"read": 5, "too_long": 3, "duplicates": 2}, "target_tokens": 7})
+    raise ArithmeticError(config.rows)
+
+
+if __name__ == "__main__":
+    site = Site(store=sys.argv[1])
+    show_logs()
+    both(site, 3)
+    both(site, 3)
+    sentences.have(site, Size(rows=5))
+    try:
+        counting.have(site, Size(rows=1))
+    except ArithmeticError:
+        os.kill(os.getpid(), signal.SIGKILL)

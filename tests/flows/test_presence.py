@@ -1,0 +1,61 @@
+"""Who is alone with a folder's Prefect database, and what a killed command left as Running there."""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.states import Completed, Running, Scheduled
+
+from flows.presence import enter
+from flows.server import is_alone
+from flows.stranded import end_stranded_runs
+from tests.flows.test_deployment import ROOT
+
+PRESENT = "import sys; from pathlib import Path; from flows.presence import enter\n"
+PRESENT += "print(enter(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+
+
+def test_a_command_that_was_killed_is_present_no_more(tmp_path):
+    command = [sys.executable, "-c", PRESENT, str(tmp_path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, **pipes) as first:
+        assert first.stdout.readline() == "True\n"
+        with subprocess.Popen(command, cwd=ROOT, **pipes) as second:
+            assert second.stdout.readline() == "False\n"
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait()
+            assert not enter(tmp_path)  # the second is there yet
+            second.communicate("")
+        assert not enter(tmp_path)  # as is this process, by its first call
+
+
+def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".bsl" / "prefect").mkdir(parents=True)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "elsewhere"))
+    assert not is_alone()
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / ".bsl" / "prefect"))
+    assert is_alone()
+    monkeypatch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", "postgresql+asyncpg://somewhere/prefect")
+    assert not is_alone()
+
+
+def test_what_stands_as_running_ends_as_crashed_and_the_rest_stays():
+    @flow
+    def work() -> None:
+        """Never called."""
+
+    with get_client(sync_client=True) as client:
+        states = [Running(), Scheduled(), Completed()]
+        runs = [client.create_flow_run(work, state=state).id for state in states]
+        now = datetime.now(UTC)
+        later = client.create_flow_run(work, state=Running()).id  # of a command that came meanwhile
+        assert end_stranded_runs(now) == 1
+        found = [client.read_flow_run(run).state for run in (*runs, later)]
+        assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED", "RUNNING"]
+        assert "run it again" in found[0].message.lower()
+        assert end_stranded_runs(now) == 0

@@ -1,0 +1,58 @@
+"""Random values for what comes from outside, as many as `BSL_FUZZ_INPUTS` says; `BSL_FUZZ_SEED=…` repeats them."""
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+# Read at import: the house's fixture takes these away from tests.
+INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
+SECONDS = 2.0  # of the short form, for all tests together
+SEED = int(os.environ.get("BSL_FUZZ_SEED", str(time.time_ns() % 2**32)))
+
+VALUES: list[object] = [
+    None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 0.0, -0.0, 1e308, float("inf"), float("nan"),
+    1e-320, "", " ", "x", "é", "\x00", "\ud800", "a\nb", "../..", "/etc/passwd", "x" * 5000, "Infinity", "[/]", "<b>",
+    "%s", "{}", [], {}, [[]], [None], {"": ""}, {"a": {"b": {"c": []}}}, ["x", "x"], [1, "a", None],
+]  # fmt: skip
+
+
+class Draw:
+    """Random numbers of a test's own.
+
+    Attributes:
+        dice: the numbers.
+        counts: how often what became of an input.
+    """
+
+    def __init__(self, seed: str) -> None:
+        self.dice = random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.inputs = 0
+
+    def rounds(self, share: float) -> Iterator[int]:
+        """Numbers until the test has had its share of the inputs, or of the time."""
+        end = time.monotonic() + SECONDS * share
+        while self.inputs < INPUTS * share if INPUTS else time.monotonic() < end:
+            yield self.inputs
+            self.inputs += 1
+
+
+def spoiled(value: object, dice: random.Random) -> object:
+    """A JSON value with one part exchanged, taken away or added."""
+    if isinstance(value, dict) and value and dice.random() < 0.85:
+        name = dice.choice(list(value))
+        rest = dict(value)
+        match dice.randrange(6):
+            case 0:
+                del rest[name]
+            case 1:
+                rest[str(dice.choice(["surprise", "../x", "a\0", "x" * 3000, ""]))] = rest[name]
+            case _:
+                rest[name] = spoiled(rest[name], dice)
+        return rest
+    if isinstance(value, list) and value and dice.random() < 0.7:
+        place = dice.randrange(len(value))
+        return [*value[:place], spoiled(value[place], dice), *value[place + 1 :]]
+    return dice.choice(VALUES)

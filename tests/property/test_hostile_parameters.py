@@ -1,0 +1,66 @@
+"""Random damage to the parameters of deployments: a clear error or a result, never another end."""
+
+from prefect import Flow
+from prefect.exceptions import ParameterBindError, ParameterTypeError, SignatureMismatchError
+from prefect.utilities.callables import parameter_schema
+from prefect.utilities.schema_tools.validation import ValidationError, validate
+
+from flows.config import Overrides, override
+from flows.errands import do_errand
+from flows.evaluation import evaluation
+from flows.pipeline import pipeline
+from flows.recipes import recipe
+from tasks.site import Site
+from tasks.stage.parts import Part
+from tasks.stage.spread import Errand, ErrandError, run_errand
+from tests.hostile_values import spoiled
+
+FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
+    "bsl-pipeline": (
+        pipeline,
+        {
+            "recipe_name": "tiny",
+            "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
+            "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
+            "start": "pairs",
+            "until": "checkpoint",
+            "made": [{"kind": "corpus", "key": "0" * 64}],
+        },
+    ),
+    "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
+    "bsl-errand": (
+        do_errand,
+        {"sent": {"call": "tasks.translate:translate_shard", "title": "t", "arguments": {"start": 1}}, "site": {}},
+    ),
+}
+CALLS = ["os:system", "tasks.site:Site", "flows.pipeline:pipeline", "tasks", ":", "tasks.nowhere:x", "tasks/../x:y"]
+
+
+def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_error(draw, caplog):
+    """As the server reads them, by the schema that `prefect deploy` sends it, and as the worker's flow does."""
+    dice, counts = draw.dice, draw.counts
+    caplog.set_level("CRITICAL", logger="prefect")  # Prefect writes what it refuses into the log
+    schemas = {name: parameter_schema(flow.fn).model_dump() for name, (flow, _) in FLOWS.items()}
+    for _ in draw.rounds(0.02):
+        name = dice.choice(list(FLOWS))
+        flow, whole = FLOWS[name]
+        given = spoiled(whole, dice)
+        if not isinstance(given, dict):
+            continue
+        if flow is do_errand and isinstance(given.get("sent"), dict) and dice.random() < 0.5:
+            given["sent"] = given["sent"] | {"call": dice.choice(CALLS)}
+        try:
+            validate(given, schemas[name], raise_on_error=True)
+            counts["taken by the server"] += 1
+        except ValidationError:
+            counts["refused by the server"] += 1
+        try:
+            asked = flow.validate_parameters(given)
+            if flow is pipeline:
+                override(recipe(asked["recipe_name"]), asked.get("overrides") or Overrides())
+                Part(asked.get("start"), asked.get("until"))
+            if flow is do_errand:
+                run_errand(Errand.model_validate(asked["sent"]), Site())
+            counts["taken by the flow"] += 1
+        except (ParameterTypeError, ParameterBindError, SignatureMismatchError, ErrandError, ValueError):
+            counts["refused by the flow"] += 1
