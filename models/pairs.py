@@ -27,7 +27,11 @@ PAIRS: Final = pl.Schema(
     {
         "pair_id": pl.UInt64,
         "sentence_id": pl.UInt64,
-        **dict.fromkeys(("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String),
+        "text_1": pl.String,
+        "text_2": pl.String,
+        "lang_1": pl.String,
+        "lang_2": pl.String,
+        "source": pl.String,
         "label": pl.Int8,
         "score": pl.Float32,
         "group": pl.UInt64,
