@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.augmentation.thinning import WordCounts, thinned
 from models.errors import ModelError
-from models.partitions import Partitions
+from models.partitions import Partitions, scratch_folder
 from models.shuffle import scattered
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ PAIRS: Final = pl.Schema(
 )
 """Columns of training pairs."""
 
-_SHUFFLED: Final = pl.Schema({**PAIRS, "place": pl.UInt64})
+SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
+"""The same with the place that each has in training order."""
 
 
 class MissingViewError(ModelError):
@@ -128,7 +129,7 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
             for number in range(1 << bits):
                 yield _paired(views(number), alike, config).sort("sentence_id").collect()
         return
-    table = Partitions(_made(scratch / "pairs"), _SHUFFLED, "place", bits=bits)
+    table = Partitions(scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits)
     place = scattered(pl.col("pair_id"), config.shuffle_seed)
     for number in range(1 << bits):
         table.add(_paired(views(number), config.pairings, config).with_columns(place=place).collect())
@@ -138,7 +139,7 @@ def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> It
 
 def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
     """Words are counted over all pairs before the first is thinned out, so the pairs lie on the disk meanwhile."""
-    sides, folder = ("text_1", "text_2"), _made(scratch / "whole")
+    sides, folder = ("text_1", "text_2"), scratch_folder(scratch, "whole")
     counts = {side: WordCounts() for side in sides}
     for number, rows in enumerate(lots):
         for side in sides:
@@ -232,8 +233,3 @@ def _sides(pairing: ViewPair) -> Sequence[tuple[str, str]]:
 
 def _one_view(views: pl.LazyFrame, method: str, name: str) -> pl.LazyFrame:
     return views.filter(pl.col("method") == method).select("sentence_id", pl.col("text").alias(name))
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder

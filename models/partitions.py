@@ -43,6 +43,12 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
     return frame.filter(pl.col(column).is_between(pl.lit(low, dtype=pl.UInt64), pl.lit(high, dtype=pl.UInt64)))
 
 
+def scratch_folder(folder: Path, name: str) -> Path:
+    """A new folder in one for scratch, which goes with it."""
+    (folder / name).mkdir(parents=True)
+    return folder / name
+
+
 def equal_frames(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
     """The same rows in frames of exactly `rows` rows, the last one shorter."""
     waiting: list[pl.DataFrame] = []

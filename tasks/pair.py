@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -77,15 +78,25 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
     Raises:
         TrainingError: there are none.
     """
-    pairs = labelled_pairs(work.store.scan(corpus), work.store.scan(nli), config.shuffle_seed).collect()
-    if pairs.is_empty():
+    sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
+    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
+    labels: Counter[int] = Counter()
+    first: list[pl.DataFrame] = []
+
+    def counted(rows: pl.DataFrame) -> pl.DataFrame:
+        labels.update(dict(rows["label"].value_counts().iter_rows()))
+        return rows
+
+    with work.store.workspace() as scratch:
+        lots = labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch)
+        rows = work.draft.write_all(_remembered(map(counted, lots), first))
+    if not rows:
         raise TrainingError(
             f"{nli} holds no pair whose sentences are both in {corpus}, expected some; raise ingest.corpus.limit or "
             "give sources with more labelled pairs"
         )
-    work.draft.write(pairs)
-    work.draft.note({"labels": {str(label): n for label, n in pairs["label"].value_counts().sort("label").iter_rows()}})
-    _show_first(pairs)
+    work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})
+    _show_first(pl.concat(first))
 
 
 @stage(ref=PairsRef, version=1)

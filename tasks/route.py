@@ -22,7 +22,7 @@ from models.augmentation.views import (
     judged_route,
     sentences_ahead,
 )
-from models.partitions import Partitions, in_range
+from models.partitions import Partitions, in_range, scratch_folder
 from storage.memory import TranslationMemory
 from tasks.recall import Recall
 from tasks.translate import Hop, translate_missing
@@ -88,7 +88,7 @@ class Journey:
 
     def _pass(self, number: int, hop: Hop) -> dict[str, JsonValue]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
-        onward = Partitions(_made(self._folder / f"{number}"), ROUTE, by, bits=self._bits)
+        onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
             memory = TranslationMemory(self._work.store, hop.fingerprint)
@@ -100,8 +100,3 @@ class Journey:
         self._at = lambda part: onward[part].lazy()
         shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # where they were before
         return {"method": self._route.method, **took}
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    return folder
