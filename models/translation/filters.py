@@ -90,6 +90,8 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
     """Column `reason`: `too_far` or `too_close`, or null where a view's words are within the limits."""
+    if config.min_overlap == 0 and config.max_overlap == 1:
+        return pl.lit(None, dtype=pl.String).alias("reason")  # a share is within these, and words are dear to compare
     shared = overlap(source, view)
     return (
         pl.when(shared < config.min_overlap)

@@ -32,6 +32,7 @@ sys.path.insert(0, str(ROOT))
 GOAL_GIB, GOAL_GROWTH = 4.0, 1.3
 SIZES = (1_000_000, 5_000_000, 20_000_000)
 LANGS = ("de", "fr")
+WORD_LOST = {"de": r"^\S+ ", "fr": r" \S+$"}
 LOT = 262_144  # sentences that are made at once
 
 
@@ -54,7 +55,7 @@ def write_sentences(folder: Path, count: int) -> None:
 
 
 def publish_translations(folder: Path, _count: int) -> None:
-    """What four translators have translated: there as "de …", back again without its first word."""
+    """What four translators have translated: there as "de …", back again without the first or the last word."""
     from models.text.normalize import sentence_ids
     from storage.manifest import Provenance
     from storage.refs import ArtifactRef
@@ -66,7 +67,7 @@ def publish_translations(folder: Path, _count: int) -> None:
         english = lot["text"].unique(maintain_order=True)
         for lang in LANGS:
             foreign = f"{lang} " + english
-            back = english.str.replace(r"^\S+ ", "")
+            back = english.str.replace(WORD_LOST[lang], "")
             for hop, source, target in ((f"en-{lang}", english, foreign), (f"{lang}-en", foreign, back)):
                 fingerprint = hop_of(hop).fingerprint
                 part = pl.DataFrame({"source": source, "text": target}).select(
@@ -167,9 +168,9 @@ STEPS: dict[str, Step] = {
     "plan": plan,
     "augment": augment,
     "pair": pair,
-    "pair, thinned": pair_thinned,
     "TF-IDF": tfidf,
     "report": report,
+    "pair, thinned": pair_thinned,
 }
 MADE = {"ingest": "corpus", "augment": "views", "small corpus": "small corpus"}
 
