@@ -4,8 +4,8 @@ Design choices
 - Ids are hashes, so their top bits cut a table into ranges of about equal size. Ranges are worked on one after the
   other, equal ranges of two tables are joined, and the results in sequence are in id order.
 - What comes out does not depend on the budget, on the number of ranges or on how the rows came in.
-- Nothing is left to an engine's own spilling: measured with Polars 2.1, a join kept its build side in memory whatever
-  the budget (`POLARS_OOC_MEMORY_BUDGET_MB`).
+- Nothing is left to the engine's own spilling: with `POLARS_OOC_MEMORY_BUDGET_MB=300` Polars 2.1 still took 660 MB to
+  join two tables of 4 M rows (910 MB without), and the setting is the whole process's.
 """
 
 from __future__ import annotations
