@@ -37,7 +37,7 @@ LOT = 262_144  # sentences that are made at once
 
 
 def write_sentences(folder: Path, count: int) -> None:
-    """Files of sentences, NLI's 50 characters each in the mean, in no order; a few occur twice."""
+    """Files of sentences in no order, 72 characters each in the mean."""
     import numpy as np
 
     random = np.random.default_rng(3)
