@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import polars as pl
 
+from models.pairs import SHUFFLED
+from models.partitions import Partitions, in_range, scratch_folder
 from models.shuffle import scattered
 from models.text.normalize import normalize, sentence_ids
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
-def labelled_pairs(corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None) -> pl.LazyFrame:
-    """The annotated pairs of a corpus's sources as training pairs, in training order.
+_WITH_PREMISE: Final = pl.Schema(
+    {
+        "premise_id": pl.UInt64,
+        "hypothesis_id": pl.UInt64,
+        "label": pl.Int8,
+        "text_1": pl.String,
+        "lang_1": pl.String,
+    }
+)
+
+
+def labelled_pairs(
+    corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | None, bits: int, scratch: Path
+) -> Iterator[pl.DataFrame]:
+    """The annotated pairs of a corpus's sources as training pairs, in training order, lot by lot.
 
     Args:
         corpus: sentence_id, text, lang.
         nli: premise_id, hypothesis_id, label.
         shuffle_seed: Decides the order; None keeps the pairs of a premise together.
+        bits: How many ranges of ids, as `models.partitions` says.
+        scratch: An empty folder for what does not fit into memory; the caller removes it.
 
-    Returns:
+    Yields:
         As `models.pairs.build_pairs`; the premise is view 1 and the group, the hypothesis view 2, the source `nli`.
     """
-    premises, hypotheses = _side(corpus, "premise_id", 1), _side(corpus, "hypothesis_id", 2)
-    joined = nli.join(premises, on="premise_id").join(hypotheses, on="hypothesis_id")
+    half = Partitions(scratch_folder(scratch, "premises"), _WITH_PREMISE, "hypothesis_id", bits=bits)
+    for number in range(1 << bits):
+        premises = _side(in_range(corpus, number, bits), "premise_id", 1)
+        half.add(
+            in_range(nli, number, bits, "premise_id").join(premises, on="premise_id").select(*_WITH_PREMISE).collect()
+        )
+    whole = Partitions(
+        scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits, tidy=lambda rows: rows.sort("place", "pair_id")
+    )
+    place = pl.col("group") if shuffle_seed is None else scattered(pl.col("pair_id"), shuffle_seed)
+    for number, rows in enumerate(half):
+        hypotheses = _side(in_range(corpus, number, bits), "hypothesis_id", 2)
+        joined = rows.lazy().join(hypotheses, on="hypothesis_id")
+        whole.add(_labelled(joined).with_columns(place=place).collect())
+    return (rows.drop("place") for rows in whole)
+
+
+def _labelled(joined: pl.LazyFrame) -> pl.LazyFrame:
     pair_id = scattered(pl.col("premise_id") ^ scattered(pl.col("hypothesis_id"), 0), 0)
-    pairs = joined.select(
+    return joined.select(
         # A pair that annotators labelled differently stands there under each label.
         pair_id=pair_id ^ pl.col("label").cast(pl.UInt64),
         sentence_id="premise_id",
@@ -35,8 +73,6 @@ def labelled_pairs(corpus: pl.LazyFrame, nli: pl.LazyFrame, shuffle_seed: int | 
         score=pl.lit(None, pl.Float32),
         group="premise_id",
     )
-    order = ["group", "pair_id"] if shuffle_seed is None else [scattered(pl.col("pair_id"), shuffle_seed)]
-    return pairs.sort(order)
 
 
 def scored_pairs(pairs: pl.DataFrame, highest: float, source: str, shuffle_seed: int | None) -> pl.DataFrame:

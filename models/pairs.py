@@ -7,17 +7,40 @@ the sentence itself with one view (section 4.4); its multilingual models pair th
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from models.augmentation.thinning import thinned
+from models.augmentation.thinning import WordCounts, thinned
 from models.errors import ModelError
+from models.partitions import Partitions, scratch_folder
 from models.shuffle import scattered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from models.partitions import Ranges
+
+PAIRS: Final = pl.Schema(
+    {
+        "pair_id": pl.UInt64,
+        "sentence_id": pl.UInt64,
+        "text_1": pl.String,
+        "text_2": pl.String,
+        "lang_1": pl.String,
+        "lang_2": pl.String,
+        "source": pl.String,
+        "label": pl.Int8,
+        "score": pl.Float32,
+        "group": pl.UInt64,
+    }
+)
+"""Columns of training pairs."""
+
+SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
+"""The same with the place that each has in training order."""
 
 
 class MissingViewError(ModelError):
@@ -82,45 +105,71 @@ class PairConfig(BaseModel):
         return self
 
 
-def build_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.LazyFrame:
-    """All training pairs, in training order.
+def build_pairs(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
+    """All training pairs, in training order, lot by lot.
 
     Args:
-        views: sentence_id, method, text.
+        views: sentence_id, method, text, by ranges of sentence_id.
         config: The pairings and the order.
+        bits: How many ranges, as `models.partitions` says.
+        scratch: An empty folder for what does not fit into memory; the caller removes it.
 
-    Returns:
+    Yields:
         pair_id (UInt64, the same for the same sentence and pairing for ever), sentence_id, text_1, text_2, lang_1,
         lang_2, source (`bt-de|bt-fr`); label, score and group, which views do not have, are null.
     """
-    pairs = pl.concat([_paired(views, pairing) for pairing in config.pairings])
-    if config.drop_identical:
-        pairs = pairs.filter(pl.col("text_1") != pl.col("text_2"))
+    lots = _in_order(views, config, bits, scratch)
+    return lots if config.subsample_words is None else _thinned(lots, config.subsample_words, scratch)
+
+
+def _in_order(views: Ranges, config: PairConfig, bits: int, scratch: Path) -> Iterator[pl.DataFrame]:
     if config.shuffle_seed is None:
-        pairs = pairs.sort("source", "sentence_id")
-    else:
-        pairs = pairs.sort(scattered(pl.col("pair_id"), config.shuffle_seed))
-    return pairs if config.subsample_words is None else _thinned(pairs, config.subsample_words)
+        for source in sorted({pairing.source for pairing in config.pairings}):
+            alike = tuple(pairing for pairing in config.pairings if pairing.source == source)
+            for number in range(1 << bits):
+                yield _paired(views(number), alike, config).sort("sentence_id").collect()
+        return
+    table = Partitions(scratch_folder(scratch, "pairs"), SHUFFLED, "place", bits=bits)
+    place = scattered(pl.col("pair_id"), config.shuffle_seed)
+    for number in range(1 << bits):
+        table.add(_paired(views(number), config.pairings, config).with_columns(place=place).collect())
+    for rows in table:
+        yield rows.drop("place")
 
 
-def _thinned(pairs: pl.LazyFrame, threshold: float) -> pl.LazyFrame:
-    def thin(frame: pl.DataFrame) -> pl.DataFrame:
-        sides = [
-            frame.select(pl.col("pair_id").alias("id"), pl.col(side).alias("text")) for side in ("text_1", "text_2")
-        ]
-        text_1, text_2 = (thinned(side, threshold, seed) for seed, side in enumerate(sides))
-        return frame.with_columns(text_1=text_1, text_2=text_2)
+def _thinned(lots: Iterable[pl.DataFrame], threshold: float, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Words are counted over all pairs before the first is thinned out, so the pairs lie on the disk meanwhile."""
+    sides, folder = ("text_1", "text_2"), scratch_folder(scratch, "whole")
+    counts = {side: WordCounts() for side in sides}
+    for number, rows in enumerate(lots):
+        for side in sides:
+            counts[side].add(rows[side])
+        rows.write_ipc(folder / f"{number}.arrow", compression="lz4")
+    shares = [counts[side].shares() for side in sides]
+    for number in range(len(list(folder.iterdir()))):
+        rows = pl.read_ipc((folder / f"{number}.arrow").read_bytes())
+        texts = [rows.select(pl.col("pair_id").alias("id"), pl.col(side).alias("text")) for side in sides]
+        first, second = (thinned(*side, threshold, seed) for seed, side in enumerate(zip(texts, shares, strict=True)))
+        yield rows.with_columns(text_1=first, text_2=second)
 
-    return pairs.map_batches(thin)
 
-
-def count_pairs(views: pl.LazyFrame, config: PairConfig) -> pl.DataFrame:
+def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
     """How many pairs each pairing gives, and what it loses.
+
+    Args:
+        views: As for `build_pairs`.
+        config: The pairings.
+        bits: As there.
 
     Returns:
         source, sentences (that have either view), only_view_1, only_view_2, identical, pairs; one row per pairing.
     """
-    return pl.concat([_counted(views, pairing, config) for pairing in config.pairings]).collect()
+    table = pl.concat(
+        _counted(views(number), pairing, config).with_columns(place=place).collect()
+        for number in range(1 << bits)
+        for place, pairing in enumerate(config.pairings)
+    )
+    return table.group_by("place", "source").agg(pl.all().sum()).sort("place").drop("place")
 
 
 def require_pairs(counts: pl.DataFrame) -> None:
@@ -141,7 +190,12 @@ def require_pairs(counts: pl.DataFrame) -> None:
         )
 
 
-def _paired(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
+def _paired(views: pl.LazyFrame, pairings: Iterable[ViewPair], config: PairConfig) -> pl.LazyFrame:
+    pairs = pl.concat([_side_by_side(views, pairing) for pairing in pairings])
+    return pairs.filter(pl.col("text_1") != pl.col("text_2")) if config.drop_identical else pairs
+
+
+def _side_by_side(views: pl.LazyFrame, pairing: ViewPair) -> pl.LazyFrame:
     first, second = (_one_view(views, method, side) for method, side in _sides(pairing))
     seed = int.from_bytes(hashlib.sha256(pairing.source.encode()).digest()[:4], "big")
     return first.join(second, on="sentence_id").select(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from storage.errors import CorruptArtifactError
 from storage.files import sync
@@ -21,10 +25,8 @@ from storage.refusals import writing
 from storage.schemas import check_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
-    import polars as pl
     from pydantic import JsonValue
 
     from storage.refs import ArtifactRef
@@ -61,17 +63,53 @@ class Draft:
             SchemaError: the columns are not the declared ones.
             StoreWriteError: the disk is full or read-only.
         """
+        self._append(frame.lazy(), frame.height, table)
+
+    def write_all(self, frames: Iterable[pl.DataFrame], table: str | None = None) -> int:
+        """Append frames as one part, with the bytes that `write` gives their concatenation, holding one at a time.
+
+        Args:
+            frames: one after the other, of the same columns; at least one, empty ones are allowed.
+            table: as for `write`.
+
+        Returns:
+            The rows of the part.
+
+        Raises:
+            SchemaError, StoreWriteError: as `write` says.
+            ValueError: there is no frame.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            parts: list[pl.LazyFrame] = []
+            rows, held = 0, None
+            for frame in frames:
+                # The first one waits in memory: most tables come as a single frame.
+                if held is not None and held.height:
+                    parts.append(self._set_aside(held, Path(scratch) / f"{len(parts):06d}.parquet"))
+                held, rows = frame, rows + frame.height
+            if held is None:
+                raise ValueError(f"{self.ref}: no frame was given, expected one at least, if only an empty one")
+            self._append(pl.concat([*parts, held.lazy()]), rows, table)
+        return rows
+
+    def _set_aside(self, frame: pl.DataFrame, path: Path) -> pl.LazyFrame:
+        with writing(self.folder):
+            frame.write_parquet(path, compression="lz4", statistics=False)
+        return pl.scan_parquet(path, glob=False)
+
+    def _append(self, frame: pl.LazyFrame, rows: int, table: str | None) -> None:
         name = table or self.ref.kind.partition("/")[0]
-        check_schema(name, frame.schema, f"part of {self.ref}")
+        schema = frame.collect_schema()
+        check_schema(name, schema, f"part of {self.ref}")
         part = self._parts.get(name, 0)
         with writing(self.folder):
-            frame.write_parquet(
+            frame.sink_parquet(
                 self.folder / f"{name}-{part:05}.parquet", compression="zstd", row_group_size=ROW_GROUP_ROWS
             )
         self._parts[name] = part + 1
         before = self._tables[name].rows if name in self._tables else 0
-        columns = {column: str(dtype) for column, dtype in frame.schema.items()}
-        self._tables[name] = TableEntry(rows=before + frame.height, columns=columns)
+        columns = {column: str(dtype) for column, dtype in schema.items()}
+        self._tables[name] = TableEntry(rows=before + rows, columns=columns)
 
     def note(self, figures: Mapping[str, JsonValue]) -> None:
         """Record what was measured, beside the artifact's content."""

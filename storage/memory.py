@@ -16,14 +16,13 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.keys import canonical
-from storage.schemas import TRANSLATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
+
+    import polars as pl
 
     from storage.refs import ArtifactRef
     from storage.store import Store
@@ -57,31 +56,15 @@ class TranslationMemory:
         """The parts by name, whole or not."""
         return self._store.refs(self.kind)
 
-    def translations(self) -> pl.LazyFrame:
-        """Every translation, by part name; a sentence that was translated twice is there twice."""
-        return pl.concat([pl.LazyFrame(schema=TRANSLATIONS), *self._whole_parts()])
+    def whole_parts(self, seen: Collection[str] = ()) -> Iterator[tuple[ArtifactRef, pl.LazyFrame]]:
+        """The parts by name with their rows, but those whose keys are given and those that are damaged.
 
-    def missing(self, sentences: pl.LazyFrame) -> pl.LazyFrame:
-        """The sentences that this translator has not translated.
-
-        Args:
-            sentences: sentence_id and any other columns.
+        A sentence that was translated twice is there twice.
         """
-        return sentences.join(self.translations().select("sentence_id"), on="sentence_id", how="anti")
-
-    def lookup(self, sentences: pl.LazyFrame) -> pl.LazyFrame:
-        """The translations of those sentences that have one, one row each, columns as in `storage.schemas`.
-
-        Args:
-            sentences: sentence_id and any other columns, which are dropped.
-        """
-        wanted = sentences.select("sentence_id")
-        found = self.translations().join(wanted, on="sentence_id", how="semi", maintain_order="left")
-        return found.unique("sentence_id", keep="first", maintain_order=True)
-
-    def _whole_parts(self) -> Iterator[pl.LazyFrame]:
         for part in self.parts():
+            if part.key in seen:
+                continue
             try:
-                yield self._store.scan(part)
+                yield part, self._store.scan(part)
             except (ArtifactMissingError, CorruptArtifactError) as error:
                 logger.warning("%s is left out of the translation memory: %s", part, error)

@@ -5,50 +5,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.augmentation.views import (
     JUDGED,
-    begin_route,
-    follow_hop,
     held_apart,
-    judged_route,
     judged_views,
     kept_views,
     ordered_views,
     original_view,
-    sentences_ahead,
+    sampled,
     view_samples,
 )
-from models.translation.filters import FilterConfig, drop_table
-from storage.memory import TranslationMemory
+from models.partitions import bits_for, in_range
+from models.translation.filters import FilterConfig, count_drops, drop_table
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.rewrite import rewritten
+from tasks.route import Journey, Route
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
-from tasks.translate import Hop, find_hop, translate_missing
+from tasks.translate import find_hop
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from models.augmentation.config import AugmentConfig
     from tasks.site import Site
 
 SAMPLE_ROWS = 8
-
-
-class Route(BaseModel):
-    """The way of one view, with its translators found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    method: str
-    """Name of the view."""
-    hops: tuple[Hop, ...]
-    """Translators in the order in which the sentence passes them."""
-
-    @property
-    def returns(self) -> bool:
-        """Whether the view is in the language of its sentence."""
-        return self.hops[0].config.source_lang == self.hops[-1].config.target_lang
 
 
 def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | None = None) -> ViewsRef:
@@ -81,42 +64,52 @@ def make_views(
     original: bool,
 ) -> None:
     """Translate what no memory holds yet, put all methods' views together, and keep what is fit."""
-    sentences = work.store.scan(corpus)
+    sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
+    rewritings = [work.store.scan(part) for part in parts]
     costs: list[JsonValue] = []
-    judged = pl.concat(
-        [
-            pl.LazyFrame(schema=JUDGED),
-            *(_travelled(work, sentences, route, filters, costs) for route in routes),
-            *(held_apart(judged_views(sentences, work.store.scan(part)), filters) for part in parts),
-        ]
-    )
-    originals = [original_view(sentences)] if original else []
-    table = ordered_views([*originals, kept_views(judged)]).collect()
-    work.draft.write(table)
-    drops = drop_table(judged)
+    told = _Told()
+    with work.store.workspace() as scratch:
+        trips = []
+        for number, route in enumerate(routes):
+            trips.append(Journey(work, route, filters, sentences, bits, scratch / str(number)))
+            costs += trips[-1].go()
+
+        def of_range(number: int) -> pl.DataFrame:
+            here = in_range(sentences, number, bits)
+            judged = [
+                *(trip.judged(number) for trip in trips),
+                *(held_apart(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
+            ]
+            originals = [original_view(here)] if original else []
+            return told.of(pl.concat([pl.LazyFrame(schema=JUDGED), *judged]), originals)
+
+        work.draft.write_all(map(of_range, range(1 << bits)))
+    drops = drop_table(told.drops)
     outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
     work.draft.note({"hops": costs, "outcomes": outcomes})
-    _show(table, drops)
+    _show(pl.concat(told.samples), drops)
 
 
-def _travelled(
-    work: Work, sentences: pl.LazyFrame, route: Route, filters: FilterConfig, costs: list[JsonValue]
-) -> pl.LazyFrame:
-    """The judged views of a route: one row per sentence of its first language."""
-    position = begin_route(sentences.filter(pl.col("lang") == route.hops[0].config.source_lang))
-    for number, hop in enumerate(route.hops, start=1):
-        ahead = sentences_ahead(position)
-        costs.append({"method": route.method, **translate_missing(work.site, hop, ahead)})
-        found = TranslationMemory(work.store, hop.fingerprint).lookup(ahead)
-        position = follow_hop(position, found, number, filters, hop.config.target_lang).collect().lazy()
-    judged = judged_route(position, route.method)
-    return held_apart(judged, filters) if route.returns else judged
+class _Told:
+    """What is told of the views while they stream by."""
+
+    def __init__(self) -> None:
+        self.drops: list[pl.DataFrame] = []
+        self.samples: list[pl.DataFrame] = []
+
+    def of(self, judged: pl.LazyFrame, originals: list[pl.LazyFrame]) -> pl.DataFrame:
+        """The views of a range of sentences, in order; its losses are counted, its samples kept."""
+        rows = judged.collect()
+        table = ordered_views([*originals, kept_views(rows.lazy())]).collect()
+        self.drops.append(count_drops(rows.lazy()))
+        self.samples.append(sampled(table.lazy(), SAMPLE_ROWS))
+        return table
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
     show_table("view-drops", drops.drop("source", "text").to_dicts(), "What became of each sentence on its way")
     # A view a row: side by side, four would leave the page.
-    samples = view_samples(views.lazy(), SAMPLE_ROWS).to_dicts()
+    samples = view_samples(views, SAMPLE_ROWS).to_dicts()
     rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items()]
     show_table("view-samples", rows, "A random sample, view below view")
     lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")

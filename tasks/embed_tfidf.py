@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from models.partitions import bits_for, in_range
 from storage.refs import CorpusRef, EmbeddingsRef
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.evaluation.vectors import MADE, SPARSE, sparse_table
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
     from pydantic import JsonValue
+
+    from storage.store import Store
 
 TITLE: Final = "Unigram TF-IDF"
 """What tables call it."""
@@ -23,11 +29,18 @@ def embed_tfidf(work: Work, corpus: CorpusRef, sets: tuple[EvaluationSet, ...] |
     Raises:
         EvaluationError: the corpus has no words.
     """
-    from models.baselines.tfidf import tfidf_vectors
+    from models.baselines.tfidf import TfIdf
 
-    fitted_on = work.store.scan(corpus).select("text").collect()["text"].to_list()
-    sentences = work.store.scan(sets).collect() if isinstance(sets, CorpusRef) else unique_sentences(sets)
-    vectors = tfidf_vectors(fitted_on, sentences["text"].to_list())
-    work.draft.write(sparse_table(sentences["sentence_id"], vectors), SPARSE)
+    fitted = TfIdf(rows["text"].to_list() for rows in _lots(work.store, corpus))
+    lots = _lots(work.store, sets) if isinstance(sets, CorpusRef) else [unique_sentences(sets)]
+    rows = work.draft.write_all(
+        (sparse_table(lot["sentence_id"], fitted.vectors(lot["text"].to_list())) for lot in lots), SPARSE
+    )
     made: dict[str, JsonValue] = {"vectors": "tfidf", "fitted": str(corpus)}
-    work.draft.note({"sentences": sentences.height, "dimensions": vectors.shape[1], MADE: made})
+    work.draft.note({"sentences": rows, "dimensions": fitted.width, MADE: made})
+
+
+def _lots(store: Store, corpus: CorpusRef) -> Iterator[pl.DataFrame]:
+    """The sentences of a corpus in the order of their ids, so many at a time as are held."""
+    table, bits = store.scan(corpus).select("sentence_id", "text"), bits_for(store.manifest(corpus).rows)
+    return (in_range(table, number, bits).collect() for number in range(1 << bits))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,14 +10,18 @@ import polars as pl
 from models.annotated import labelled_pairs, scored_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
+from models.partitions import bits_for, in_range
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from tasks.evaluation.sets import ScoredSet, read_scored_set, resolve_scored_set
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pydantic import JsonValue
 
+    from models.partitions import Ranges
     from tasks.site import Site
 
 SAMPLE_ROWS = 20
@@ -45,32 +50,25 @@ def pairs_of(site: Site, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None,
 @stage(ref=PairsRef, version=2)
 def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
     """Put two views of each sentence side by side, in the order in which training reads them."""
-    frame = work.store.scan(views)
-    counts = count_pairs(frame, config)
-    require_pairs(counts)
-    pairs = build_pairs(frame, config).collect()
-    work.draft.write(pairs)
-    pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
-    work.draft.note({"pairings": pairings})
-    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    _show_first(pairs)
+    table, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
+    _pair(work, lambda number: in_range(table, number, bits), config, bits)
 
 
 @stage(ref=PairsRef, version=1)
 def pair_own(work: Work, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
     """As `pair`, of own sentences and of round trips of some of them; trips of sentences without views are left out."""
-    own = work.store.scan(views)
-    more = (
-        [] if trips is None else [work.store.scan(trips).join(own.select("sentence_id"), on="sentence_id", how="semi")]
-    )
-    frame = pl.concat([own, *more])
-    counts = count_pairs(frame, config)
-    require_pairs(counts)
-    pairs = build_pairs(frame, config).collect()
-    work.draft.write(pairs)
-    work.draft.note({"pairings": [dict(row) for row in counts.iter_rows(named=True)]})
-    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    _show_first(pairs)
+    own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
+    more = None if trips is None else work.store.scan(trips)
+
+    def of_range(number: int) -> pl.LazyFrame:
+        here = in_range(own, number, bits)
+        if more is None:
+            return here
+        return pl.concat(
+            [here, in_range(more, number, bits).join(here.select("sentence_id"), on="sentence_id", how="semi")]
+        )
+
+    _pair(work, of_range, config, bits)
 
 
 @stage(ref=PairsRef, version=1)
@@ -80,15 +78,25 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
     Raises:
         TrainingError: there are none.
     """
-    pairs = labelled_pairs(work.store.scan(corpus), work.store.scan(nli), config.shuffle_seed).collect()
-    if pairs.is_empty():
+    sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
+    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
+    labels: Counter[int] = Counter()
+    first: list[pl.DataFrame] = []
+
+    def counted(rows: pl.DataFrame) -> pl.DataFrame:
+        labels.update(dict(rows["label"].value_counts().iter_rows()))
+        return rows
+
+    with work.store.workspace() as scratch:
+        lots = labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch)
+        rows = work.draft.write_all(_remembered(map(counted, lots), first))
+    if not rows:
         raise TrainingError(
             f"{nli} holds no pair whose sentences are both in {corpus}, expected some; raise ingest.corpus.limit or "
             "give sources with more labelled pairs"
         )
-    work.draft.write(pairs)
-    work.draft.note({"labels": {str(label): n for label, n in pairs["label"].value_counts().sort("label").iter_rows()}})
-    _show_first(pairs)
+    work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})
+    _show_first(pl.concat(first))
 
 
 @stage(ref=PairsRef, version=1)
@@ -98,6 +106,24 @@ def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None
     work.draft.write(pairs)
     work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
     _show_first(pairs)
+
+
+def _pair(work: Work, views: Ranges, config: PairConfig, bits: int) -> None:
+    counts = count_pairs(views, config, bits)
+    require_pairs(counts)
+    first: list[pl.DataFrame] = []
+    with work.store.workspace() as scratch:
+        work.draft.write_all(_remembered(build_pairs(views, config, bits, scratch), first))
+    pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
+    work.draft.note({"pairings": pairings})
+    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    _show_first(pl.concat(first))
+
+
+def _remembered(lots: Iterable[pl.DataFrame], first: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    for rows in lots:
+        first.append(rows.head(SAMPLE_ROWS))
+        yield rows
 
 
 def _show_first(pairs: pl.DataFrame) -> None:

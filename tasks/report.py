@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from models.augmentation.views import view_examples
 from models.evaluation.published import published_tables
+from models.partitions import bits_for, in_range
 from models.report.card import model_card
 from models.report.page import ReportContent, page
 from models.report.tables import PaperTable
@@ -31,6 +33,9 @@ from tasks.report_content import Made, Told, making_rows, run_content
 from tasks.settings import RunSettings
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_image, show_link, show_markdown
+
+if TYPE_CHECKING:
+    from storage.store import Store
 
 PAGE = "report.md"
 HTML = "report.html"
@@ -73,7 +78,7 @@ def report(
         missing=missing.reasons,
         tables=tables,
         published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
-        examples=view_examples(work.store.scan(views), EXAMPLES).to_dicts() if views else [],
+        examples=_examples(work.store, views) if views else [],
         outcomes=making_rows(work, views)[0] if views else [],
         verdict=verdict.sentence if verdict else None,
         artifacts={str(ref): ref.key for ref in (*made, *folded, *scores, *comparisons)},
@@ -123,6 +128,11 @@ def _verdict(
     kept = all(work.store.manifest(ref).figures["best_step"] == 0 for ref in checkpoints)
     training = settings.phases[-1].training
     return verdict_of(comparison, settings.systems, settings.evaluation.dev, training, kept_start=kept)
+
+
+def _examples(store: Store, views: ViewsRef) -> list[dict[str, str]]:
+    table, bits = store.scan(views), bits_for(store.manifest(views).rows)
+    return view_examples([in_range(table, number, bits) for number in range(1 << bits)], EXAMPLES).to_dicts()
 
 
 def _curve_names(checkpoints: tuple[CheckpointRef, ...]) -> list[str]:

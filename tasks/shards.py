@@ -5,12 +5,25 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
+from models.partitions import Partitions, equal_frames
 from storage.keys import NotInKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "slot": pl.UInt64})
+_COLUMNS: Final = pa.schema([("sentence_id", pa.uint64()), ("text", pa.large_string())])
+_SLOT_BITS: Final = 8
+_SINGLE: Final = 192
+_STEP: Final = 32  # 64 steps: up to 2,240 characters, above the longest sentence that a corpus keeps by default
 
 
 class Shard(BaseModel):
@@ -32,22 +45,34 @@ class Shard(BaseModel):
         return pl.scan_parquet(self.plan).slice(self.start, self.rows).collect()
 
 
-def plan_shards(missing: pl.LazyFrame, shard_rows: int, plan: Path) -> list[Shard]:
+def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) -> list[Shard]:
     """Cut sentences into shards of `shard_rows`, the last one smaller.
 
     Args:
-        missing: sentence_id and text.
+        missing: sentence_id and text, each sentence once.
         shard_rows: Sentences per shard.
         plan: File to write them to, sorted by (length in characters, sentence_id).
     """
-    ordered = missing.select("sentence_id", "text").sort(pl.col("text").str.len_chars(), "sentence_id")
-    ordered.sink_parquet(plan, row_group_size=shard_rows)
-    ids = pl.read_parquet(plan, columns=["sentence_id"])["sentence_id"].to_numpy().astype("<u8")
-    return [
-        Shard(digest=hashlib.sha256(part.tobytes()).hexdigest(), plan=plan, start=start, rows=len(part))
-        for start in range(0, len(ids), shard_rows)
-        if len(part := ids[start : start + shard_rows])
-    ]
+    shards: list[Shard] = []
+    with TemporaryDirectory(dir=plan.parent) as scratch, pq.ParquetWriter(plan, _COLUMNS, compression="zstd") as writer:
+        by_length = Partitions(Path(scratch), _ROWS, "slot", bits=_SLOT_BITS, tidy=_ordered)
+        for frame in missing:
+            by_length.add(frame.select("sentence_id", "text", slot=_slot(pl.col("text").str.len_chars())))
+        for rows in equal_frames(by_length, shard_rows):
+            writer.write_table(rows.select("sentence_id", "text").to_arrow().cast(_COLUMNS))
+            digest = hashlib.sha256(rows["sentence_id"].to_numpy().astype("<u8").tobytes()).hexdigest()
+            shards.append(Shard(digest=digest, plan=plan, start=len(shards) * shard_rows, rows=rows.height))
+    return shards
+
+
+def _slot(chars: pl.Expr) -> pl.Expr:
+    """A range of lengths, as a number whose top bits say it: each length its own, long ones by steps."""
+    beyond = _SINGLE + (chars - _SINGLE) // _STEP
+    return pl.when(chars < _SINGLE).then(chars).otherwise(beyond.clip(upper_bound=255)).cast(pl.UInt64) * 2**56
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.sort(pl.col("text").str.len_chars(), "sentence_id")
 
 
 def scattered(shard: Shard) -> str:

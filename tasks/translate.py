@@ -29,7 +29,7 @@ from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
 from models.translation.errors import TranslationStoppedError, TranslatorLoadError
 from storage.keys import NotInKey
-from storage.memory import TranslationMemory, translator_fingerprint
+from storage.memory import translator_fingerprint
 from storage.refs import ArtifactRef
 from storage.weights import ResolvedModel
 from tasks.assets.pins import embedded_pins
@@ -44,9 +44,11 @@ from tasks.stage.spread import errand, spread
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from models.partitions import Ranges
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
     from storage.store import Store
+    from tasks.recall import Recall
 
 logger = logging.getLogger(__name__)
 
@@ -103,14 +105,15 @@ def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> Hop:
 
 
 def translate_missing(
-    site: Site, hop: Hop, sentences: pl.LazyFrame, shard_rows: int | None = None
+    site: Site, hop: Hop, sentences: Ranges, recall: Recall, shard_rows: int | None = None
 ) -> dict[str, JsonValue]:
     """Translate those sentences that the hop's memory lacks, shard by shard.
 
     Args:
         site: Store and device.
         hop: The translator.
-        sentences: sentence_id and text, each sentence once.
+        sentences: sentence_id and text, each sentence once, by ranges of `recall`.
+        recall: Of the hop's memory; afterwards it holds a translation of each of them.
         shard_rows: Sentences per shard; by the device unless given.
 
     Returns:
@@ -120,7 +123,9 @@ def translate_missing(
         TranslationStoppedError: SIGTERM came; what was translated is kept.
     """
     store = site.open_store()
-    missing = TranslationMemory(store, hop.fingerprint).missing(sentences)
+    recall.ask_for(sentences)
+    recall.read()
+    missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
     add_part = _stage_of(hop) if site.runner == "threads" else _stage_of(hop).have
     advance = progress_of(f"translation {hop.direction}, sentences")
     done, tokens, started = 0, 0, time.monotonic()
@@ -137,6 +142,8 @@ def translate_missing(
             part = add_part(site, hop, shard)
             done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
             advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+    if shards:
+        recall.read()
     seconds = round(time.monotonic() - started, 3)
     return {"hop": hop.direction, "sentences": done, "target_tokens": tokens, "seconds": seconds}
 

@@ -12,14 +12,34 @@ import polars as pl
 from models.shuffle import scattered
 
 _ROWS = 65_536  # texts whose words are held at a time; a word takes fifty bytes, a sentence some twenty words
+_COUNT = pl.len().cast(pl.UInt64)
 MIN_WORDS = 2  # below that a view says nothing; it then stays as it was
 
 
-def thinned(texts: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
+class WordCounts:
+    """Words of texts that come in lots, counted, case aside."""
+
+    def __init__(self) -> None:
+        self._counts = pl.DataFrame(schema={"lower": pl.String, "n": pl.UInt64})
+
+    def add(self, texts: pl.Series) -> None:
+        """Count the words of some texts."""
+        for part in texts.alias("text").to_frame().iter_slices(_ROWS):
+            words = part.lazy().select(lower=_words("text")).explode("lower", empty_as_null=False)
+            lots = [self._counts.lazy(), words.group_by(pl.col("lower").str.to_lowercase()).agg(n=_COUNT)]
+            self._counts = pl.concat(lots).group_by("lower").agg(pl.col("n").sum()).collect()
+
+    def shares(self) -> pl.DataFrame:
+        """`lower`, a word in lower case, and `share`, its part of all words."""
+        return self._counts.select("lower", share=pl.col("n") / pl.col("n").sum())
+
+
+def thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
     """Each word of relative frequency f kept with probability min(1, √(threshold / f)).
 
     Args:
-        texts: `id` (UInt64, each once) and `text`; frequencies are counted over all of them, case aside.
+        texts: `id` (UInt64, each once) and `text`.
+        shares: As `WordCounts` gives them, of these texts and all that are thinned out with them.
         threshold: frequency up to which every occurrence is kept; 1e-3 leaves about half of an English sentence.
         seed: with the id and the place in the text it decides each word, whatever the order of the rows.
 
@@ -27,25 +47,8 @@ def thinned(texts: pl.DataFrame, threshold: float, seed: int) -> pl.Series:
         The texts in their order, words and punctuation marks joined by spaces; one of which fewer than `MIN_WORDS`
         would be left stays as it was.
     """
-    shares = _shares(texts)
     parts = [_thinned(part, shares, threshold, seed) for part in texts.iter_slices(_ROWS)]
     return pl.concat(parts) if parts else texts["text"]
-
-
-def _shares(texts: pl.DataFrame) -> pl.DataFrame:
-    """`lower`, a word in lower case, and `share`, its part of all words."""
-    counts = [
-        part.lazy()
-        .select(lower=_words("text"))
-        .explode("lower", empty_as_null=False)
-        .group_by(pl.col("lower").str.to_lowercase())
-        .len()
-        .collect()
-        for part in texts.iter_slices(_ROWS)
-    ]
-    table = pl.concat([pl.DataFrame(schema={"lower": pl.String, "len": pl.UInt32}), *counts])
-    summed = table.group_by("lower").agg(pl.col("len").cast(pl.UInt64).sum())
-    return summed.select("lower", share=pl.col("len") / pl.col("len").sum())
 
 
 def _thinned(texts: pl.DataFrame, shares: pl.DataFrame, threshold: float, seed: int) -> pl.Series:

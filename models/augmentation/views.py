@@ -1,6 +1,6 @@
 """From sentences and their translations to views: each sentence is followed through its hops, every loss is counted.
 
-A route is a frame with one row per sentence and five columns:
+A route is a frame with one row per sentence and six columns (`ROUTE`):
 
 - `sentence_id`, `source`: the sentence it began with;
 - `key`, `text`: where it is now, and the id under which the next hop's translation is found;
@@ -24,6 +24,17 @@ from models.translation.filters import FilterConfig, closeness, verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+VIEWS = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String})
+ROUTE = pl.Schema(
+    {
+        "sentence_id": pl.UInt64,
+        "source": pl.String,
+        "key": pl.UInt64,
+        "text": pl.String,
+        "reason": pl.String,
+        "hop": pl.UInt8,
+    }
+)
 JUDGED = pl.Schema(
     {
         "sentence_id": pl.UInt64,
@@ -121,37 +132,61 @@ def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
     return pl.concat(views).sort("sentence_id", "method")
 
 
-def view_samples(views: pl.LazyFrame, rows: int, seed: int = 0) -> pl.DataFrame:
+def sampled(views: pl.LazyFrame, rows: int, seed: int = 0) -> pl.DataFrame:
+    """The views of those sentences that a sample can fall on, of a part of the sentences or of all.
+
+    Args:
+        views: sentence_id, method, text; all views of the sentences that it holds.
+        rows: Sentences of a sample.
+        seed: Which sentences; equal seeds draw equal sentences.
+    """
+    drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), seed)).head(rows)
+    return views.join(drawn, on="sentence_id", how="semi").collect()
+
+
+def view_samples(views: pl.DataFrame, rows: int, seed: int = 0) -> pl.DataFrame:
     """A few sentences with all their views side by side, to be looked at.
 
     Args:
-        views: sentence_id, method, text.
+        views: As `sampled` gives them for each part of the sentences, with the same rows and seed.
         rows: Sentences to show.
-        seed: Which sentences; equal seeds show equal sentences.
+        seed: Which sentences.
 
     Returns:
         One row per sentence, one column per method (the original first, if there is one); null where it was dropped.
     """
-    chosen = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), seed)).head(rows)
-    return _side_by_side(views, chosen)
+    return _side_by_side(sampled(views.lazy(), rows, seed))
 
 
-def view_examples(views: pl.LazyFrame, rows: int, min_chars: int = 30) -> pl.DataFrame:
+def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30) -> pl.DataFrame:
     """Sentences whose views show something: all there, no two equal, none shorter than `min_chars`.
+
+    Args:
+        parts: sentence_id, method, text of ranges of sentences, in the order of their ids.
+        rows: Sentences to show.
+        min_chars: Characters of the shortest view.
 
     Returns:
         As `view_samples`, the first by sentence_id.
     """
-    whole = views.with_columns(
-        n=pl.len().over("sentence_id"),
-        distinct=pl.col("text").n_unique().over("sentence_id"),
-        shortest=pl.col("text").str.len_chars().min().over("sentence_id"),
-    ).filter(pl.col("n") == pl.col("n").max(), pl.col("distinct") == pl.col("n"), pl.col("shortest") >= min_chars)
-    return _side_by_side(views, whole.select(pl.col("sentence_id").unique()).sort("sentence_id").head(rows))
+    sizes = [part.group_by("sentence_id").len().select(pl.col("len").max()) for part in parts]
+    most = pl.concat([size.collect() for size in sizes]).to_series().max()
+    shown = [pl.DataFrame(schema=VIEWS)]
+    for part in parts:
+        missing = rows - sum(frame["sentence_id"].n_unique() for frame in shown)
+        if not missing:
+            break
+        whole = part.with_columns(
+            n=pl.len().over("sentence_id"),
+            distinct=pl.col("text").n_unique().over("sentence_id"),
+            shortest=pl.col("text").str.len_chars().min().over("sentence_id"),
+        ).filter(pl.col("n") == most, pl.col("distinct") == pl.col("n"), pl.col("shortest") >= min_chars)
+        first = whole.select(pl.col("sentence_id").unique()).sort("sentence_id").head(missing)
+        shown.append(part.join(first, on="sentence_id", how="semi").collect())
+    return _side_by_side(pl.concat(shown))
 
 
-def _side_by_side(views: pl.LazyFrame, chosen: pl.LazyFrame) -> pl.DataFrame:
-    shown = views.join(chosen, on="sentence_id", how="semi").collect()
-    wide = shown.pivot("method", index="sentence_id", values="text")
+def _side_by_side(views: pl.DataFrame) -> pl.DataFrame:
+    wide = views.pivot("method", index="sentence_id", values="text")
     methods = sorted(set(wide.columns) - {"sentence_id"}, key=lambda method: (method != ORIGINAL, method))
     return wide.sort("sentence_id").select(methods)

@@ -1,37 +1,63 @@
-"""Unigram TF-IDF, the first row of the paper's tables 1 and 10."""
+"""Unigram TF-IDF, the first row of the paper's tables 1 and 10.
+
+Shapes: W words of the corpus.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from models.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
-def tfidf_vectors(corpus: Sequence[str], texts: Sequence[str]) -> csr_array:
-    """TF-IDF vectors of length 1: (number of texts, words of the corpus), float64.
+# Every word counts, one-letter words too ("I", "a"): scikit-learn's default pattern would drop them.
+_SETTINGS: Final = {"lowercase": True, "token_pattern": r"(?u)\b\w+\b", "sublinear_tf": False, "norm": "l2"}
 
-    Document frequencies come from `corpus`, so the baseline knows what the trained encoder knows: the sentences, no
-    labels. Words that the corpus lacks count nothing; a text without any known word is the zero vector.
+
+class TfIdf:
+    """Unigram TF-IDF, fitted on texts that come in lots.
+
+    Document frequencies come from the training corpus, so the baseline knows what the trained encoder knows: the
+    sentences, no labels. What is held is a count a word, never a matrix of the corpus.
 
     Args:
-        corpus: Sentences to fit on, e.g. the training corpus.
-        texts: What to embed.
+        corpus: Lots of sentences to fit on.
+
+    Attributes:
+        width: Words of the corpus.
 
     Raises:
         EvaluationError: The corpus has not a single word.
     """
-    # Every word counts, one-letter words too ("I", "a"): scikit-learn's default pattern would drop them.
-    vectorizer = TfidfVectorizer(lowercase=True, token_pattern=r"(?u)\b\w+\b", sublinear_tf=False, norm="l2")
-    try:
-        vectorizer.fit(corpus)
-    except ValueError as error:
-        raise EvaluationError(
-            f"TF-IDF cannot be fitted on {len(corpus)} texts ({error}); expected sentences with words"
-        ) from error
-    return csr_array(vectorizer.transform(texts))
+
+    def __init__(self, corpus: Iterable[Sequence[str]]) -> None:
+        words_of = TfidfVectorizer(**_SETTINGS).build_analyzer()
+        documents: Counter[str] = Counter()
+        texts = 0
+        for lot in corpus:
+            texts += len(lot)
+            for text in lot:
+                documents.update(set(words_of(text)))
+        if not documents:
+            raise EvaluationError(f"TF-IDF cannot be fitted on {texts} texts without a word; expected sentences")
+        vocabulary = sorted(documents)
+        counts_W = np.array([documents[word] for word in vocabulary], dtype=np.float64)
+        self.width = len(vocabulary)
+        self._vectorizer = TfidfVectorizer(**_SETTINGS, vocabulary=vocabulary)
+        # Smoothed as scikit-learn's own fit does it: as if one text more held every word.
+        self._vectorizer.idf_ = np.log((texts + 1) / (counts_W + 1)) + 1.0
+
+    def vectors(self, texts: Sequence[str]) -> csr_array:
+        """TF-IDF vectors of length 1: (number of texts, words of the corpus), float64.
+
+        Words that the corpus lacks count nothing; a text without any known word is the zero vector.
+        """
+        return csr_array(self._vectorizer.transform(texts))

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.partitions import MEMORY_BYTES, Partitions, equal_frames
 from models.text.dedup import deduplicate
 from models.text.errors import EmptyCorpusError
 from models.text.normalize import NormalizeConfig, normalize, sentence_ids
-from models.text.partitions import Partitions
 from models.text.statistics import CorpusStatistics, Tally
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 CORPUS_VERSION: Final = 2  # bump when equal sources would give other bytes
 PART_ROWS: Final = 500_000  # about 25 MB of Parquet
-MEMORY_BYTES: Final = 256 << 20
+_ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "origin": pl.UInt16})
+_BITS: Final = 6  # 64 ranges: 10 M sentences make parts of about 20 MB
 
 
 class CorpusConfig(BaseModel):
@@ -84,12 +85,13 @@ def build_corpus(
         EmptyCorpusError: no sentence is left.
         SentenceIdCollisionError: two sentences have the same id.
     """
-    tally, origins, partitions = Tally(), _Origins(), Partitions(scratch, memory_bytes)
+    tally, origins = Tally(), _Origins()
+    partitions = Partitions(scratch, _ROWS, bits=_BITS, memory_bytes=memory_bytes, tidy=deduplicate)
     for chunk in chunks:
         partitions.add(_prepare(chunk, config.normalize, origins, tally))
         on_progress(tally.read, 0, f"{tally.read:,} sentences read")
     kept = _limited(_limited_by_source(partitions, origins, tally), config.limit)
-    for part in _equal_parts(kept, PART_ROWS):
+    for part in equal_frames(kept, PART_ROWS):
         named = origins.name(part)
         tally.publish(named)
         write_part(named)
@@ -157,22 +159,6 @@ def _limited(partitions: Iterable[pl.DataFrame], limit: int | None) -> Iterator[
         left -= kept.height
         if kept.height:
             yield kept
-
-
-def _equal_parts(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of exactly `rows` rows, the last one shorter."""
-    waiting: list[pl.DataFrame] = []
-    held = 0
-    for frame in frames:
-        waiting.append(frame)
-        held += frame.height
-        while held >= rows:
-            merged = pl.concat(waiting)
-            yield merged.head(rows)
-            waiting = [merged.slice(rows)]
-            held -= rows
-    if held:
-        yield pl.concat(waiting)
 
 
 def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from models.translation.language import speaks_another
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 class FilterConfig(BaseModel):
@@ -90,6 +90,8 @@ def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: s
 
 def closeness(source: pl.Expr, view: pl.Expr, config: FilterConfig) -> pl.Expr:
     """Column `reason`: `too_far` or `too_close`, or null where a view's words are within the limits."""
+    if config.min_overlap == 0 and config.max_overlap == 1:
+        return pl.lit(None, dtype=pl.String).alias("reason")  # a share is within these, and words are dear to compare
     shared = overlap(source, view)
     return (
         pl.when(shared < config.min_overlap)
@@ -149,8 +151,8 @@ def _loop_finder(max_repeats: int) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
-def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
-    """Count what was kept and what was dropped, by reason, with examples.
+def count_drops(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
+    """Count what was kept and what was dropped of some rows, by reason, with examples.
 
     Args:
         judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if it was the
@@ -158,8 +160,8 @@ def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
         examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
 
     Returns:
-        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, share of the
-        method's rows, source and text of the examples as lists; ordered by method and falling n.
+        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, source and text of the
+        examples as lists.
     """
     is_copy = pl.col("text") == pl.col("source")
     outcome = (
@@ -170,9 +172,28 @@ def drop_table(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
         .otherwise(pl.lit("kept"))
     )
     groups = judged.with_columns(outcome=outcome).group_by("method", "outcome")
-    quickest = pl.struct(pl.col("source").str.len_chars().alias("n_chars"), "source")
-    shown = [pl.col(name).bottom_k_by(quickest, examples).alias(name) for name in ("source", "text")]
-    table = groups.agg(pl.len().alias("n"), *shown).collect()
+    return groups.agg(pl.len().alias("n"), *_quickest(examples)).collect()
+
+
+def drop_table(counts: Iterable[pl.DataFrame], examples: int = 3) -> pl.DataFrame:
+    """The counts of several lots of rows as one table.
+
+    Args:
+        counts: As `count_drops` gives them.
+        examples: As there.
+
+    Returns:
+        The columns of `count_drops` and the share of the method's rows; ordered by method and falling n.
+    """
+    lots = pl.concat(counts)
+    groups = ("method", "outcome")
+    shown = lots.explode("source", "text").group_by(groups).agg(*_quickest(examples))
+    table = lots.group_by(groups).agg(pl.col("n").sum()).join(shown, on=groups)
     share = (pl.col("n") / pl.col("n").sum().over("method")).alias("share")
     columns = ["method", "outcome", "n", "share", "source", "text"]
     return table.with_columns(share).select(columns).sort("method", "n", "outcome", descending=[False, True, False])
+
+
+def _quickest(examples: int) -> list[pl.Expr]:
+    shortest = pl.struct(pl.col("source").str.len_chars().alias("n_chars"), "source")
+    return [pl.col(name).bottom_k_by(shortest, examples).alias(name) for name in ("source", "text")]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from models.augmentation.entailment import entailed_views
 from models.augmentation.rewritings import EntailView
-from models.augmentation.views import ordered_views
+from models.partitions import bits_for
 from storage.errors import SourceError
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tasks.site import Site
 
 
@@ -29,6 +32,14 @@ def make_entail(site: Site, corpus: CorpusRef, nli: NliRef | None, view: EntailV
 @stage(ref=ViewsRef, version=1)
 def entail(work: Work, corpus: CorpusRef, nli: NliRef, view: EntailView) -> None:
     """The hypotheses that each sentence entails."""
-    views = ordered_views([entailed_views(work.store.scan(corpus), work.store.scan(nli), view)]).collect()
-    work.draft.write(views)
-    work.draft.note({"views": dict(views["method"].value_counts().sort("method").iter_rows())})
+    sentences, pairs = work.store.scan(corpus), work.store.scan(nli)
+    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
+    counts: Counter[str] = Counter()
+
+    def counted(rows: pl.DataFrame) -> pl.DataFrame:
+        counts.update(dict(rows["method"].value_counts().iter_rows()))
+        return rows
+
+    with work.store.workspace() as scratch:
+        work.draft.write_all(map(counted, entailed_views(sentences, pairs, view, bits, scratch)))
+    work.draft.note({"views": dict(sorted(counts.items()))})

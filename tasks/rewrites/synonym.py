@@ -13,7 +13,7 @@ from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import FILES
 from storage.refs import CorpusRef, NliRef, ViewsRef
 from storage.wordnet import ResolvedWordNet, find_wordnet
-from tasks.rewrites.slices import rewrite_corpus
+from tasks.rewrites.slices import SLICE_ROWS, rewrite_corpus
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -46,5 +46,6 @@ def synonym(
     synonyms = wordnet_synonyms(wordnet.folder, view.senses, inflect=view.inflect)
     rewrite_corpus(work, corpus, "synonym", LANG, view.seed, partial(replace_synonyms, synonyms=synonyms, view=view))
     # Counted of the whole corpus: a run that goes on after a kill has not seen its first slices.
-    texts = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect().to_series()
+    lots = work.store.scan(corpus).filter(pl.col("lang") == LANG).select("text").collect_batches(chunk_size=SLICE_ROWS)
+    texts = (text for lot in lots for text in lot["text"])
     work.draft.note(asdict(count_replacements(texts, synonyms, view)))

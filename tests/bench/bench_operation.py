@@ -50,8 +50,8 @@ def shards(folder: Path, runner: str, count: int) -> str:
     from prefect import flow
 
     from tasks.site import Site
-    from tasks.translate import Hop, translate_missing
-    from tests.flows.test_translate import hop_of, identified
+    from tasks.translate import Hop
+    from tests.flows.test_translate import hop_of, identified, translate_all
     from tests.tiny_marian import build_tiny_marian
 
     site = Site(
@@ -62,7 +62,7 @@ def shards(folder: Path, runner: str, count: int) -> str:
 
     @flow
     def one_hop(site: Site, hop: Hop) -> dict[str, object]:
-        return dict(translate_missing(site, hop, sentences, 1))
+        return translate_all(site, hop, sentences, 1)
 
     told = []
     for _ in range(2):

@@ -187,7 +187,8 @@ def orchestration(shards: int, rows: int) -> bool:
     from models.translation.catalog import MINI as DIRECTIONS
     from storage.memory import TranslationMemory
     from tasks.site import Site
-    from tasks.translate import find_hop, translate_missing
+    from tasks.translate import find_hop
+    from tests.flows.test_translate import translate_all
 
     texts = pl.LazyFrame({"text": sentences(shards * rows)})
     frame = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text").unique("sentence_id")
@@ -198,7 +199,7 @@ def orchestration(shards: int, rows: int) -> bool:
 
         @flow
         def one_hop(lazy: pl.LazyFrame) -> dict[str, object]:
-            return dict(translate_missing(site, hop, lazy, rows))
+            return translate_all(site, hop, lazy, rows)
 
         one_hop(frame.head(1))  # loads and converts the model
         started = time.perf_counter()

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer import modules
 
 from flows.pipeline import pipeline
-from models.baselines.tfidf import tfidf_vectors
+from models.baselines.tfidf import TfIdf
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.signature import parse_signature
 from storage.declarations import DATASETS, suites_of
@@ -81,7 +81,7 @@ def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
 def test_words_that_no_set_knows_give_no_figure(site):
     sets = available(site, ["sts17-ar-ar/test"])
     texts = unique_sentences(sets.embedded())
-    table = tfidf_vectors(["zzz"], texts["text"].to_list())
+    table = TfIdf([["zzz"]]).vectors(texts["text"].to_list())
     words = SparseVectors("words", dict(zip(texts["sentence_id"], range(texts.height), strict=True)), {}, table)
     ((_, scored),) = sets.frozen()
     assert sts_figures(scored, words, BootstrapConfig(resamples=100)).is_empty()

@@ -90,7 +90,7 @@ def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) ->
     assert {method: sum(r["n"] for r in outcomes if r["method"] == method) for method in METHODS[1:]} == {
         method: expected[method] for method in METHODS[1:]
     }
-    assert view_samples(table.lazy(), 20).columns == METHODS
+    assert view_samples(table, 20).columns == METHODS
     texts = dict(
         table.filter(method="synonym")
         .join(table.filter(method="original"), on="sentence_id")

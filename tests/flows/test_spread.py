@@ -21,8 +21,8 @@ from tasks.site import Site
 from tasks.stage import deployed
 from tasks.stage.deployed import PoolError, Wanted, run_deployed
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
-from tasks.translate import find_hop, translate_missing, translate_shard
-from tests.flows.test_translate import content, hop_of, identified, site_in
+from tasks.translate import find_hop, translate_shard
+from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 COUNT, SHARD_ROWS = 32, 12
@@ -30,7 +30,7 @@ COUNT, SHARD_ROWS = 32, 12
 
 @flow
 def one_hop(site: Site, model: Path) -> dict[str, object]:
-    return dict(translate_missing(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS))
+    return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS)
 
 
 @pytest.fixture(scope="module")

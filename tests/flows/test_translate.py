@@ -16,6 +16,7 @@ import pytest
 from prefect import flow
 from prefect.settings import get_current_settings
 
+from models.partitions import in_range
 from models.text.normalize import sentence_ids
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
@@ -23,8 +24,10 @@ from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
 from tasks.ingest import ingest, locate_sources
 from tasks.ingest_config import IngestConfig
+from tasks.recall import Recall
+from tasks.shards import plan_shards
 from tasks.site import Site
-from tasks.translate import Hop, find_hop, plan_shards, translate_missing
+from tasks.translate import Hop, find_hop, translate_missing
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +38,14 @@ PARTS = "translations/*/*/manifest.json"
 @flow
 def one_hop(site: Site, hop: Hop, count: int, shard_rows: int) -> dict[str, object]:
     """Translate the first sentences of the list."""
-    return dict(translate_missing(site, hop, identified(SENTENCES[:count]), shard_rows))
+    return translate_all(site, hop, identified(SENTENCES[:count]), shard_rows)
+
+
+def translate_all(site: Site, hop: Hop, sentences: pl.LazyFrame, shard_rows: int) -> dict[str, object]:
+    store = site.open_store()
+    with store.workspace() as scratch:
+        recall = Recall(TranslationMemory(store, hop.fingerprint), scratch, 1, 100)
+        return dict(translate_missing(site, hop, lambda number: in_range(sentences, number, 1), recall, shard_rows))
 
 
 def identified(texts: list[str]) -> pl.LazyFrame:
@@ -73,7 +83,7 @@ def test_every_sentence_is_translated_once(site: Site, model: Path) -> None:
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
     memory = TranslationMemory(site.open_store(), hop.fingerprint)
-    table = memory.translations().collect()
+    table = pl.concat(part for _, part in memory.whole_parts()).collect()
     assert table.height == table["sentence_id"].n_unique() == 100
     parts = [site.open_store().manifest(part).rows for part in memory.parts()]
     assert sorted(parts) == [4, 32, 32, 32]
@@ -93,9 +103,10 @@ def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: Site, mode
 
 def test_shards_do_not_hang_on_which_others_are_finished(tmp_path: Path) -> None:
     sentences = identified(SENTENCES[:100])
-    whole = plan_shards(sentences, 16, tmp_path / "whole.parquet")
+    whole = plan_shards([sentences.collect()], 16, tmp_path / "whole.parquet")
     finished = pl.concat([whole[2].read(), whole[5].read(), whole[-1].read()])
-    rest = plan_shards(sentences.join(finished.lazy(), on="sentence_id", how="anti"), 16, tmp_path / "rest.parquet")
+    missing = sentences.join(finished.lazy(), on="sentence_id", how="anti").collect()
+    rest = plan_shards(missing.iter_slices(9), 16, tmp_path / "rest.parquet")
     assert [shard.digest for shard in rest] == [whole[n].digest for n in (0, 1, 3, 4)]
     lengths = [pl.col("text").str.len_chars()]
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
@@ -206,7 +217,7 @@ def test_duplicates_cost_nothing(site: Site, model: Path, tmp_path: Path) -> Non
     def translate_lines() -> dict[str, object]:
         config = IngestConfig(sources=(SourceSpec(path=str(tmp_path / "lines.txt")),))
         corpus = ingest(site, locate_sources(site, config), config)
-        return dict(translate_missing(site, hop_of(site, model), site.open_store().scan(corpus), SHARD_ROWS))
+        return translate_all(site, hop_of(site, model), site.open_store().scan(corpus), SHARD_ROWS)
 
     assert translate_lines()["sentences"] == 40
 

@@ -1,11 +1,15 @@
 """Annotated sentences as training pairs: their classes or scores, their groups, their order."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import polars as pl
 import pytest
 from pydantic import ValidationError
 
 from models.annotated import labelled_pairs, scored_pairs
 from models.pairs import PairConfig
+from models.text.normalize import sentence_ids
 from storage.schemas import PAIRS
 
 CORPUS = pl.LazyFrame(
@@ -25,8 +29,29 @@ NLI = pl.LazyFrame(
 )
 
 
+def labelled(corpus: pl.LazyFrame, nli: pl.LazyFrame, seed: int | None, bits: int = 0) -> pl.DataFrame:
+    with TemporaryDirectory() as scratch:
+        return pl.concat(labelled_pairs(corpus, nli, seed, bits, Path(scratch)))
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_labelled_pairs_do_not_hang_on_the_number_of_ranges(seed):
+    texts = pl.LazyFrame({"text": [f"Sentence {n}." for n in range(90)], "lang": "en"})
+    corpus = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text", "lang").sort("sentence_id")
+    ids = corpus.collect()["sentence_id"]
+    nli = pl.LazyFrame(
+        {
+            "premise_id": [ids[n // 3 % 90] for n in range(200)],
+            "hypothesis_id": [ids[(7 * n + 1) % 90] for n in range(200)],
+            "label": pl.Series([n % 3 for n in range(200)], dtype=pl.Int8),
+        }
+    )
+    assert labelled(corpus, nli, seed, bits=3).equals(labelled(corpus, nli, seed))
+    assert labelled(corpus, nli, seed).height == 200
+
+
 def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
-    pairs = labelled_pairs(CORPUS, NLI, None).collect()
+    pairs = labelled(CORPUS, NLI, None)
     rows = pairs.select("group", "text_1", "text_2", "label").sort("group", "label").rows()
     assert rows == [
         (1, "Two dogs run.", "Animals move.", 0),
@@ -38,14 +63,14 @@ def test_premise_and_hypothesis_stand_side_by_side_with_their_label():
 
 
 def test_they_are_rows_of_the_pairs_artifact_each_with_an_id_of_its_own():
-    pairs = labelled_pairs(CORPUS, NLI, 0).collect()
+    pairs = labelled(CORPUS, NLI, 0)
     assert pairs.schema == PAIRS
     assert pairs["pair_id"].n_unique() == 4
     assert pairs["score"].null_count() == 4
 
 
 def test_the_seed_decides_the_order_and_nothing_else():
-    orders = [labelled_pairs(CORPUS, NLI, seed).collect() for seed in (0, 0, 1)]
+    orders = [labelled(CORPUS, NLI, seed) for seed in (0, 0, 1)]
     assert orders[0].equals(orders[1])
     assert orders[0].sort("pair_id").equals(orders[2].sort("pair_id"))
     assert not orders[0].equals(orders[2])

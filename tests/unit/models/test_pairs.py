@@ -1,10 +1,15 @@
 """Views side by side as training pairs."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from models.pairs import MissingViewError, PairConfig, ViewPair, build_pairs, count_pairs, require_pairs
+from models.partitions import Ranges, in_range
+from models.text.normalize import sentence_ids
 
 VIEWS = pl.LazyFrame(
     [
@@ -24,8 +29,17 @@ VIEWS = pl.LazyFrame(
 BACK = ViewPair(view_1="bt-de", view_2="bt-fr")
 
 
+def whole(views: pl.LazyFrame, bits: int = 0) -> Ranges:
+    return lambda number: in_range(views, number, bits)
+
+
+def paired(views: pl.LazyFrame, config: PairConfig, bits: int = 0) -> pl.DataFrame:
+    with TemporaryDirectory() as scratch:
+        return pl.concat(build_pairs(whole(views, bits), config, bits, Path(scratch)))
+
+
 def test_the_paper_pairs_two_round_trips() -> None:
-    pairs = build_pairs(VIEWS, PairConfig(shuffle_seed=None)).collect()
+    pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs.drop("pair_id", "label", "score", "group").rows() == [
         (1, "A man plays guitar.", "A man plays the guitar.", "en", "en", "bt-de|bt-fr"),
         (3, "OK.", "OK.", "en", "en", "bt-de|bt-fr"),
@@ -37,12 +51,12 @@ def test_columns_are_those_of_the_pairs_artifact() -> None:
         ("text_1", "text_2", "lang_1", "lang_2", "source"), pl.String
     )
     expected |= {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64}
-    assert dict(build_pairs(VIEWS, PairConfig()).collect_schema()) == expected
+    assert dict(paired(VIEWS, PairConfig()).schema) == expected
 
 
 def test_several_pairings_become_one_training_set() -> None:
     german = ViewPair(view_1="original", view_2="bt-de")
-    pairs = build_pairs(VIEWS, PairConfig(pairings=(BACK, german))).collect()
+    pairs = paired(VIEWS, PairConfig(pairings=(BACK, german)))
     assert dict(pairs["source"].value_counts().rows()) == {"bt-de|bt-fr": 2, "original|bt-de": 3}
     assert pairs["pair_id"].n_unique() == 5
 
@@ -51,12 +65,12 @@ def test_languages_are_those_of_the_pairing() -> None:
     pairing = ViewPair(view_1="original", view_2="mt-ar", lang_2="ar")
     views = pl.concat([VIEWS, pl.LazyFrame({"sentence_id": [1], "method": ["mt-ar"], "text": ["رجل يعزف على الجيتار."]},
                                            schema=VIEWS.collect_schema())])  # fmt: skip
-    pairs = build_pairs(views, PairConfig(pairings=(pairing,))).collect()
+    pairs = paired(views, PairConfig(pairings=(pairing,)))
     assert pairs.select("text_2", "lang_1", "lang_2").rows() == [("رجل يعزف على الجيتار.", "en", "ar")]
 
 
 def test_pair_ids_are_the_same_for_ever() -> None:
-    pairs = build_pairs(VIEWS, PairConfig(shuffle_seed=None)).collect()
+    pairs = paired(VIEWS, PairConfig(shuffle_seed=None))
     assert pairs["pair_id"].to_list() == [17931770063574117977, 10985909307802278351]
 
 
@@ -66,20 +80,20 @@ def test_the_order_hangs_on_the_seed_and_not_on_the_rows() -> None:
         schema_overrides={"sentence_id": pl.UInt64},
     )
     views = pl.concat([views.with_columns(method=pl.lit(method)) for method in ("bt-de", "bt-fr")])
-    ordered = build_pairs(views, PairConfig(shuffle_seed=None)).collect()
-    shuffled = build_pairs(views, PairConfig(shuffle_seed=1)).collect()
+    ordered = paired(views, PairConfig(shuffle_seed=None))
+    shuffled = paired(views, PairConfig(shuffle_seed=1))
     assert shuffled["sentence_id"].to_list() != ordered["sentence_id"].to_list()
     assert_frame_equal(shuffled.sort("sentence_id"), ordered)
-    assert_frame_equal(build_pairs(views.reverse(), PairConfig(shuffle_seed=1)).collect(), shuffled)
-    assert not build_pairs(views, PairConfig(shuffle_seed=2)).collect().equals(shuffled)
-    fewer = build_pairs(views.filter(pl.col("sentence_id") != 77), PairConfig(shuffle_seed=1)).collect()
+    assert_frame_equal(paired(views.reverse(), PairConfig(shuffle_seed=1)), shuffled)
+    assert not paired(views, PairConfig(shuffle_seed=2)).equals(shuffled)
+    fewer = paired(views.filter(pl.col("sentence_id") != 77), PairConfig(shuffle_seed=1))
     assert_frame_equal(fewer, shuffled.filter(pl.col("sentence_id") != 77))
 
 
 @pytest.mark.parametrize(("drop_identical", "pairs"), [(False, 2), (True, 1)])
 def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
     config = PairConfig(drop_identical=drop_identical)
-    [row] = count_pairs(VIEWS, config).to_dicts()
+    [row] = count_pairs(whole(VIEWS), config, 0).to_dicts()
     assert row == {
         "source": "bt-de|bt-fr",
         "sentences": 4,
@@ -88,7 +102,7 @@ def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
         "identical": 1,
         "pairs": pairs,
     }
-    assert build_pairs(VIEWS, config).collect().height == pairs
+    assert paired(VIEWS, config).height == pairs
 
 
 @pytest.mark.parametrize(
@@ -97,11 +111,11 @@ def test_losses_are_counted(drop_identical: bool, pairs: int) -> None:
 def test_an_unknown_view_stops(views: tuple[str, str], found: str) -> None:
     config = PairConfig(pairings=(BACK, ViewPair(view_1=views[0], view_2=views[1])))
     with pytest.raises(MissingViewError, match=f"{views[0]}.{views[1]} gives no pairs: {found}"):
-        require_pairs(count_pairs(VIEWS, config))
+        require_pairs(count_pairs(whole(VIEWS), config, 0))
 
 
 def test_pairs_that_are_there_pass() -> None:
-    require_pairs(count_pairs(VIEWS, PairConfig()))
+    require_pairs(count_pairs(whole(VIEWS), PairConfig(), 0))
 
 
 def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> None:
@@ -119,7 +133,7 @@ def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> N
         *(ViewPair(view_1="original", view_2=f"mt-{lang}", lang_2=lang) for lang in langs),
         ViewPair(view_1="original", view_2="entail"),  # the released code's English pairs
     )
-    pairs = build_pairs(views, PairConfig(pairings=pairings)).collect()
+    pairs = paired(views, PairConfig(pairings=pairings))
     assert set(pairs["lang_1"]) == {"en"}
     assert dict(pairs["lang_2"].value_counts().rows()) == dict.fromkeys(langs, 40) | {"tr": 39, "en": 1}
     assert pairs["pair_id"].n_unique() == pairs.height
@@ -131,3 +145,22 @@ def test_each_sentence_meets_each_of_its_translations_in_one_shuffled_set() -> N
     firsts = pairs.head(20)
     assert firsts["lang_2"].n_unique() > 2  # shuffled over the languages, not one after the other
     assert firsts["sentence_id"].n_unique() > 10
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("threshold", [None, 0.01])
+def test_pairs_and_counts_do_not_hang_on_the_number_of_ranges(seed: int | None, threshold: float | None) -> None:
+    texts = pl.LazyFrame({"text": [f"The man {n} walks the dog of the town {n % 7}." for n in range(300)]})
+    sentences = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text")
+    views = pl.concat(
+        [
+            sentences.with_columns(pl.lit("bt-de").alias("method")),
+            sentences.with_columns(pl.lit("bt-fr").alias("method"), pl.col("text").str.slice(3)).slice(40),
+            sentences.with_columns(pl.lit("original").alias("method")),
+        ]
+    ).select("sentence_id", "method", "text")
+    pairings = (ViewPair(view_1="original", view_2="bt-de"), BACK)
+    config = PairConfig(pairings=pairings, shuffle_seed=seed, subsample_words=threshold)
+    assert_frame_equal(paired(views, config, bits=3), paired(views, config))
+    assert paired(views, config).height == 300 + 260
+    assert_frame_equal(count_pairs(whole(views, 3), config, 3), count_pairs(whole(views), config, 0))

@@ -27,46 +27,29 @@ def publish(store: Store, name: int, texts: dict[int, str], fingerprint: str = F
     return ref
 
 
-def sentences(*ids: int) -> pl.LazyFrame:
-    return pl.LazyFrame(
-        {"sentence_id": ids, "text": [f"s{n}" for n in ids]}, schema_overrides={"sentence_id": pl.UInt64}
-    )
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "store"))
 
 
-def test_an_empty_memory_lacks_everything(store: Store) -> None:
-    memory = TranslationMemory(store, FINGERPRINT)
-    assert memory.parts() == []
-    assert memory.missing(sentences(3, 1, 2)).collect()["sentence_id"].to_list() == [3, 1, 2]
-    assert memory.lookup(sentences(1)).collect().height == 0
+def held(store: Store, *seen: str, fingerprint: str = FINGERPRINT) -> dict[str, dict[int, str]]:
+    parts = TranslationMemory(store, fingerprint).whole_parts(seen)
+    return {ref.key[-1]: dict(part.select("sentence_id", "text").collect().rows()) for ref, part in parts}
 
 
-def test_missing_is_what_no_part_holds(store: Store) -> None:
-    publish(store, 1, {1: "eins", 2: "zwei"})
-    publish(store, 2, {3: "drei"})
-    memory = TranslationMemory(store, FINGERPRINT)
-    missing = memory.missing(sentences(1, 2, 3, 4, 5)).collect()
-    assert missing.rows() == [(4, "s4"), (5, "s5")]
-    found = memory.lookup(sentences(5, 3, 1)).collect()
-    assert dict(found.select("sentence_id", "text").rows()) == {1: "eins", 3: "drei"}
-
-
-def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store: Store) -> None:
+def test_parts_come_by_name_with_their_rows(store: Store) -> None:
+    assert held(store) == {}
     publish(store, 9, {1: "later by name", 2: "zwei"})
-    publish(store, 4, {1: "first by name"})
-    found = TranslationMemory(store, FINGERPRINT).lookup(sentences(1, 2)).collect()
-    assert dict(found.select("sentence_id", "text").rows()) == {1: "first by name", 2: "zwei"}
+    first = publish(store, 4, {1: "first by name"})
+    assert list(held(store).items()) == [("4", {1: "first by name"}), ("9", {1: "later by name", 2: "zwei"})]
+    assert held(store, first.key) == {"9": {1: "later by name", 2: "zwei"}}
 
 
 def test_translators_do_not_share_a_memory(store: Store) -> None:
     other = translator_fingerprint({"model": "sha256:0", "beam": 4})
     publish(store, 1, {1: "eins"}, other)
-    assert TranslationMemory(store, FINGERPRINT).missing(sentences(1)).collect().height == 1
-    assert TranslationMemory(store, other).missing(sentences(1)).collect().height == 0
+    assert held(store) == {}
+    assert held(store, fingerprint=other) == {"1": {1: "eins"}}
 
 
 def test_the_fingerprint_hangs_on_values_and_not_on_their_order() -> None:
@@ -74,13 +57,13 @@ def test_the_fingerprint_hangs_on_values_and_not_on_their_order() -> None:
     assert FINGERPRINT == "35877b6cd2fe2564"
 
 
-def test_a_damaged_part_counts_as_missing_and_says_so(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_part_is_left_out_and_says_so(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     damaged = publish(store, 1, {1: "eins"})
     publish(store, 2, {2: "zwei"})
     file = next((Path(store.root) / damaged.path).glob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     with caplog.at_level(logging.WARNING):
-        assert TranslationMemory(store, FINGERPRINT).missing(sentences(1, 2)).collect()["sentence_id"].to_list() == [1]
+        assert held(store) == {"2": {2: "zwei"}}
     assert "left out of the translation memory" in caplog.text
 
 
@@ -88,4 +71,4 @@ def test_a_half_written_part_does_not_exist(store: Store) -> None:
     part = publish(store, 1, {1: "eins"})
     (Path(store.root) / part.path / "manifest.json").unlink()
     assert TranslationMemory(store, FINGERPRINT).parts() == []
-    assert TranslationMemory(store, FINGERPRINT).missing(sentences(1)).collect().height == 1
+    assert held(store) == {}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from models.baselines.tfidf import tfidf_vectors
+from models.baselines.tfidf import TfIdf
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
@@ -116,7 +116,7 @@ def test_tfidf_has_every_column_and_its_figures_are_those_of_its_dense_form(site
     found = available(site, SUITE[:3])
     sentences = unique_sentences(found.embedded())
     texts = sentences["text"].to_list()
-    table = tfidf_vectors(texts, texts)
+    table = TfIdf([texts]).vectors(texts)
     rows = dict(zip(sentences["sentence_id"].to_list(), range(len(texts)), strict=True))
     sparse = SparseVectors("tf-idf", rows, {"vectors": "tfidf"}, table)
     ours = pl.concat(

@@ -11,11 +11,14 @@ from models.augmentation.views import (
     kept_views,
     ordered_views,
     original_view,
+    sampled,
     sentences_ahead,
+    view_examples,
     view_samples,
 )
+from models.partitions import in_range
 from models.text.normalize import sentence_ids
-from models.translation.filters import FilterConfig, drop_table
+from models.translation.filters import FilterConfig, count_drops, drop_table
 
 ENGLISH = ["A man is playing a guitar.", "A man plays the guitar.", "Two dogs run.", "She sings loudly.", "OK."]
 GERMAN = {
@@ -70,7 +73,7 @@ def test_a_view_keeps_the_id_of_the_sentence_it_began_with(corpus: pl.LazyFrame,
 
 
 def test_every_loss_is_counted_with_its_hop(route: pl.LazyFrame) -> None:
-    table = drop_table(judged_route(route, "bt-de"))
+    table = drop_table([count_drops(judged_route(route, "bt-de"))])
     assert dict(table.select("outcome", "n").rows()) == {
         "hop 1: empty": 1,
         "hop 2: loop": 1,
@@ -95,8 +98,30 @@ def test_views_come_in_one_order_whatever_the_rows(corpus: pl.LazyFrame, route: 
 
 def test_samples_stand_side_by_side(corpus: pl.LazyFrame, route: pl.LazyFrame) -> None:
     views = ordered_views([kept_views(judged_route(route, "bt-de")), original_view(corpus)])
-    table = view_samples(views, rows=5)
+    table = view_samples(views.collect(), rows=5)
     assert table.columns == ["original", "bt-de"]
     assert ("Two dogs run.", None) in table.rows()
     assert ("A man plays the guitar.", "A man plays guitar.") in table.rows()
-    assert view_samples(views, rows=2, seed=1).height == 2
+    assert view_samples(views.collect(), rows=2, seed=1).height == 2
+
+
+def test_samples_and_examples_of_parts_are_those_of_the_whole() -> None:
+    texts = pl.LazyFrame({"text": [f"Sentence number {n} of this little collection." for n in range(60)]})
+    views = pl.concat(
+        texts.select(
+            sentence_ids(pl.col("text")).alias("sentence_id"),
+            method=pl.lit(name),
+            text=pl.format("{} {}", "text", pl.lit(name)),
+        )
+        for name in ("original", "bt-de")
+    )
+    one_view_only = (pl.col("method") == "bt-de") & pl.col("text").str.contains("1")
+    some = views.filter(~one_view_only)
+    parts = [in_range(some, number, 2) for number in range(4)]
+    candidates = pl.concat(sampled(part, 8, seed=2) for part in parts)
+    assert candidates.height < some.collect().height
+    assert_frame_equal(view_samples(candidates, 8, seed=2), view_samples(some.collect(), 8, seed=2))
+    examples = view_examples(parts, 9)
+    assert_frame_equal(examples, view_examples([some], 9))
+    assert examples.height == 9
+    assert not any("1" in text for text in examples["original"])

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from models.baselines.tfidf import tfidf_vectors
+from models.baselines.tfidf import TfIdf
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
@@ -108,7 +108,7 @@ def test_sparse_features_have_the_solution_of_the_same_features_dense(classes, s
 def test_tfidf_of_real_questions_has_the_solution_of_its_dense_form():
     rows = pl.read_parquet(f"{MIRROR}/trec/train.parquet").head(700)
     y = rows["coarse_label"].rank("dense").to_numpy().astype(np.int64) - 1
-    x = tfidf_vectors(rows["text"].to_list(), rows["text"].to_list())
+    x = TfIdf([rows["text"].to_list()]).vectors(rows["text"].to_list())
     folds, tolerance = [np.arange(len(y))[np.arange(len(y)) % 5 != fold] for fold in range(2)], 1e-4
     sparse, dense = (
         fit_logistic(form, torch.from_numpy(y), y.max() + 1, folds, [(1.0, 32.0)] * 2, tolerance=tolerance)

@@ -1,5 +1,8 @@
 """Labelled pairs beside the corpus, and the views that follow from them."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import polars as pl
 from polars.testing import assert_frame_equal
 
@@ -32,6 +35,11 @@ def corpus(*texts: str) -> pl.LazyFrame:
 CORPUS = corpus(PREMISE, *ENTAILED, "The dogs sleep.")
 
 
+def entailed(corpus: pl.LazyFrame, nli: pl.LazyFrame, view: EntailView, bits: int = 0) -> pl.DataFrame:
+    with TemporaryDirectory() as scratch:
+        return pl.concat(entailed_views(corpus, nli, view, bits, Path(scratch)))
+
+
 def test_every_pair_is_kept_or_counted() -> None:
     kept, statistics = build_nli([pairs(ROWS[:2]), pairs(ROWS[2:])], CORPUS)
     assert statistics.model_dump() == {"read": 6, "outside": 1, "duplicates": 1, "kept": 4}
@@ -47,12 +55,13 @@ def test_pairs_do_not_hang_on_order_or_cut() -> None:
 
 def test_hypotheses_become_views_of_their_premise() -> None:
     nli, _ = build_nli([pairs(ROWS)], CORPUS)
-    views = entailed_views(CORPUS, nli.lazy(), EntailView(hypotheses=2)).collect()
+    views = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=2))
     assert set(views["method"]) == {"entail", "entail-2"}
     assert set(views["text"]) < set(ENTAILED)
     assert views["sentence_id"].unique().to_list() == corpus(PREMISE).collect()["sentence_id"].to_list()
-    every = entailed_views(CORPUS, nli.lazy(), EntailView(hypotheses=8)).collect()
+    every = entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8))
     assert sorted(every["text"]) == sorted(ENTAILED)
+    assert_frame_equal(entailed(CORPUS, nli.lazy(), EntailView(hypotheses=8), bits=2), every)
 
 
 def test_the_seed_decides_which_hypothesis_comes_first_whatever_the_order() -> None:
@@ -60,7 +69,7 @@ def test_the_seed_decides_which_hypothesis_comes_first_whatever_the_order() -> N
     firsts = set()
     for seed in range(20):
         view = EntailView(seed=seed)
-        found = entailed_views(CORPUS, nli.lazy(), view).collect()
-        assert_frame_equal(entailed_views(CORPUS, nli.reverse().lazy(), view).collect(), found)
+        found = entailed(CORPUS, nli.lazy(), view)
+        assert_frame_equal(entailed(CORPUS, nli.reverse().lazy(), view), found)
         firsts.add(found["text"].item())
     assert firsts == set(ENTAILED)

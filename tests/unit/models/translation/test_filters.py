@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from models.translation.filters import UNFILTERED, FilterConfig, closeness, drop_table, loops, overlap, verdict
+from models.translation.filters import (
+    UNFILTERED,
+    FilterConfig,
+    closeness,
+    count_drops,
+    drop_table,
+    loops,
+    overlap,
+    verdict,
+)
 
 HE_SLEEPS = "The old man is asleep in his chair."
 
@@ -81,7 +90,7 @@ def test_drop_table_counts_and_shows_the_shortest_examples() -> None:
         ("bt-fr", "A cat sleeps.", "Un chat dort.", None, None),
     ]
     judged = pl.LazyFrame(rows, schema=["method", "source", "text", "reason", "hop"], orient="row")
-    table = drop_table(judged, examples=1)
+    table = drop_table([count_drops(lot, examples=1) for lot in (judged.slice(0, 3), judged.slice(3))], examples=1)
     expected = pl.DataFrame(
         [
             ("bt-de", "hop 1: empty", 2, 0.4, ["A dog."], [""]),
@@ -145,7 +154,7 @@ def test_kept_and_dropped_are_all_that_was_made(rows: list[tuple[list[str], list
     judged = frame.lazy().with_columns(
         verdict(pl.col("source"), pl.col("text"), FilterConfig(), "de"), method=pl.lit("mt-de"), hop=1
     )
-    table = drop_table(judged)
+    table = drop_table([count_drops(judged)])
     assert table["n"].sum() == len(rows)
     kept = table.filter(pl.col("outcome").str.starts_with("kept"))["n"].sum()
     assert kept == judged.filter(pl.col("reason").is_null()).collect().height

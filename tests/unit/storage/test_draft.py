@@ -1,0 +1,36 @@
+"""A table that is written frame by frame."""
+
+import polars as pl
+import pytest
+
+from storage.manifest import Provenance
+from storage.refs import ViewsRef
+from storage.schemas import VIEWS
+from storage.store import Store
+
+WHY = Provenance(stage_version=1, config={})
+
+
+def test_frames_one_after_the_other_have_the_bytes_of_their_concatenation(tmp_path):
+    whole = pl.DataFrame(
+        {"sentence_id": range(300_000), "method": "bt-de", "text": [f"text {n % 977}" for n in range(300_000)]},
+        schema=VIEWS,
+    )
+    lots = [whole.slice(0, 10), whole.slice(10, 0), whole.slice(10, 199_990), whole.slice(200_000), whole.clear()]
+    store, contents = Store(str(tmp_path / "store")), []
+    for number, frames in enumerate((lots, [whole], [whole.clear(), whole])):
+        ref = ViewsRef(key=f"{number:064x}")
+        with store.draft(ref, WHY) as draft:
+            assert draft.write_all(iter(frames)) == whole.height
+        contents.append(store.manifest(ref).files)
+    ref = ViewsRef(key="f" * 64)
+    with store.draft(ref, WHY) as draft:
+        draft.write(whole)
+    assert contents == [store.manifest(ref).files] * 3
+    assert store.manifest(ref).rows == whole.height
+
+
+def test_a_table_of_no_frames_is_refused(tmp_path):
+    store = Store(str(tmp_path / "store"))
+    with pytest.raises(ValueError, match="no frame was given"), store.draft(ViewsRef(key="0" * 64), WHY) as draft:
+        draft.write_all([])

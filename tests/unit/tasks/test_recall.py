@@ -1,0 +1,74 @@
+"""What a memory holds of some sentences: by ranges of ids, each once, and what has come since."""
+
+import polars as pl
+import pytest
+
+from models.partitions import in_range
+from storage.memory import TranslationMemory
+from storage.store import Store
+from tasks.recall import Recall
+from tests.unit.storage.test_memory import FINGERPRINT, publish
+
+TOP = 2**63  # the first id of the upper range of two
+
+
+def sentences(*ids: int) -> pl.LazyFrame:
+    return pl.LazyFrame(
+        {"sentence_id": ids, "text": [f"s{n}" for n in ids]}, schema_overrides={"sentence_id": pl.UInt64}
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def recall(store, tmp_path):
+    def of(*ids: int) -> Recall:
+        (tmp_path / "scratch").mkdir()
+        made = Recall(TranslationMemory(store, FINGERPRINT), tmp_path / "scratch", 1, len(ids))
+        made.ask_for(lambda number: in_range(sentences(*ids), number, 1))
+        made.read()
+        return made
+
+    return of
+
+
+def test_an_empty_memory_lacks_everything(recall):
+    empty = recall(1, TOP)
+    assert [empty.missing(number, in_range(sentences(1, TOP), number, 1)).rows() for number in (0, 1)] == [
+        [(1, "s1")], [(TOP, f"s{TOP}")],
+    ]  # fmt: skip
+    assert empty[0].is_empty()
+
+
+def test_missing_is_what_no_part_holds_and_the_rest_is_found(store, recall):
+    publish(store, 1, {1: "eins", TOP + 1: "oben"})
+    publish(store, 2, {3: "drei"})
+    known = recall(1, 3, 4, TOP, TOP + 1)
+    assert known.missing(0, sentences(1, 3, 4)).rows() == [(4, "s4")]
+    assert known.missing(1, sentences(TOP, TOP + 1)).rows() == [(TOP, f"s{TOP}")]
+    assert (known[0].rows(), known[1].rows()) == ([(1, "eins"), (3, "drei")], [(TOP + 1, "oben")])
+
+
+def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, recall):
+    def named(first: int) -> int:
+        return first << 252  # a key that begins with this digit
+
+    publish(store, named(9), {1: "later by name", 2: "zwei"})
+    known = recall(1, 2, 3)
+    assert known[0].rows() == [(1, "later by name"), (2, "zwei")]
+    publish(store, named(4), {1: "first by name", 3: "drei"})
+    known.read()
+    assert known[0].rows() == [(1, "first by name"), (2, "zwei"), (3, "drei")]
+
+
+def test_of_a_large_memory_little_more_than_what_is_asked_for_is_set_aside(store, tmp_path):
+    step = 2**64 // 4096  # as hashes fall: evenly
+    publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
+    known = Recall(TranslationMemory(store, FINGERPRINT), tmp_path, 0, 8)
+    known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))
+    known.read()
+    assert known.missing(0, sentences(0, step * 512, 7)).rows() == [(7, "s7")]
+    assert known[0].height < 64
