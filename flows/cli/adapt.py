@@ -94,12 +94,13 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from storage.refs import ProofRef
+    from tasks.report import HTML
 
     manifest = store.manifest(ref)
     inputs = {entry.kind: entry.key for entry in manifest.provenance.inputs.values()}
     return {
         "report": ref.path,
-        "page": str(store.fetch(ref) / "report.md"),
+        "page": str(store.fetch(ref) / HTML),
         "encoder": f"{store.url}/checkpoint/{inputs['checkpoint']}/encoder",
         **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
