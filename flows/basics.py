@@ -29,7 +29,7 @@ class Basics(BaseModel):
         None, title="Corpus", description="Data sets (`snli`, `embedded:nli-sample`), Hub ids, or paths of files."
     )
     sentences: int | None = Field(
-        None, ge=1, title="Most sentences", description="Of the corpus; all if empty (`ingest.corpus.limit`)."
+        None, ge=1, title="Most sentences", description="Of the corpus (`ingest.corpus.limit`)."
     )
     encoder: str | None = Field(
         None, min_length=1, title="Encoder", description="Where training starts: Hub id, folder, `embedded:` name, "
@@ -109,8 +109,9 @@ def write_forms(path: Path) -> None:
 
 
 _DEPLOYED: Final = re.compile(
-    r"^    parameters: *(?:\{recipe_name: (?P<short>[\w-]+)\}|\n      recipe_name: (?P<long>[\w-]+)\n      basics: .*)$",
-    re.M,
+    r"^    parameters: *(?:\{recipe_name: (?P<short>[\w-]+)\}"
+    r"|\n      recipe_name: (?P<long>[\w-]+)\n      basics: .*)$",
+    re.MULTILINE,
 )
 
 
