@@ -9,7 +9,7 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install develop run test lint bench bench-gpu docs ui audit sbom clean
+.PHONY: install develop run test lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -29,8 +29,8 @@ lint: develop
 bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
 	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
 
-bench-gpu: install  ## is this machine's GPU right, how fast, how near its limits: minutes; a table for BENCHMARKS.md
-	@$(BIN)/bsl bench gpu
+bench-gpu bench-cpu: install  ## is this machine's GPU or processor right, how fast, how near its limits: minutes; a table
+	@$(BIN)/bsl bench $(@:bench-%=%)
 
 docs: install  ## the documents as a site, in site/; a link that leads nowhere ends it
 	$(PIP) --constraint constraints.txt --editable '.[docs]'

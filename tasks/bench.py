@@ -1,8 +1,10 @@
-"""`bsl bench gpu`: is a card right, how fast is it, and how near its limits; no store, no server."""
+"""`bsl bench`: is a processor or a card right, how fast is it, and how near its limits; no store, no server."""
 
 from __future__ import annotations
 
+import platform
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,11 +21,39 @@ if TYPE_CHECKING:
 SMALL: Final = {"num_hidden_layers": 2}  # of BERT-base, where the bench only shows that it runs
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How much a device is given to do.
+
+    Attributes:
+        alike: sentences that both engines must translate alike.
+        batches: pairs a step of training: as published, and what fills a card.
+        steps: of training, in each of three rounds.
+        encoded: sentences.
+        probed: rows and folds of a probe.
+        translated: sentences.
+    """
+
+    alike: int
+    batches: tuple[int, ...]
+    steps: int
+    encoded: int
+    probed: tuple[int, int]
+    translated: int
+
+
+SIZES: Final = {
+    "cuda": Sizes(1000, (64, 512), 20, 40_000, (10_662, 10), 8192),
+    "cpu": Sizes(256, (64,), 1, 512, (4000, 10), 512),
+}
+QUICK: Final = Sizes(64, (64,), 2, 256, (600, 3), 128)
+
+
 def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     """All checks and rates of a device, each as soon as it is known.
 
     Args:
-        device_name: `cuda`, `cuda:1`, or `cpu` to see the bench itself run.
+        device_name: `cpu`, `cuda` or `cuda:1`.
         quick: few layers and rounds: that it runs; its rates mean little.
     """
     import torch
@@ -33,17 +63,17 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     device = torch.device(device_name)
     limits = card.measured(device)
     yield from limits.rates()
-    shape = SMALL if quick else {}
+    shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES[device.type])
     with tempfile.TemporaryDirectory() as scratch:
         fixtures = _fixtures(Path(scratch))
         yield from parity.encoding(fixtures, device)
         yield from parity.stepping(fixtures, device)
-        yield from translation.parity(fixtures, device, 64 if quick else 1000)
+        yield from translation.parity(fixtures, device, sizes.alike)
         yield from processes.parity(fixtures, device)
-        yield from training.rates(fixtures, limits, 2 if quick else 20, **shape)
-        yield from encoding.rates(fixtures, limits, 256 if quick else 40_000, **shape)
-        yield from encoding.probes(limits, *((600, 3) if quick else (10_662, 10)))
-        yield from translation.rates(fixtures, limits, 128 if quick else 8192)
+        yield from training.rates(fixtures, limits, sizes.steps, sizes.batches, **shape)
+        yield from encoding.rates(fixtures, limits, sizes.encoded, **shape)
+        yield from encoding.probes(limits, *sizes.probed)
+        yield from translation.rates(fixtures, limits, sizes.translated)
 
 
 def _fixtures(scratch: Path) -> Fixtures:
@@ -61,7 +91,6 @@ def described(device_name: str) -> str:
     Raises:
         ValueError: there is no such device.
     """
-    import platform
     from importlib.metadata import version
 
     import torch
@@ -69,10 +98,18 @@ def described(device_name: str) -> str:
     device = torch.device(device_name)
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "ctranslate2"))
     if device.type == "cpu":
-        return f"CPU, {platform.machine()}, {torch.get_num_threads()} threads; {versions}"
+        return f"{_processor()}, {torch.get_num_threads()} threads; {versions}"
     if device.type != "cuda" or torch.cuda.device_count() <= (device.index or 0):
         raise ValueError(
             f"no device {device_name}: torch {torch.__version__} sees {torch.cuda.device_count()} CUDA devices; run it "
-            "where there is one with a torch built for it, or give --device cpu to see the bench itself run"
+            "where there is one with a torch built for it, or measure the processor: bsl bench cpu"
         )
     return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; {versions}"
+
+
+def _processor() -> str:
+    """Its name where Linux says it, else its kind."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""`bsl bench gpu`: check and measure the card of this machine."""
+"""`bsl bench gpu`, `bsl bench cpu`: check and measure the card or the processor of this machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def define_bench(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("what", choices=["gpu"], help="what to measure")
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:1, …; cpu shows that the bench itself runs")
+    parser.add_argument("what", choices=["gpu", "cpu"], help="what to measure")
+    parser.add_argument("--device", default="cuda", help="which GPU: cuda, cuda:1, … (cuda)")
     parser.add_argument("--quick", action="store_true", help="small shapes: checks count, rates mean little")
     add_json(parser)
     parser.set_defaults(call=_bench)
@@ -24,9 +24,10 @@ def _bench(arguments: argparse.Namespace) -> int:
     from models.bench.figures import Check, as_json, markdown
     from tasks.bench import bench, described
 
-    title = described(arguments.device)
+    device = "cpu" if arguments.what == "cpu" else arguments.device
+    title = described(device)
     rows = []
-    for row in bench(arguments.device, quick=arguments.quick):
+    for row in bench(device, quick=arguments.quick):
         rows.append(row)
         print(f"{row.name}", file=sys.stderr, flush=True)
     if arguments.json:

@@ -43,9 +43,9 @@ def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
-    # Before all else, for it takes longest to start; but what is misspelt is said before anything is started.
+    # Before all else, for it takes longest to start; where something is misspelt it ends amid its imports.
     embedded = None if arguments.dry_run else start_server()
+    config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
     from flows.site import site_of
 
     part = Part(arguments.start, arguments.until)

@@ -9,13 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn import functional
+
+from models.encoder.arithmetic import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from models.bench.figures import Rate
 
-PRODUCT = {"cuda": 8192, "cpu": 1024}  # rows of square matrices: enough to fill the device
+SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, from, to: what fills a card; BERT-base's largest
 COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much more than any cache holds
 
 
@@ -40,23 +43,36 @@ class Card:
         from models.bench.figures import Rate
 
         for precision, flops in self.flops.items():
-            yield Rate(f"limit: products, {precision}", flops / 1e12, "TFLOP/s")
+            yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")
         yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")
 
 
 def measured(device: torch.device) -> Card:
     """Measure a device's limits."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    flops = {}
-    for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
-        size = PRODUCT[device.type]
-        # Random numbers: zeros cost less power, and so run faster than real data do.
-        a, b = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
-        flops[precision] = 2 * size**3 / seconds(partial(torch.matmul, a, b), device, repeats=10)
+    flops = {precision: _products(device, bf16=precision == "bf16") for precision in ("fp32", "bf16")}
+    if device.type == "cpu":
+        flops["int8"] = _int8_products()
     source = torch.randint(0, 255, (COPIED[device.type],), dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     copied = 2 * source.numel() / seconds(lambda: target.copy_(source), device, repeats=10)
     return Card(device, name, flops, copied)
+
+
+def _products(device: torch.device, *, bf16: bool) -> float:
+    """A second's arithmetic of one `linear`, by the library that forward passes take."""
+    rows, width, out = SHAPE[device.type]
+    # Random numbers: zeros cost less power, and so run faster than real data do.
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    x, weight = (torch.randn(n, width, device=device, dtype=dtype) for n in (rows, out))
+    with torch.inference_mode(), arithmetic(device, bf16=bf16):
+        return 2 * rows * width * out / seconds(partial(functional.linear, x, weight), device, repeats=10)
+
+
+def _int8_products() -> float:
+    rows, width, out = SHAPE["cpu"]
+    a, b = (torch.randint(-127, 128, shape, dtype=torch.int8) for shape in ((rows, width), (width, out)))
+    return 2 * rows * width * out / seconds(partial(torch._int_mm, a, b), torch.device("cpu"), repeats=10)
 
 
 def seconds(work: Callable[[], object], device: torch.device, repeats: int = 1, rounds: int = 3) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -23,18 +23,16 @@ from models.training.throughput import Throughput
 from models.training.token_file import open_token_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from models.bench.card import Card
     from models.bench.fixtures import Fixtures
     from models.objectives.base import Objective
 
-BATCHES: Final = (64, 512)  # pairs a step: as published, and what fills a card
 
-
-def rates(fixtures: Fixtures, card: Card, steps: int, **shape: int) -> Iterator[Rate]:
-    """The product's step against a plain one; then the same under torch's compiler, and captured as one graph."""
-    for size in BATCHES:
+def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
+    """The product's step against a plain one; on a GPU the same under torch's compiler, and captured as one graph."""
+    for size in batches:
         config = _config(size)
         plain = _plain(fixtures, card, config, steps, **shape)
         yield plain
@@ -45,7 +43,7 @@ def rates(fixtures: Fixtures, card: Card, steps: int, **shape: int) -> Iterator[
         if card.device.type == "cuda":
             wanted = config.model_copy(update={"precision": "bf16"})
             yield _one_shape("one CUDA graph", fixtures, card, wanted, steps, plain.rate, **shape)
-            if size == min(BATCHES):
+            if size == min(batches):
                 yield _one_shape("compiled by torch", fixtures, card, wanted, steps, plain.rate, **shape)
 
 

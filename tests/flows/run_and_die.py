@@ -1,6 +1,8 @@
-"""A run that kills itself with SIGKILL inside one stage (none if KIND is ""): `run_and_die.py STORE KIND OVERRIDES`.
+"""Runs that kill themselves with SIGKILL, one inside each of some stages: `run_and_die.py STORE KINDS OVERRIDES`.
 
-It dies after the stage has written its first bytes and before it publishes; in training, after a snapshot.
+KINDS are separated by commas; in the last run, whose kind is "", nothing is killed. Each dies after its stage has
+written its first bytes and before it publishes; in training, after a snapshot. What is imported serves all of them:
+each is a fork, and this process computes nothing.
 """
 
 import json
@@ -8,28 +10,45 @@ import os
 import signal
 import sys
 
+import models.training.loop  # noqa: F401  which stages import
 from flows.pipeline import pipeline
 from models.training import snapshots
 from storage.draft import Draft
 from tasks.site import Site
 
-store, kind, overrides = sys.argv[1:]
 written = Draft.write
 saved = snapshots.save_snapshot
 
 
-def write_and_die(draft: Draft, frame, table=None) -> None:
-    written(draft, frame, table)
-    if draft.ref.kind.split("/")[0] == kind:
+def run_dying_in(kind: str, store: str, overrides: dict[str, object]) -> None:
+    """A run of this process; it does not come back unless `kind` is ""."""
+
+    def write_and_die(draft: Draft, frame, table=None) -> None:
+        written(draft, frame, table)
+        if draft.ref.kind.split("/")[0] == kind:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def save_and_die(*args, **kwargs) -> None:
+        saved(*args, **kwargs)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    Draft.write = write_and_die
+    if kind == "training":
+        snapshots.save_snapshot = save_and_die
+    pipeline("tiny", overrides, Site(store=store, save_every=2))
 
-def save_and_die(*args, **kwargs) -> None:
-    saved(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
+
+def outcome(kind: str, store: str, overrides: dict[str, object]) -> int:
+    """How a forked run ended, as `subprocess` says it."""
+    child = os.fork()
+    if child == 0:
+        run_dying_in(kind, store, overrides)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-Draft.write = write_and_die
-if kind == "training":
-    snapshots.save_snapshot = save_and_die
-pipeline("tiny", json.loads(overrides), Site(store=store, save_every=2))
+url, kinds, changes = sys.argv[1:]
+for each in kinds.split(","):
+    ended = outcome(each, url, json.loads(changes))
+    if ended != (-signal.SIGKILL if each else 0):
+        sys.exit(f"the run that was to die in {each or 'nothing'} ended with {ended}")

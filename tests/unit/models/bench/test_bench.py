@@ -1,18 +1,20 @@
-"""The bench of a GPU, on a CPU and small shapes: that its checks hold, and that they can fail."""
+"""The bench, on a CPU and small shapes: that its checks hold, and that they can fail."""
+
+import re
 
 import polars as pl
 import pytest
 import torch
 
 from models.bench import encoding, parity, training, translation
-from models.bench.card import Card
+from models.bench.card import Card, measured
 from models.bench.figures import Check, Rate, as_json, at_least, at_most, holds, markdown, not_run
 from models.bench.fixtures import Fixtures
 from storage.embedded import embedded_path
 from tasks.bench import described
 
 CPU = torch.device("cpu")
-CARD = Card(CPU, "CPU", {"fp32": 1e12, "bf16": 2e12}, 1e10)
+CARD = Card(CPU, "CPU", {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}, 1e10)
 SMALL = {"num_hidden_layers": 1, "hidden_size": 24, "intermediate_size": 48}
 
 
@@ -25,6 +27,12 @@ def fixtures(tmp_path):
     return Fixtures(short, embedded_path("bert-mini"), embedded_path("marian-mini-en-mul"), tmp_path / "scratch")
 
 
+def test_a_processor_has_limits():
+    limits = measured(CPU)
+    assert set(limits.flops) == {"fp32", "bf16", "int8"}
+    assert min(*limits.flops.values(), limits.bytes_per_s) > 0
+
+
 def test_training_keeps_its_word_on_a_cpu(fixtures):
     found = list(parity.stepping(fixtures, CPU))
     assert [check.verdict for check in found] == ["met"] * 3, found
@@ -32,8 +40,8 @@ def test_training_keeps_its_word_on_a_cpu(fixtures):
 
 
 def test_rates_have_a_peer_and_a_share(fixtures):
-    rates = list(training.rates(fixtures, CARD, 1, **SMALL))
-    assert len(rates) == 3 * len(training.BATCHES)
+    rates = list(training.rates(fixtures, CARD, 1, (64, 128), **SMALL))
+    assert len(rates) == 3 * 2
     assert all(rate.rate > 0 and 0 < rate.share < 10 for rate in rates)
     assert [rate.ratio is None for rate in rates[:3]] == [True, False, False]
 
@@ -46,7 +54,7 @@ def test_encoding_and_probes_run(fixtures):
 def test_both_engines_translate_alike_and_are_timed(fixtures):
     few = Fixtures(fixtures.texts[:8], fixtures.encoder, fixtures.translator, fixtures.scratch)
     checks = list(translation.parity(few, CPU, 8))
-    assert [check.verdict for check in checks] == ["met", "met"]
+    assert [check.verdict for check in checks] == ["met"]
     smaller = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     rates = list(translation.rates(few, CARD, 8, **smaller))
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
@@ -72,6 +80,6 @@ def test_the_tables_are_markdown_and_the_rows_json():
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_call_says_what_is_missing():
-    with pytest.raises(ValueError, match=r"sees 0 CUDA devices.*--device cpu"):
+    with pytest.raises(ValueError, match=r"sees 0 CUDA devices.*bsl bench cpu"):
         described("cuda")
-    assert described("cpu").startswith("CPU, ")
+    assert re.match(r".+, \d+ threads; torch \d", described("cpu"))
