@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"
+_APART: Final = {"objective", "collapse"}  # settings of a training that have no line of their own
 _HUB_ID: Final = re.compile(r"(?!checkpoint/|report/)[\w.-]+/[\w.-]+")
 
 
@@ -88,9 +89,6 @@ def card_content(
         checkpoint=checkpoint.key,
         verdict=verdict,
     )
-
-
-_APART: Final = {"objective", "collapse"}
 
 
 def measured(scores: pl.DataFrame, system: str, dev: str | None = None) -> Iterator[Measured]:

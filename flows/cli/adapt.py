@@ -97,11 +97,11 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from tasks.report import HTML
 
     manifest = store.manifest(ref)
-    inputs = {entry.kind: entry.key for entry in manifest.provenance.inputs.values()}
+    inputs = {name: entry.key for name, entry in manifest.provenance.inputs.items()}
     return {
         "report": ref.path,
         "page": str(store.fetch(ref) / HTML),
-        "encoder": f"{store.url}/checkpoint/{inputs['checkpoint']}/encoder",
+        "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
         **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
     }

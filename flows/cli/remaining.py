@@ -24,18 +24,19 @@ class Remaining:
 
     def __init__(self, plan: Sequence[Step]) -> None:
         self._ahead = {step.ref.path: WEIGHTS.get(step.stage, _LIGHT) for step in plan}
-        self._done = self._spent = self._share = 0.0
+        self._done = self._spent = 0.0
         self._current: tuple[Step, float] | None = None
+        self._told: list[tuple[float, float]] = []  # (share, when): where the current stage was first and last
 
     def makes(self, step: Step, now: float) -> None:
         """A planned stage computes, from `now` on."""
         if step.ref.path in self._ahead:
-            self._current, self._share = (step, now), 0.0
+            self._current, self._told = (step, now), []
 
-    def advances(self, done: int, total: int) -> None:
+    def advances(self, done: int, total: int, now: float) -> None:
         """The stage that computes has come so far."""
         if self._current and self._current[0].stage in _MEASURED:
-            self._share = done / max(total, 1)
+            self._told = [*self._told[:1], (done / max(total, 1), now)]
 
     def ends(self, step: Step, now: float) -> None:
         """A stage's artifact is there, made or found made."""
@@ -50,17 +51,22 @@ class Remaining:
             return None
         step, began = self._current
         weight, elapsed = self._ahead[step.ref.path], now - began
-        done, spent = self._done + self._share * weight, self._spent + (elapsed if self._share else 0.0)
-        if spent < _ENOUGH and elapsed < _ENOUGH:
-            return None
-        pace = spent / done if spent >= _ENOUGH and done else 1.0
         rest = sum(self._ahead.values()) - weight
-        if self._share:
-            return elapsed * (1 - self._share) / self._share + rest * pace
+        if (own := self._own()) is not None:
+            return own + rest * (self._spent + elapsed + own) / (self._done + weight)
+        if self._spent < _ENOUGH and elapsed < _ENOUGH:
+            return None
+        pace = self._spent / self._done if self._spent >= _ENOUGH else 1.0
         # How far it has come nobody knows. Once it is late, so is all that follows.
-        own = pace * weight
-        late = max(1.0, elapsed / own)
-        return max(own - elapsed, 0.1 * elapsed) + rest * pace * late
+        late = max(1.0, elapsed / (pace * weight))
+        return max(pace * weight - elapsed, 0.1 * elapsed) + rest * pace * late
+
+    def _own(self) -> float | None:
+        """Seconds left of a stage that counts, at the rate between its first word and its last: it loads before."""
+        if len(self._told) < 2:
+            return None
+        (first, since), (share, until) = self._told
+        return (until - since) * (1 - share) / (share - first) if share > first else None
 
 
 def told(seconds: float | None) -> str:

@@ -59,7 +59,7 @@ class Terminal:
 
     def advances(self, what: str, done: int, total: int, detail: str) -> None:
         """Show how far it has come."""
-        self._remaining.advances(done, total)
+        self._remaining.advances(done, total, time.monotonic())
         self.show(what, done, total, detail)
 
     def ends(self, step: Step) -> None:
