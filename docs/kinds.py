@@ -181,7 +181,7 @@ KINDS: Final = (
         "A method's figure on a proof, its interval and its difference to the first.",
         ("field", "field_methods"),
         'table.filter("decides").select("label", "mean", "difference", "verdict")',
-        "`field.md`, `field.png`",
+        "`field.html`, the page; `field.md`, `field.png`",
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows.commands import command_of
 from flows.config import overridden, partial
 from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
@@ -23,12 +24,14 @@ from tasks.pair import pair_own
 from tasks.passages import TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
+from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.start import check_learns, is_bare, taken_over
 from tasks.train import train
 
 FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
+SETTINGS = "settings.json"  # what the page has under *the complete settings*, in a file
 AdaptOverrides = partial(AdaptConfig)
 
 
@@ -55,10 +58,13 @@ def adapt(
     """
     show_logs()
     settings = overridden(AdaptConfig(), config or {})
-    return run_adapt(texts, encoder, labels, settings, site_of(site))
+    command = command_of("adapt", texts, {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None})
+    return run_adapt(texts, encoder, labels, settings, site_of(site), command)
 
 
-def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptConfig, site: Site) -> ReportRef:
+def run_adapt(
+    texts: list[str], encoder: str, labels: str | None, config: AdaptConfig, site: Site, command: str = ""
+) -> ReportRef:
     """The way of an adaptation; inside a flow run, each line is a task run."""
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
     start, resolved = resolve_encoder(site, config.encoder)
@@ -95,7 +101,10 @@ def run_adapt(texts: list[str], encoder: str, labels: str | None, config: AdaptC
     compared = differences(site, systems[0], systems[1:], found, config.evaluation)
     proof = prove(site, *asked, start, merged, weighing, scores, compared, reading, probes_of(taught), config.proof)
     adapted = settle(site, start, merged, proof)
-    return adaptation(site, encoder, own, passages, taught, weighing, proof, config.model_dump_json(indent=1), adapted)
+    said, told = config.model_dump_json(indent=1), Told(command=command)
+    translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
+    made = (taught, views, trips, trained, weighing, proof)
+    return adaptation(site, encoder, own, passages, *made, said, translators, adapted, told)
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:

@@ -36,7 +36,7 @@ class PipelineConfig(RunSettings):
         again: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
         if self.transform and "seed" in type(self.transform).model_fields:
             again["transform"] = {"seed": seed}
-        earlier = [_merged(phase.model_dump(), {"training": {"seed": seed}}) for phase in self.earlier]
+        earlier = [merged(phase.model_dump(), {"training": {"seed": seed}}) for phase in self.earlier]
         return override(self, {"earlier": earlier, **again})
 
     def runs(self, seeds: int) -> list[PipelineConfig]:
@@ -110,18 +110,19 @@ def overridden(config: C, changes: BaseModel | Mapping[str, Any]) -> C:
         pydantic.ValidationError: as `override`.
     """
     given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
-    return type(config).model_validate(_merged(config.model_dump(), given))
+    return type(config).model_validate(merged(config.model_dump(), given))
 
 
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with changes, section by section."""
+    both = dict(base)
     if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
-        merged["revision"] = None  # the pin is another model's
+        both["revision"] = None  # the pin is another model's
     for name, value in changes.items():
-        inner = merged.get(name)
+        inner = both.get(name)
         nested = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        merged[name] = _merged(_same_kind(inner, value), value) if nested else value
-    return merged
+        both[name] = merged(_same_kind(inner, value), value) if nested else value
+    return both
 
 
 def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller

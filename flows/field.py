@@ -6,12 +6,15 @@ a method cannot do is said on the page; it does not end the others.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from typing import TYPE_CHECKING, Final
 
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows.commands import command_of
 from flows.field_methods import Contender, Entry, Ground, contender_of, entry_of
 from flows.recipes.field import LABELS, FieldSettings, Method, augmentation, methods_of
 from flows.site import site_of
@@ -26,6 +29,7 @@ from tasks.evaluation.sets import ScoredSet
 from tasks.field import compare_field
 from tasks.field_text import field_asked, field_corpus, field_held, question_counts
 from tasks.passages import read_passages
+from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 
@@ -88,7 +92,16 @@ def field(
         chosen.may_forget,
         chosen.bootstrap,
         _notes(ground, contender, entries),
+        files,
+        chosen.model_dump_json(indent=1),
+        Told(command=_command(texts, encoder, labels, chosen)),
     )
+
+
+def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: FieldSettings) -> str:
+    changed = settings.model_dump(mode="json", exclude_defaults=True, exclude={"budget"})
+    options = {"encoder": encoder, "labels": labels, "budget": re.sub("[ ,]", "", settings.budget.spelled)}
+    return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
 
 
 def located(site: Site, texts: Sequence[str], labels: str | None) -> tuple[tuple[TextSource, ...], LabelSource | None]:

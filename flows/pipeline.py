@@ -6,12 +6,14 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import flow
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
+from pydantic import BaseModel
 
-from flows.config import Overrides, PipelineConfig, override
+from flows.basics import Basics
+from flows.config import Overrides, PipelineConfig, merged, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
@@ -47,8 +49,8 @@ if TYPE_CHECKING:
 def _run_name() -> str:
     """Recipe, corpus, and what tells two such runs apart."""
     asked = flow_run.parameters
-    given = asked.get("overrides") or {}
-    changes = given if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
+    basics = Basics.model_validate(asked.get("basics") or {})
+    changes = changes_of(asked["recipe_name"], basics, asked.get("overrides"))
     own = recipe(asked["recipe_name"]).ingest.model_dump()
     sources = (own | (changes.get("ingest") or {}))["sources"]
     corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
@@ -63,6 +65,7 @@ def pipeline(
     start: Cut | None = None,
     until: Cut | None = None,
     made: list[ArtifactRef] | None = None,
+    basics: Basics | None = None,
 ) -> ReportRef | list[ArtifactRef]:
     """Bootstrapped sentence representation learning, from raw sentences to the report, or a part of the way.
 
@@ -73,9 +76,10 @@ def pipeline(
         start: Make nothing up to these artifacts, which must be there, and go on from them.
         until: End when these artifacts are there; event `bsl.<until>.published` says so.
         made: What the parts before made, as that event's payload has it; reckoned on this machine if absent.
+        basics: Corpus, encoder, learning rate, steps: what is changed most, with the values of the deployment's recipe.
     """
     show_logs()
-    changed = overrides.model_dump(exclude_unset=True) if overrides else {}
+    changed = changes_of(recipe_name, basics, overrides)
     config, place, command = override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)
     if start is None and until is None:
         with crew(place):
@@ -84,8 +88,27 @@ def pipeline(
         report_ref = run(config, place, command).report
     if until is None:
         return report_ref
-    tell(part, recipe_name, overrides.model_dump(mode="json", exclude_unset=True) if overrides else None, site)
+    tell(part, recipe_name, changes_of(recipe_name, basics, overrides, "json") or None, site)
     return [step.ref for step in part.last]
+
+
+def changes_of(
+    recipe_name: str,
+    basics: Basics | None,
+    overrides: BaseModel | Mapping[str, Any] | None,
+    mode: Literal["python", "json"] = "python",
+) -> dict[str, Any]:
+    """What a person changed in a recipe; `overrides` say the last word.
+
+    Args:
+        recipe_name: the recipe.
+        basics: as the run form gives them.
+        overrides: other fields.
+        mode: whether values are Python's or JSON's.
+    """
+    given = overrides.model_dump(mode=mode, exclude_unset=True) if isinstance(overrides, BaseModel) else overrides
+    shown = deployment.parameters.get("recipe_name", recipe_name)
+    return merged(basics.changes(shown) if basics else {}, given or {})
 
 
 def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:

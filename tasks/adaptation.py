@@ -6,44 +6,75 @@ from typing import cast
 
 from models.report.adaptation import AdaptationContent, adaptation_page, proof_rows
 from models.report.verdict import Verdict, Word
-from storage.refs import CheckpointRef, PassagesRef, ProofRef, ReportRef, WeighingRef
+from storage.refs import CheckpointRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
 from storage.texts import TextSource
+from tasks.adapted_card import adapted_card
+from tasks.card import CARD
+from tasks.own_text import own_text
 from tasks.prove import SHARE, VERDICT
-from tasks.report import PAGE
+from tasks.report import HTML, PAGE
+from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown, show_table
 
 
-@stage(ref=ReportRef, version=1)
+@stage(ref=ReportRef, version=2)
 def adaptation(
     work: Work,
     encoder: str,
     sources: tuple[TextSource, ...],
     passages: PassagesRef,
-    views: tuple[str, ...],
+    taught: tuple[str, ...],
+    views: ViewsRef,
+    trips: ViewsRef | None,
+    trained: CheckpointRef,
     weighing: WeighingRef,
     proof: ProofRef,
     settings: str,
+    translators: tuple[str, ...],
     adapted: CheckpointRef,
+    told: Told,
 ) -> None:
-    """Write the page and show it."""
+    """Write the pages and the encoder's card, and show them.
+
+    Args:
+        work: the stage's.
+        encoder: what the person calls the start.
+        sources: the files.
+        passages: their sentences.
+        taught: names of the views that were learnt.
+        views: crops of what was learnt.
+        trips: round trips of some sentences; None where no translator knows the language.
+        trained: what training left.
+        weighing: what each share of it finds.
+        proof: what the adapted encoder finds.
+        settings: all settings as JSON.
+        translators: models of the round trips.
+        adapted: what is handed out.
+        told: how to start the same again.
+    """
+    from models.report.adaptation_page import adaptation_html  # matplotlib
+
     manifest = work.store.manifest(proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
     table = work.store.scan(proof).collect()
+    shown = {"Crops of a sentence": views} | ({"Round trips": trips} if trips else {})
     content = AdaptationContent(
         encoder=encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
         proof=table,
         weighing=work.store.scan(weighing).collect(),
         share=float(str(work.store.manifest(weighing).figures[SHARE])),
-        files=[source.told for source in sources],
-        figures=work.store.manifest(passages).figures,
-        views=views,
-        config=settings,
+        log=work.store.scan(trained, "training_log").collect(),
+        views=taught,
+        own=own_text(work.store, passages, shown, sources, settings, told),
         artifacts={str(ref): ref.key for ref in (passages, weighing, proof, adapted)},
     )
     page = adaptation_page(content)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    (work.draft.folder / HTML).write_text(adaptation_html(content), encoding="utf-8")
+    card = adapted_card(content, adapted, sources, translators if trips else ())
+    (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     work.draft.note({VERDICT: word, "reason": reason, "advice": advice})
     show_markdown("adaptation", page, f"{encoder} adapted: {word}")
     show_table("adaptation-proof", [dict(row) for row in proof_rows(table)], f"{word}: {reason}")

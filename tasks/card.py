@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from models.report.card import CardContent, Material
-from models.report.page import score_rows
+from models.report.card_header import Header, Measured
+from models.report.page import PRINTED, score_rows
 from storage.declarations import DATASETS
+from storage.declared.models import MODEL_LICENCES
 from storage.embedded import EMBEDDED, embedded_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import polars as pl
 
     from storage.refs import CheckpointRef
+    from storage.sources import SourceSpec
     from tasks.settings import RunSettings
 
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"
+_APART: Final = {"objective", "collapse"}  # settings of a training that have no line of their own
+_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/)[\w.-]+/[\w.-]+")
+
+
+def folded_card(number: int) -> str:
+    """File of the card of a report's encoder that took a transform in; they are numbered as in the stage's inputs."""
+    return f"model-card-folded-{number}.md"
 
 
 def card_content(
@@ -29,6 +41,7 @@ def card_content(
     pairs: tuple[int, ...],
     max_length: int,
     verdict: str,
+    folded: str = "",
 ) -> CardContent:
     """The card's content.
 
@@ -40,46 +53,106 @@ def card_content(
         pairs: rows that each phase trained on.
         max_length: tokens that it reads of a sentence.
         verdict: whether training did the encoder good.
+        folded: which system it is, if it took the run's transform in.
     """
-    trainings, dev = [phase.training for phase in settings.phases], settings.evaluation.dev
-    training = trainings[-1]
-    optimizer = training.model_dump(mode="json", exclude={"objective", "collapse"})
+    phases = list(zip((phase.training for phase in settings.phases), pairs, strict=True))
+    last = phases[-1][0] if phases else None
+    dev = settings.evaluation.dev if last and last.select == "best" else None
+    chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)} if last else {}
+    column = folded or settings.systems[-1]
+    materials = tuple(_materials(settings))
+    transform = settings.transform.name if folded and settings.transform else ""
     return CardContent(
+        header=Header(
+            name=title,
+            base=hub_id(settings.encoder.model),
+            datasets=_hub_sets(settings.ingest.sources),
+            languages=_languages(settings),
+            licences=[material.licence for material in materials],
+            figures=[*measured(scores, column, dev)],
+            tags=[transform] if transform else [],
+        ),
         title=title,
+        what=f"with the run's {transform}, fitted on its sentences, as last module" if transform else "",
+        column=column,
         base=settings.encoder.model,
         pooling=settings.encoder.pooling,
         max_length=max_length,
-        trainings=tuple((phase.objective.name, rows) for phase, rows in zip(trainings, pairs, strict=True)),
-        settings={**training.objective.model_dump(mode="json"), **optimizer},
+        trainings=tuple((training.objective.name, rows) for training, rows in phases),
+        settings=chosen,
         views=settings.augment.methods,
         labels=settings.needs_labels,
-        dev=dev if training.select == "best" else None,
+        dev=dev,
         scores=score_rows(scores),
-        materials=tuple(_materials(settings)),
-        citations=(*dict.fromkeys(phase.objective.citation for phase in trainings), *_data_citations(settings)),
+        materials=materials,
+        citations=(*dict.fromkeys(training.objective.citation for training, _ in phases), *_data_citations(settings)),
         checkpoint=checkpoint.key,
         verdict=verdict,
     )
 
 
+def measured(scores: pl.DataFrame, system: str, dev: str | None = None) -> Iterator[Measured]:
+    """A system's printed figures with the Hub's names of their sets; those of the set that chose it are left out."""
+    for row in scores.filter(PRINTED).filter(model=system).iter_rows(named=True):
+        if f"{row['dataset']}/{row['split']}" == (dev or "").removeprefix(EMBEDDED):
+            continue
+        known = DATASETS.get(row["dataset"])
+        yield Measured(
+            row["dataset"],
+            (known and known.hub_id) or row["dataset"],
+            known.hub_config if known else None,
+            known.revision if known else None,
+            row["split"],
+            row["metric"],
+            row["protocol"],
+            row["value"],
+            row["ci_low"],
+            row["ci_high"],
+        )
+
+
+def hub_id(model: str) -> str | None:
+    """A model's name on the Hub; None for one in the package, in the store or in a folder."""
+    return model if _HUB_ID.fullmatch(model) and not Path(model).exists() else None
+
+
+def model_material(what: str, model: str) -> Material:
+    """A model that went in, with its licence where that is declared."""
+    if model.startswith(EMBEDDED):
+        return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence)
+    return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))
+
+
+def _hub_sets(sources: Iterable[SourceSpec]) -> list[str]:
+    """Hub ids of the data sets among sources, in their order."""
+    names = [source.dataset for source in sources if source.dataset and not source.path]
+    ids = [DATASETS[name].hub_id if name in DATASETS else hub_id(name) for name in names]
+    return [name for name in dict.fromkeys(ids) if name]
+
+
+def _languages(settings: RunSettings) -> list[str]:
+    """Of the sentences, and of views that stay in another language."""
+    sets = [(source, DATASETS.get(source.dataset or "")) for source in settings.ingest.sources]
+    own = [source.lang or (known.lang if known else "en") for source, known in sets]
+    views = settings.augment.translations if settings.phases else ()
+    return sorted({*own, *(view.lang for view in views)})
+
+
 def _materials(settings: RunSettings) -> Iterator[Material]:
-    yield _model("encoder at the start", settings.encoder.model)
-    for teacher in dict.fromkeys(phase.teacher.model for phase in settings.phases if phase.teacher):
-        yield _model("teacher", teacher)
+    yield model_material("encoder at the start", settings.encoder.model)
+    for teacher in dict.fromkeys(teacher.model for phase in settings.phases for teacher in phase.teachers):
+        yield model_material("teacher", teacher)
     for source in settings.ingest.sources:
         yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
+    if not settings.phases:
+        return  # no views are made
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}
     for model in sorted(translators):
-        yield _model("translation of views", model)
+        yield model_material("translation of views", model)
     for view in settings.augment.rewritings:
-        yield from (_model(view.purpose, model) for model, _ in view.models)
+        yield from (model_material(view.purpose, model) for model, _ in view.models)
         if view.lexicon:
             yield Material(*view.lexicon)
-
-
-def _model(what: str, model: str) -> Material:
-    known = model.startswith(EMBEDDED)
-    return Material(what, model, embedded_manifest(model.removeprefix(EMBEDDED)).licence if known else UNDECLARED)
 
 
 def _data_licence(dataset: str | None) -> str:

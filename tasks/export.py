@@ -17,7 +17,7 @@ from storage.checkpoint import ENCODER
 from storage.collect import readable_manifests
 from storage.declarations import DATASETS
 from storage.errors import ArtifactMissingError, StoreWriteError
-from tasks.card import CARD
+from tasks.card import CARD, folded_card
 from tasks.evaluation.kinds import tables
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 GRAPH = "sentence-embedding.onnx"
+_TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered
 
 
 def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
@@ -111,19 +112,23 @@ def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | 
 def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
     """The model card in the newest report on a checkpoint."""
     reports = [
-        manifest
-        for manifest in readable_manifests(store, "report")
-        if ref.key in _described(manifest) and CARD in manifest.files
+        manifest for manifest in readable_manifests(store, "report") if _cards(manifest).get(ref.key) in manifest.files
     ]
     newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
     # A report whose inputs were made anew with another content speaks of another encoder.
-    sound = next((manifest.ref for manifest in newest_first if store.defect(manifest.ref) is None), None)
-    return None if sound is None else store.fetch(sound) / CARD
+    sound = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
+    return None if sound is None else store.fetch(sound.ref) / _cards(sound)[ref.key]
 
 
-def _described(manifest: Manifest) -> set[str]:
-    """Keys of what a report's card may speak of: not of an encoder that has taken a transform in."""
-    return {entry.key for name, entry in manifest.provenance.inputs.items() if not name.startswith("folded")}
+def _cards(manifest: Manifest) -> dict[str, str]:
+    """Key → file of the card, of the encoders that a report is for: adapted, last trained, with a transform in it."""
+    inputs = manifest.provenance.inputs
+    trained = sorted(
+        (name for name in inputs if name.startswith(_TRAINED)), key=lambda name: int(name[len(_TRAINED) :])
+    )
+    cards = {inputs[name].key: CARD for name in (*trained[-1:], *({"adapted"} & set(inputs)))}
+    numbers = (name[len(_FOLDED) :] for name in inputs if name.startswith(_FOLDED))
+    return cards | {inputs[f"{_FOLDED}{number}"].key: folded_card(int(number)) for number in numbers}
 
 
 def _write_graph(encoder: Path, path: Path) -> None:

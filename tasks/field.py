@@ -13,11 +13,14 @@ from storage.checkpoint import ENCODER
 from storage.labels import LabelSource
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
 from storage.schemas import FIELD, FIELD_METHODS
+from storage.texts import TextSource
 from tasks.evaluation.sets import ScoredSet
 from tasks.evaluation.vectors import open_vectors
 from tasks.field_proofs import checks_of, label_proofs, text_proofs
 from tasks.field_text import own_probes
+from tasks.own_text import own_text
 from tasks.pace import seconds_a_step
+from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import settle_threads
 from tasks.stage.show import show_image, show_markdown, show_table
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = "field.md"
 PLOT: Final = "field.png"
+HTML: Final = "field.html"
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
 
 
@@ -42,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=2)
+@stage(ref=FieldRef, version=3)
 def compare_field(
     work: Work,
     title: str,
@@ -63,8 +67,11 @@ def compare_field(
     may_forget: float,
     config: BootstrapConfig,
     notes: tuple[str, ...],
+    sources: tuple[TextSource, ...],
+    settings: str,
+    told: Told,
 ) -> None:
-    """Hold methods against each other on held-out text, labels and checks; a page, a plot, two tables.
+    """Hold methods against each other on held-out text, labels and checks; pages, a plot, two tables.
 
     Args:
         work: the stage's.
@@ -86,6 +93,9 @@ def compare_field(
         may_forget: by how much its figure there may fall.
         config: how differences are drawn.
         notes: what the page says of the run.
+        sources: the files.
+        settings: all settings as JSON.
+        told: how to start the same again.
 
     Raises:
         EvaluationError: vectors cannot be compared.
@@ -111,14 +121,20 @@ def compare_field(
     ranked = _ranked(names, proofs, forgets, config.seed)
     costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
     folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
-    content = FieldContent(title, table, costs, ranked, forgets, folders, notes, PLOT)
+    own = own_text(
+        work.store, passages, {"Round trips of held-out sentences": trips} if trips else {}, sources, settings, told
+    )
+    content = FieldContent(title, table, costs, ranked, forgets, folders, notes, PLOT, own)
     work.draft.write(table)
     work.draft.write(costs, "field_methods")
     _publish(work, content, field_plot(table, title))
 
 
 def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
+    from models.report.field_html import field_html  # matplotlib
+
     page = field_page(content)
+    (work.draft.folder / HTML).write_text(field_html(content), encoding="utf-8")
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
     work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,7 +26,7 @@ from storage.refs import (
     ViewsRef,
 )
 from storage.sources import SourceSpec
-from tasks.card import CARD, card_content
+from tasks.card import CARD, card_content, folded_card
 from tasks.evaluation.sets import ScoredSet
 from tasks.evaluation.summary import Missing
 from tasks.report_content import Made, Told, making_rows, run_content
@@ -43,7 +43,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=10)
+@stage(ref=ReportRef, version=11)
 def report(
     work: Work,
     title: str,
@@ -90,11 +90,7 @@ def report(
     own = Made(corpus, views, pairs, checkpoints, (*scores, *comparisons), vectors, sets)
     html = _html(work, own, content, settings, published, verdict, told)
     (work.draft.folder / HTML).write_text(html, encoding="utf-8")
-    if checkpoints:
-        length = int(str(work.store.manifest(checkpoints[-1]).figures["max_length"]))
-        rows = tuple(work.store.manifest(ref).rows for ref in pairs)
-        card = card_content(title, settings, table, checkpoints[-1], rows, length, verdict.sentence if verdict else "")
-        (work.draft.folder / CARD).write_text(model_card(card), encoding="utf-8")
+    _write_cards(work, title, settings, table, checkpoints, pairs, folded, vectors, verdict)
     work.draft.write(table, "scores")
     if comparison is not None:
         work.draft.write(comparison, "comparison")
@@ -104,6 +100,30 @@ def report(
     if verdict:
         work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     _show(work, content, curves)
+
+
+def _write_cards(
+    work: Work,
+    title: str,
+    settings: RunSettings,
+    scores: pl.DataFrame,
+    checkpoints: tuple[CheckpointRef, ...],
+    pairs: tuple[PairsRef, ...],
+    folded: tuple[CheckpointRef, ...],
+    systems: Iterable[str],
+    verdict: Verdict | None,
+) -> None:
+    """Cards of what was trained, and of encoders that took a transform in."""
+    encoders = {CARD: (checkpoints[-1], "")} if checkpoints else {}
+    names = [name for name in systems if settings.after_transform and name.endswith(settings.after_transform)]
+    for number, both in enumerate(zip(folded, names, strict=True) if folded else ()):
+        encoders[folded_card(number)] = both
+    rows = tuple(work.store.manifest(ref).rows for ref in pairs)
+    said = verdict.sentence if verdict else ""
+    for file, (ref, system) in encoders.items():
+        length = int(str(work.store.manifest(ref).figures["max_length"]))
+        card = card_content(title, settings, scores, ref, rows, length, said, system)
+        (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
 
 
 def _html(

@@ -218,14 +218,18 @@ def _findings(work: Work, checkpoints: Sequence[CheckpointRef], names: Sequence[
 
 
 def _reproduction(told: Told, settings: RunSettings) -> Reproduction:
-    places = {"commit": commit(), "system": platform.platform(terse=True)}
     dumped = settings.model_dump(mode="json")
     return Reproduction(
         command=told.command,
-        environment={**places, **installed_versions()},
+        environment=environment(),
         seeds=dict(_seeds(dumped, "")),
         config=settings.model_dump_json(indent=1),
     )
+
+
+def environment() -> dict[str, str]:
+    """What this runs on: commit, system, versions."""
+    return {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}
 
 
 def _seeds(value: object, place: str) -> Iterator[tuple[str, object]]:

@@ -1,6 +1,6 @@
 """An encoder's small and fast forms in one folder: ONNX, int8, fewer dimensions, a table of tokens; each measured.
 
-README.md                     how each form is used, and the table of what it costs and loses
+README.md                     its card, how each form is used, and the table of what it costs and loses
 <root>                        weights, tokenizer, heads: as sentence-transformers reads them
 onnx/model.onnx               the graph in fp32; onnx/model_qint8_avx512_vnni.onnx with int8 products
 dims-<K>/                     an encoder whose vectors have K dimensions and length 1
@@ -10,7 +10,6 @@ static/                       a StaticEmbedding
 from __future__ import annotations
 
 import logging
-import shutil
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -21,15 +20,14 @@ from storage.errors import StoreWriteError
 from storage.files import whole
 from storage.readers.report import ReadReport
 from storage.reading import read_source
-from storage.refs import CheckpointRef
 from storage.sources import SourceSpec, resolve_source
-from tasks.export import newest_card
 from tasks.pretrained import encoder_folder, find_encoder
 from tasks.stage.machine import settle_threads
+from tasks.variant_cards import card_of, write_cards
 from tasks.variant_measures import dev_scorer, measured, stsb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     import numpy as np
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TITLE: Final = "Forms of the encoder, measured on this machine"
 _MAX_BAD_SHARE: Final = 0.01
 _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
@@ -108,11 +105,8 @@ def export_variants(site: Site, name: str, revision: str | None, target: Path, w
     with whole(target) as made:
         made.mkdir()
         forms = _Makers(made, folder, encoder, tokenizer, wanted, site).make()
-        card = newest_card(site.open_store(), found) if isinstance(found, CheckpointRef) else None
-        if card is not None:
-            shutil.copyfile(card, made / "README.md")
         rows = variant_rows(forms, stsb("test")["score"].to_numpy())
-        _write_readme(made / "README.md", rows)
+        write_cards(made, rows, card_of(site, name, found, folder))
     return rows
 
 
@@ -272,27 +266,3 @@ def _bare(name: str) -> EncoderConfig:
     from models.encoder.config import EncoderConfig
 
     return EncoderConfig(model=name)
-
-
-def _write_readme(path: Path, rows: Sequence[dict[str, str]]) -> None:
-    from models.report.page import markdown_table
-
-    card = path.read_text(encoding="utf-8") + "\n" if path.is_file() else ""
-    path.write_text(f"{card}## {TITLE}\n\n{_EXPLAINED}\n\n{markdown_table(rows)}\n", encoding="utf-8")
-
-
-_EXPLAINED: Final = """\
-Weights in 10⁶ bytes; sentences of STS-B's test set a second, from text to vector; Spearman × 100 of their cosines with
-95 % interval; the difference from the first form on the same draws of pairs.
-
-```python
-from sentence_transformers import SentenceTransformer
-
-SentenceTransformer("this-folder")  # or "this-folder/dims-128", "this-folder/static"
-SentenceTransformer("this-folder", backend="onnx", model_kwargs={"file_name": "onnx/model_qint8_avx512_vnni.onnx"})
-```
-
-`bsl evaluate` and `encoder.model` take the same folders, and a graph by its path. A graph's inputs are `input_ids` and
-`attention_mask`; its output `sentence_embedding` is pooled, `last_hidden_state` is not. `first` dimensions are the
-encoder's own, `turned` ones those after a rotation that changes no cosine. In int8 a vector depends a little on which
-others are in its batch."""

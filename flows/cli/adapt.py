@@ -94,13 +94,14 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from storage.refs import ProofRef
+    from tasks.report import HTML
 
     manifest = store.manifest(ref)
-    inputs = {entry.kind: entry.key for entry in manifest.provenance.inputs.values()}
+    inputs = {name: entry.key for name, entry in manifest.provenance.inputs.items()}
     return {
         "report": ref.path,
-        "page": str(store.fetch(ref) / "report.md"),
-        "encoder": f"{store.url}/checkpoint/{inputs['checkpoint']}/encoder",
+        "page": str(store.fetch(ref) / HTML),
+        "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
         **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
     }

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SHOWN = 10  # rows of a table
 _LONGEST = timedelta(days=36_500)
 _OTHERS = 108  # letters of a line of `ls` beside the artifact's name
+_NARROW = 38  # the same without seconds and run, with a short time
 
 
 def define_artifacts(parser: argparse.ArgumentParser) -> None:
@@ -207,13 +208,15 @@ def _plain(text: str) -> Text:
 
 
 def _print(manifests: list[Manifest], where: str) -> None:
+    longest = max((len(str(manifest.ref)) for manifest in manifests), default=0)
+    console = Console()
+    # Whole names always: cut, those of one kind would look alike. In a narrow terminal the rest gives way.
+    narrow = console.is_terminal and console.width < _OTHERS + longest
     table = Table(title=Text(where))
-    for name in ("artifact", "rows", "MB", "made", "seconds", "run"):
+    for name in ("artifact", "rows", "MB", "made", *(() if narrow else ("seconds", "run"))):
         table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
-        made = manifest.created_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        size, seconds = f"{manifest.size / 1e6:.2f}", f"{manifest.duration_s:.1f}"
-        table.add_row(str(manifest.ref), f"{manifest.rows:,}", size, made, seconds, _plain(manifest.provenance.run))
-    # Wide enough for whole names: cut, those of one kind would look alike.
-    longest = max((len(str(manifest.ref)) for manifest in manifests), default=0)
-    Console(width=max(_OTHERS + longest, Console().width)).print(table)
+        made = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
+        rest = () if narrow else (f"{manifest.duration_s:.1f}", _plain(manifest.provenance.run))
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", f"{manifest.size / 1e6:.2f}", made, *rest)
+    Console(width=max(console.width, (_NARROW if narrow else _OTHERS) + longest)).print(table)

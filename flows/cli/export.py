@@ -34,7 +34,8 @@ def define_export(parser: argparse.ArgumentParser) -> None:
 
 def _export(arguments: argparse.Namespace) -> int:
     from flows.site import site_of
-    from tasks.variants import TITLE, Wanted, export_variants
+    from tasks.variant_cards import TITLE
+    from tasks.variants import Wanted, export_variants
 
     asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
     wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})

@@ -80,16 +80,16 @@ def _field(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
-    from tasks.field import PAGE, summary_of
+    from tasks.field import HTML, summary_of
 
     tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"field": ref.path, "page": store.fetch(ref) / PAGE, "said": summary_of(store, ref).said, **tables}
+    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": summary_of(store, ref).said, **tables}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:
-    from tasks.field import PAGE, PLOT, summary_of
+    from tasks.field import HTML, PLOT, summary_of
 
     folder, summary = store.fetch(ref), summary_of(store, ref)
     print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
     print("\n".join(line.replace("**", "") for line in summary.said))
-    print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")
+    print(f"page:    {folder / HTML}\nplot:    {folder / PLOT}")

@@ -46,7 +46,8 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     table = Table(*map(_column, rows[0]), title=Text(title, style="table.title"))
     for row in rows:
         table.add_row(*map(Text, row.values()))
-    Console(width=max(120, Console().width)).print(table)
+    console = Console()
+    (console if console.is_terminal else Console(width=max(120, console.width))).print(table)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from rich.table import Column
 from rich.text import Text
 
+from flows.cli.remaining import Remaining, told
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -41,6 +43,7 @@ class Terminal:
         self._open = threading.local()  # a sweep runs several points side by side
         self._made: set[str] = set()
         self._told = 0.0
+        self._remaining = Remaining(plan)
 
     def begins(self, step: Step) -> None:
         """Start its clock."""
@@ -50,16 +53,19 @@ class Terminal:
         """Remember that it was not there."""
         self._made.add(step.ref.path)
         self._told = time.monotonic()
+        self._remaining.makes(step, self._told)
         if len(self._began()) == 1:
             self.show(f"{self._place(step)}{_title(step)}", 0, None, "")
 
     def advances(self, what: str, done: int, total: int, detail: str) -> None:
         """Show how far it has come."""
+        self._remaining.advances(done, total, time.monotonic())
         self.show(what, done, total, detail)
 
     def ends(self, step: Step) -> None:
         """Print its line, unless it was part of another."""
         began = self._began().pop(step.ref.path)
+        self._remaining.ends(step, time.monotonic())
         if self._began():
             return
         made = step.ref.path in self._made
@@ -75,8 +81,11 @@ class Terminal:
         now = time.monotonic()
         if now - self._told >= SECONDS_BETWEEN_LINES and total:
             self._told = now
-            line = " · ".join(filter(None, [f"      {what}: {done:,} of {total:,}", detail]))
+            line = " · ".join(filter(None, [f"      {what}: {done:,} of {total:,}", detail, self._left()]))
             self.console.print(Text(line), soft_wrap=True)
+
+    def _left(self) -> str:
+        return told(self._remaining.seconds(time.monotonic()))
 
     def _began(self) -> dict[str, float]:
         """When the stages that are open in this thread began, the outermost first."""
@@ -104,9 +113,10 @@ class LiveTerminal(Terminal):
         self.progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=16),
             TaskProgressColumn(),
             TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[left]}"),
             TextColumn("{task.fields[detail]}", table_column=rest),
             console=console,
             transient=True,
@@ -121,9 +131,9 @@ class LiveTerminal(Terminal):
         if current is None or current.description != what:
             if self._bar is not None:
                 self.progress.remove_task(self._bar)
-            self._bar = self.progress.add_task(what, total=total, completed=done, detail=detail)
+            self._bar = self.progress.add_task(what, total=total, completed=done, detail=detail, left=self._left())
         else:
-            self.progress.update(current.id, total=total, completed=done, detail=detail)
+            self.progress.update(current.id, total=total, completed=done, detail=detail, left=self._left())
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from models.report.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from models.report.own_text import OwnText
+
 _ASKED: Final = {
     "neighbour": "the sentence behind it in its document",
     "title": "the title of its document",
@@ -109,10 +111,9 @@ class AdaptationContent:
         proof: the table `proof`.
         weighing: the table `weighing`.
         share: how much of the trained weights was taken.
-        files: a row a source, how its columns were read.
-        figures: counts of sentences and documents.
+        log: of the training; None where it left none.
         views: what was trained on.
-        config: the settings as JSON.
+        own: the text, and how to have the same again.
         artifacts: artifact → key.
     """
 
@@ -121,10 +122,9 @@ class AdaptationContent:
     proof: pl.DataFrame
     weighing: pl.DataFrame
     share: float
-    files: Sequence[dict[str, str]]
-    figures: Mapping[str, object]
+    log: pl.DataFrame | None
     views: Sequence[str]
-    config: str
+    own: OwnText
     artifacts: Mapping[str, str]
 
 
@@ -146,6 +146,11 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     ]
 
 
+def exported(verdict: Verdict) -> str:
+    """Which encoder is handed out."""
+    return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
+
+
 def _percent(value: float) -> str:
     """A figure × 100; a dash for the mean of sets, of which only the difference is known."""
     return "–" if value != value else f"{100 * value:.1f}"
@@ -154,22 +159,23 @@ def _percent(value: float) -> str:
 def adaptation_page(content: AdaptationContent) -> str:
     """The page, in Markdown."""
     verdict = content.verdict
-    exported = "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
     return (
         "\n\n".join(
             [
                 f"# {plain(content.encoder)} adapted to your text",
                 f"{verdict.sentence}",
-                f"Exported: {exported}.",
+                f"Exported: {exported(verdict)}.",
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, documents drawn.",
                 markdown_table(proof_rows(content.proof)),
-                f"## What was learnt\n\n{_learnt(content)}",
-                markdown_table(_weighed(content.weighing)),
+                f"## What was learnt\n\n{learnt(content)}",
+                markdown_table(weighed(content.weighing)),
                 f"Taken: {content.share:g} of the trained weights, the rest from the start.",
                 "## Your files",
-                markdown_table([*content.files]),
-                markdown_table([{"what": str(name), "figure": f"{value}"} for name, value in content.figures.items()]),
-                f"## Settings\n\n```json\n{content.config}\n```",
+                markdown_table([*content.own.files]),
+                markdown_table(
+                    [{"what": str(name), "figure": f"{value}"} for name, value in content.own.counts.items()]
+                ),
+                f"## Settings\n\n```json\n{content.own.settings}\n```",
                 "## Artifacts",
                 markdown_table([{"artifact": name, "key": key} for name, key in content.artifacts.items()]),
             ]
@@ -178,14 +184,15 @@ def adaptation_page(content: AdaptationContent) -> str:
     )
 
 
-def _learnt(content: AdaptationContent) -> str:
+def learnt(content: AdaptationContent) -> str:
+    """What training brought together, in a sentence."""
     return (
         f"That {' and '.join(content.views)} of a sentence belong together, on sentences of your text. Each share of "
         "the trained weights was asked of the half that chooses:"
     )
 
 
-def _weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
+def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:
     """A row a share, a column a probe; what decides is marked."""
     asked = weighing.select("probe", "counts").unique(maintain_order=True).rows()
     figures = {(share, probe): value for share, probe, value, _ in weighing.rows()}

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from models.report.card_header import front_matter
 from models.report.escaping import plain
 from models.report.page import INTERVALS, markdown_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_USAGE = """## Use
+    from models.report.card_header import Header
 
-``python
+USAGE: Final = """## Use
+
+```python
 from sentence_transformers import SentenceTransformer
 
 encoder = SentenceTransformer("path/to/this/folder")
 vectors = encoder.encode(["A man is playing a guitar.", "Someone plays music."])
 print(encoder.similarity(vectors[:1], vectors[1:]))
-``
+```
+
+With bsl-pipeline installed, which made it:
+
+```sh
+bsl search path/to/this/folder sentences.txt "what to look for"
+bsl evaluate path/to/this/folder --suite sts
+```
 
 Where `sentence-embedding.onnx` lies beside this file, its inputs are the tokenizer's `input_ids` and `attention_mask`,
 and its output `sentence_embedding` is pooled already."""
 
 
-_MEASURED = (
+_MEASURED: Final = (
     "STS and AFS: correlation of the cosine of two sentences with people's judgement, over all pairs (`all`) "
     "or as the mean of AFS's topics (`unsupervised`). Transfer: accuracy of a linear classifier on frozen vectors."
 )
@@ -45,7 +55,10 @@ class CardContent:
     """What a model card is made of.
 
     Attributes:
+        header: what model hubs read.
         title: the run's title.
+        what: what became of the encoder after training, such as a transform that it took in; empty if nothing.
+        column: whose figures are this encoder's, of the systems side by side.
         base: the transformer that training started from, as the configuration names it.
         pooling: how token vectors become a sentence vector.
         max_length: tokens read of a sentence.
@@ -61,7 +74,10 @@ class CardContent:
         verdict: whether training did the encoder good.
     """
 
+    header: Header
     title: str
+    what: str
+    column: str
     base: str
     pooling: str
     max_length: int
@@ -80,23 +96,58 @@ class CardContent:
 def model_card(content: CardContent) -> str:
     """The card as Markdown, with the header that model hubs read."""
     sections = [
-        "---\nlibrary_name: sentence-transformers\npipeline_tag: sentence-similarity\n"
-        "tags:\n- sentence-transformers\n- sentence-similarity\n- feature-extraction\n---",
+        front_matter(content.header),
         f"# {plain(content.title)}",
-        f"A sentence encoder: {plain(content.base)}, pooled by {content.pooling}, first {content.max_length} tokens, "
-        f"trained {_trainings(content)} ({', '.join(map(plain, content.views))}). Compare its vectors by cosine.",
+        _sentence(content),
         content.verdict,
-        _USAGE,
-        f"## Figures\n\n{INTERVALS}. {_MEASURED}\n\n{markdown_table(content.scores)}\n\n{_labels(content)}",
-        "## Training\n\n"
-        + markdown_table([{"setting": name, "value": value} for name, value in content.settings.items()]),
-        "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
-        "without a licence here was not declared: ask its owner.\n\n"
-        + markdown_table([asdict(material) for material in content.materials]),
+        USAGE,
+        f"## Figures\n\n{INTERVALS}; this encoder's column is *{plain(content.column)}*. {_MEASURED}\n\n"
+        f"{markdown_table(content.scores)}\n\n{_labels(content)}",
+        f"## Limits\n\n{_limits(content)}",
+        _settings(content),
+        f"{LICENCES}\n\n{markdown_table(material_rows(content.materials))}",
         "## Citation\n\n" + "\n".join(f"- {work}" for work in content.citations),
         f"Made by bsl-pipeline, checkpoint `{content.checkpoint}`.",
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
+
+
+LICENCES: Final = (
+    "## Licences\n\nThis encoder is made from the following; their terms hold for what you do with it. A name "
+    "without a licence here was not declared: ask its owner."
+)
+
+
+def material_rows(materials: Sequence[Material]) -> list[dict[str, str]]:
+    """A row each."""
+    return [asdict(material) for material in materials]
+
+
+def _sentence(content: CardContent) -> str:
+    trained = f", trained {_trainings(content)} ({', '.join(map(plain, content.views))})" if content.trainings else ""
+    return (
+        f"A sentence encoder: {plain(content.base)}, pooled by {content.pooling}, first {content.max_length} tokens"
+        f"{trained}{content.what and f', {content.what}'}. Compare its vectors by cosine."
+    )
+
+
+def _limits(content: CardContent) -> str:
+    """What a reader must know who did not make it."""
+    languages = ", ".join(content.header.languages)
+    lines = [
+        f"What comes after a sentence's first {content.max_length} tokens is not read.",
+        f"It was made from sentences in these languages: {languages}. No other was tried.",
+        "The figures say how it orders pairs of the sets above; text of another kind can turn out otherwise. Measure "
+        "it on yours: `bsl evaluate`, `bsl field`.",
+        "Cosines order pairs. A threshold from another encoder means nothing here.",
+        "Bias that the start or the sentences carry was neither measured nor removed.",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _settings(content: CardContent) -> str:
+    rows = [{"setting": name, "value": value} for name, value in content.settings.items()]
+    return f"## Training\n\n{markdown_table(rows)}" if rows else ""
 
 
 def _trainings(content: CardContent) -> str:
@@ -105,6 +156,8 @@ def _trainings(content: CardContent) -> str:
 
 
 def _labels(content: CardContent) -> str:
+    if not content.trainings:
+        return "No label was used."
     if content.dev:
         chosen = f"chosen by Spearman on {content.dev}, whose scores are labels: figures on it are no test."
     else:

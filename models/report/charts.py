@@ -58,8 +58,15 @@ def mark_of(label: str, role: str, value: float, low: float | None, high: float 
     return Mark(label, role, 100 * value, *(None if end is None else 100 * end for end in (low, high)))
 
 
-def score_chart(marks: Sequence[Mark], axis: str) -> str:
-    """A row a system: its figure, and its interval where it has one."""
+def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> str:
+    """A row a system: its figure, and its interval where it has one.
+
+    Args:
+        marks: from the top.
+        axis: what is drawn, in which unit.
+        line: the figure that the others are to pass, × 100; at 0 all are differences and have a sign.
+    """
+    form = "+.2f" if line == 0 else ".1f"
     with styled():
         figure = new_figure(0.75 + 0.42 * len(marks))
         axes = figure.add_subplot()
@@ -71,7 +78,7 @@ def score_chart(marks: Sequence[Mark], axis: str) -> str:
                 [mark.value], [place], marker=_MARKS.get(mark.role, "o"), markersize=7, color=colour, linestyle=""
             )
             axes.annotate(
-                f"{_clipped(mark.label)}  {mark.value:.1f}",
+                f"{_clipped(mark.label)}  {mark.value:{form}}",
                 (mark.value, place),
                 xytext=(0, 8),
                 textcoords="offset points",
@@ -79,7 +86,7 @@ def score_chart(marks: Sequence[Mark], axis: str) -> str:
                 fontsize=9,
                 annotation_clip=False,
             )
-        ends = [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
+        ends = [end for mark in marks for end in (mark.value, mark.low, mark.high, line) if end is not None]
         # Names stand centred above their marks, and are wider than a near-empty axis.
         middle, half = (min(ends) + max(ends)) / 2, max(max(ends) - min(ends), 4.0)
         axes.set_xlim(middle - half, middle + half)
@@ -87,7 +94,9 @@ def score_chart(marks: Sequence[Mark], axis: str) -> str:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.set_xlabel(axis)
-        told = "; ".join(f"{mark.label}: {mark.value:.1f}" for mark in marks)
+        if line is not None:
+            axes.axvline(line, color=MUTED, linewidth=1, zorder=0)
+        told = "; ".join(f"{mark.label}: {mark.value:{form}}" for mark in marks)
         return inline(figure, "scores", f"{axis}. {told}")
 
 

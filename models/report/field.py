@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.evaluation.field import Ranking
+    from models.report.own_text import OwnText
 
-_LEGEND: Final = (
+LEGEND: Final = (
     "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
     "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
     "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
@@ -42,6 +43,7 @@ class FieldContent:
         folders: label → where its encoder lies, for methods that have one.
         notes: what was held out, how the budget was spent, what was asked.
         plot: file name of the plot beside the page.
+        own: the text, and how to have the same again.
     """
 
     title: str
@@ -52,6 +54,7 @@ class FieldContent:
     folders: Mapping[str, str]
     notes: Sequence[str]
     plot: str
+    own: OwnText
 
 
 def field_page(content: FieldContent) -> str:
@@ -60,10 +63,10 @@ def field_page(content: FieldContent) -> str:
         f"# {plain(content.title)}",
         "\n\n".join(advice(content)),
         f"![plot]({content.plot})",
-        f"## Methods\n\n{markdown_table(method_rows(content))}\n\n{_LEGEND}",
+        f"## Methods\n\n{markdown_table(method_rows(content))}\n\n{LEGEND}",
         *_faults(content.methods),
         f"## What each was proved on\n\n{markdown_table(proof_rows(content.table))}",
-        "## How\n\n" + "\n".join(f"- {note}" for note in [*content.notes, *_of_seeds(content.table)]),
+        "## How\n\n" + "\n".join(f"- {note}" for note in [*content.notes, *of_seeds(content.table)]),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -183,7 +186,8 @@ def _count_faults(methods: pl.DataFrame) -> str:
     return f"{methods['fault'].count()} of {methods.height} ended with an error"
 
 
-def _of_seeds(table: pl.DataFrame) -> list[str]:
+def of_seeds(table: pl.DataFrame) -> list[str]:
+    """What one seed cannot tell."""
     return [_ONE_SEED] if table["seeds"].max() == 1 else []
 
 

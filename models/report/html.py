@@ -18,7 +18,8 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s)?|[–<]? ?[\d.]*")
+_NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s)?|[–<]? ?[\d.]*|\[[^][]+\]")
+_SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
 _LONG: Final = 28  # letters from which on a column is text that may break
 _INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -29,6 +30,12 @@ class Cell:
 
     text: str
     small: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Cell:
+        """From text; of `value [low, high]` the interval is small."""
+        spread = _SPREAD.fullmatch(text)
+        return cls(spread["value"], f"{spread['low']} to {spread['high']}{spread['rest']}") if spread else cls(text)
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,8 @@ class Table:
 
     @classmethod
     def of(cls, title: str, rows: Sequence[Mapping[str, object]]) -> Table:
-        """From equal-keyed rows, whose keys are the headings; figures are rounded."""
-        lines = [Line([Cell(shown(value)) for value in row.values()]) for row in rows]
+        """From equal-keyed rows, whose keys are the headings; figures are rounded, their intervals stand below."""
+        lines = [Line([Cell.of(shown(value)) for value in row.values()]) for row in rows]
         return cls(title, [name.replace("_", " ") for name in rows[0]] if rows else [], lines)
 
     def is_number(self, column: int) -> bool:

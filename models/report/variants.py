@@ -1,4 +1,4 @@
-"""The table of an encoder's small and fast forms: what each costs, and what it loses.
+"""An encoder's small and fast forms: the table of what each costs and loses, and the card of one.
 
 Shapes: N scored pairs.
 """
@@ -6,17 +6,25 @@ Shapes: N scored pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import percentile_interval, spearman_resamples
 from models.evaluation.paired import paired_difference
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+
+_STATIC: Final = (
+    "A table of token vectors: a sentence's vector is the mean of its tokens', without a transformer, so that the "
+    "order of words tells nothing."
+)
+_OF_THE_WHOLE: Final = {"model_name", "eval_results"}
+_SHORTER: Final = "The same transformer; its vectors are shortened to these dimensions and have length 1."
 
 
 @dataclass(frozen=True)
@@ -66,3 +74,38 @@ def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
     found = paired_difference(first, second, gold)
     return f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
+
+
+def form_card(whole: str, row: Mapping[str, str]) -> str:
+    """The card of a form that is a folder of its own.
+
+    Args:
+        whole: the card of the whole encoder, whose header this one's is made of; figures of the whole are left out.
+        row: the form's, of `variant_rows`.
+    """
+    from huggingface_hub import CardData, ModelCard  # takes its time, and only an export needs it
+
+    known: dict[str, Any] = ModelCard(whole, ignore_metadata_errors=True).data.__dict__
+    static = row["place"] == "static"
+    kept = {name: value for name, value in known.items() if name not in _OF_THE_WHOLE}
+    kept["tags"] = [*(kept.get("tags") or []), *(["static-embeddings"] if static else [])]
+    lost = f", {row['against the first']} beside the whole encoder" if row["against the first"] else ""
+    return f"""---
+{CardData(**kept).to_yaml()}
+---
+
+# {row["form"]}, of the encoder in the folder above
+
+{_STATIC if static else _SHORTER} {row["width"]} dimensions, {row["MB"]} MB of weights.
+
+Spearman × 100 on STS-B test with 95 % interval: {row["STS-B test"]}{lost}.
+
+```python
+from sentence_transformers import SentenceTransformer
+
+SentenceTransformer("path/to/this/folder")
+```
+
+What the whole encoder learnt from, its figures, limits and licences: `README.md` of the folder above. The same terms
+hold here.
+"""

@@ -60,9 +60,8 @@ def site(tmp_path_factory) -> Site:
     return Site(store=str(tmp_path_factory.mktemp("adapt") / "store"), mirror=str(mirror), device="cpu", threads=1)
 
 
-def made_of(site: Site, ref: ArtifactRef, kind: str) -> str:
-    (key,) = {entry.key for entry in site.open_store().manifest(ref).provenance.inputs.values() if entry.kind == kind}
-    return key
+def made_of(site: Site, ref: ArtifactRef, name: str) -> str:
+    return site.open_store().manifest(ref).provenance.inputs[name].key
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -77,12 +76,16 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     assert {*proof["evidence"]} >= {"title", "crop", "stsb test"}
     assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
     assert proof.filter(evidence="title")["role"].to_list() == ["counts"]
-    exported = store.fetch(CheckpointRef(key=made_of(site, ref, "checkpoint"))) / ENCODER
+    exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
     unchanged = files(exported) == files(embedded_path("bert-mini"))
     assert unchanged is (figures["verdict"] != "BETTER")
     page = (store.fetch(ref) / "report.md").read_text()
     assert str(figures["reason"]) in page
     assert "second: second.jsonl" in page
+    assert (
+        f"bsl adapt {own} --encoder embedded:bert-mini --config settings.json"
+        in (store.fetch(ref) / "report.html").read_text()
+    )
 
     before = {str(found) for found in store.refs()}
     assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref

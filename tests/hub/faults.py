@@ -93,7 +93,10 @@ CASES: Final = (
     Case("a redirect loop", {"status": 302, "headers": {"Location": "/cdn/loop"}}, "cdn"),
     Case("a dead endpoint", dead=True),
     Case("no config.json", files=lambda files: files.pop("config.json")),
-    Case("no weights", files=lambda files: [files.pop(name) for name in ("model.safetensors", "pytorch_model.bin")]),
+    Case(
+        "no weights, and an ONNX graph that is none",
+        files=lambda files: [files.pop(name) for name in ("model.safetensors", "pytorch_model.bin")],
+    ),
     Case("a pickle alone", files=lambda files: files.pop("model.safetensors")),
     Case("a pickle that runs code", files=lambda files: _pickled(files, {"weights": Malice()})),
     Case(

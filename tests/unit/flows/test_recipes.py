@@ -8,6 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
+from flows.basics import Basics
 from flows.cli.settings import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
@@ -81,8 +82,31 @@ def test_the_synonyms_of_table_4_are_three_words_in_ten_as_bare_lemmas() -> None
 
 def test_every_recipe_is_deployed_under_its_name() -> None:
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    names = {each["name"]: each["parameters"] for each in deployments}
-    assert {name: {"recipe_name": name} for name in RECIPES}.items() <= names.items()
+    names = {each["name"]: each["parameters"].get("recipe_name") for each in deployments}
+    assert {name: name for name in RECIPES}.items() <= names.items()
+
+
+def test_run_forms_open_with_the_recipes_own_values() -> None:
+    """`python -m flows.basics` writes them."""
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    forms = {each["name"]: each["parameters"]["basics"] for each in deployments if "basics" in each["parameters"]}
+    assert {"tiny", "nli"} <= set(forms)
+    for name, values in forms.items():
+        assert Basics.model_validate(values) == Basics.of(recipe(name)), name
+        assert Basics.model_validate(values).changes(name) == {}
+
+
+def test_what_is_changed_in_a_run_form_changes_that_alone() -> None:
+    form = Basics.of(recipe("tiny")).model_copy(
+        update={"learning_rate": 0.5, "corpus": ("snli", "mine.csv"), "steps": 3}
+    )
+    changes = form.changes("tiny")
+    sources = [{"dataset": "snli"}, {"path": "mine.csv"}]
+    assert changes == {"ingest": {"sources": sources}, "training": {"lr": 0.5, "max_steps": 3}}
+    changed = override(recipe("tiny"), changes)
+    assert (changed.training.lr, changed.ingest.sources[1].path) == (0.5, "mine.csv")
+    assert changed.training.objective == recipe("tiny").training.objective
+    assert Basics().changes("tiny") == {}
 
 
 def test_every_study_is_deployed_under_its_name() -> None:

@@ -2,14 +2,16 @@
 
 import polars as pl
 import pytest
+from huggingface_hub import ModelCard
 
 from flows.cli.settings import configured
 from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.report.card import model_card
+from models.report.variants import form_card
 from storage.refs import CheckpointRef
 from storage.sources import SourceSpec
-from tasks.card import card_content
+from tasks.card import card_content, measured
 from tasks.evaluation.summary import Missing
 from tasks.report import report
 
@@ -31,14 +33,14 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 def card(config):
     pairs = (5_913,) * len(config.phases)
+    scores = SCORES.with_columns(model=pl.lit(config.systems[-1]))
     return model_card(
-        card_content(config.title, config.settings, SCORES, CHECKPOINT, pairs, 64, "**BETTER** than the start.")
+        card_content(config.title, config.settings, scores, CHECKPOINT, pairs, 64, "**BETTER** than the start.")
     )
 
 
 def test_tiny_names_its_materials_with_their_licences():
     text = card(recipe("tiny"))
-    assert text.startswith("---\nlibrary_name: sentence-transformers\n")
     assert "| encoder at the start | embedded:bert-mini | CC BY-SA 4.0 |" in text
     assert "| sentences | embedded:nli-sample | CC BY-SA 4.0 |" in text
     assert "| translation of views | embedded:marian-mini-en-mul |" in text
@@ -51,11 +53,54 @@ def test_tiny_names_its_materials_with_their_licences():
     assert 'SentenceTransformer("path/to/this/folder")' in text
 
 
+def test_the_header_is_one_that_the_hub_reads():
+    header = ModelCard(card(recipe("tiny"))).data
+    assert (header.license, header.language, header.base_model) == ("cc-by-sa-4.0", ["en"], None)
+    assert (header.library_name, header.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    (result,) = header.eval_results
+    assert (result.dataset_type, result.dataset_split) == ("mteb/stsbenchmark-sts", "test")
+    assert (result.metric_type, result.metric_value) == ("spearman_cosine", 0.5432)
+    assert result.metric_name == "spearman, all, 95 % interval 0.5000 to 0.5800"
+
+
+def test_a_recipe_of_the_hub_names_its_start_its_data_and_that_there_are_several_licences():
+    header = ModelCard(card(recipe("nli"))).data
+    assert (header.base_model, header.base_model_relation) == ("google-bert/bert-base-uncased", "finetune")
+    assert header.datasets == ["stanfordnlp/snli", "nyu-mll/multi_nli"]
+    assert (header.license, header.license_link) == ("other", "README.md")
+    assert ModelCard(card(recipe("multilingual"))).data.language == ["ar", "de", "en", "es", "fr", "tr"]
+
+
+def test_the_set_that_chose_the_encoder_is_no_result():
+    dev = SCORES.with_columns(split=pl.lit("dev"))
+    assert list(measured(dev, "after BSL", "embedded:stsb/dev")) == []
+    assert [figure.split for figure in measured(dev, "after BSL")] == ["dev"]
+
+
+def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
+    config = recipe("tiny-whitening")
+    label = config.systems[0] + config.after_transform
+    scores = SCORES.with_columns(model=pl.lit(label))
+    text = model_card(card_content(config.title, config.settings, scores, CHECKPOINT, (), 64, "", label))
+    assert "with the run's whitening, fitted on its sentences, as last module" in text
+    assert "this encoder's column is" in text
+    assert "whitening" in ModelCard(text).data.tags
+
+
+def test_a_form_in_a_folder_of_its_own_says_what_it_is_and_leaves_out_the_wholes_figures():
+    row = {"form": "static table", "place": "static", "width": "256", "MB": "1.2", "STS-B test": "60.00 [57.0, 63.0]"}
+    text = form_card(card(recipe("tiny")), row | {"against the first": "-1.00 [-2.00, +0.10]"})
+    header = ModelCard(text).data
+    assert "static-embeddings" in header.tags
+    assert (header.license, header.eval_results) == ("cc-by-sa-4.0", None)
+    assert "60.00 [57.0, 63.0], -1.00 [-2.00, +0.10] beside the whole encoder" in text
+
+
 def test_declared_data_bring_licence_and_citation_and_undeclared_say_so():
     text = card(recipe("nli"))
     assert "Bowman et al., 2015" in text
     assert "| sentences | snli | CC BY-SA 4.0 |" in text
-    assert "| encoder at the start | google-bert/bert-base-uncased | not declared here |" in text
+    assert "| encoder at the start | google-bert/bert-base-uncased | Apache-2.0 |" in text
     own = configured("nli", ['ingest.sources=[{"path": "sentences.txt"}]'])
     assert "| sentences | files of your own | not declared here |" in card(own)
 
@@ -75,7 +120,7 @@ def test_words_and_models_that_rewrote_sentences_are_materials():
     assert "| synonyms | WordNet 3.0 | WordNet License |" in card(recipe("synonym"))
     text = card(recipe("mlm"))
     assert "of views (original, mlm)" in text
-    assert "| refilled tokens | FacebookAI/roberta-base | not declared here |" in text
+    assert "| refilled tokens | FacebookAI/roberta-base | MIT |" in text
 
 
 def test_every_objective_is_cited():

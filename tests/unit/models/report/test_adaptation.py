@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import polars as pl
+from huggingface_hub import ModelCard
 
 from models.evaluation.proof import Evidence
 from models.evaluation.study import MEAN
 from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, proof_rows
+from models.report.adaptation_page import adaptation_html
+from models.report.own_text import OwnText
 from models.report.verdict import Verdict
+from storage.refs import CheckpointRef
+from storage.texts import TextSource
+from tasks.adapted_card import adapted_card
 
 ROW = Evidence("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
 PLACE = {"subset": "all", "split": "test", "metric": "spearman", "protocol": "all"}
@@ -31,6 +37,16 @@ def test_a_general_set_may_forbid_and_of_several_their_mean() -> None:
     assert general_evidence([], []) == []
 
 
+OWN = OwnText(
+    files=[{"files": "mine: a|b.csv", "text": "body"}],
+    counts={"sentences": 1000},
+    samples={"Held out": [{"text": "<script>alert(1)</script>", "source": "mine"}]},
+    command="bsl adapt 'my file.csv'",
+    settings='{"lang": "en"}',
+    environment={"commit": "c0ffee"},
+)
+
+
 def _content(word: str) -> AdaptationContent:
     weighing = pl.DataFrame(
         [(0.0, "neighbour", 0.2, True), (0.5, "neighbour", 0.22, True), (0.5, "general set", 0.7, False)],
@@ -43,10 +59,9 @@ def _content(word: str) -> AdaptationContent:
         proof=pl.DataFrame([asdict(ROW)]),
         weighing=weighing,
         share=0.5,
-        files=[{"files": "mine: a|b.csv", "text": "body"}],
-        figures={"sentences": 1000},
+        log=None,
         views=("crops", "round trips"),
-        config="{}",
+        own=OWN,
         artifacts={"proof/0123": "0123"},
     )
 
@@ -65,3 +80,30 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
 def test_rows_say_what_each_figure_may_do() -> None:
     (row,) = proof_rows(pl.DataFrame([asdict(ROW)]))
     assert row["it"] == "decides"
+
+
+def test_the_html_page_has_verdict_chart_tables_samples_and_the_way_to_have_it_again() -> None:
+    page = adaptation_html(_content("NO DIFFERENCE"))
+    assert '<span class="badge no-difference">NO DIFFERENCE</span>' in page
+    assert "Exported: the start, unchanged." in page
+    assert 'aria-label="Difference × 100 from the start. neighbour, MRR: +3.10"' in page
+    assert "<small>+1.00 to +5.00</small>" in page
+    assert "<dt>sentences</dt><dd>1,000</dd>" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "bsl adapt &#39;my file.csv&#39;" in page
+    assert "c0ffee" in page
+    assert "Loss" not in page
+
+
+def test_the_card_of_a_start_that_was_kept_says_so() -> None:
+    source = TextSource(name="mine", digest="d", format="csv", texts=("body",), files=())
+    adapted, kept = (
+        adapted_card(_content(word), CheckpointRef(key="c" * 64), [source], ("Helsinki-NLP/opus-mt-en-de",))
+        for word in ("BETTER", "WORSE")
+    )
+    header = ModelCard(adapted).data
+    assert (header.base_model, header.language, header.license) == ("some/encoder", ["en"], "other")
+    assert "| translation of views | Helsinki-NLP/opus-mt-en-de | not declared here |" in adapted
+    assert "0.5 of the trained weights" in adapted
+    assert "this is the start, byte for byte" in kept
+    assert "| sentences |" not in kept

@@ -7,7 +7,9 @@ import polars as pl
 from models.evaluation.field import TEXT, Ranking, Standing
 from models.evaluation.paired import Difference
 from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
+from models.report.field_html import field_html
 from models.report.field_plot import field_plot
+from models.report.own_text import OwnText
 from storage.schemas import FIELD, FIELD_METHODS
 
 
@@ -33,10 +35,15 @@ METHODS = pl.DataFrame(
 )
 
 
+OWN = OwnText([], {"sentences": 7}, {"Held out": [{"text": "a <b> c"}]}, "bsl field r.csv", "{}", {"commit": "c0ffee"})
+
+
 def content(rows, ranking, forgets=None, methods=METHODS):
     table = pl.DataFrame(rows, schema=FIELD)
     folders = {"BSL": "/store/checkpoint/c/encoder"}
-    return FieldContent("Reviews, from bert", table, methods, ranking, forgets or {}, folders, ("noted",), "field.png")
+    return FieldContent(
+        "Reviews, from bert", table, methods, ranking, forgets or {}, folders, ("noted",), "field.png", OWN
+    )
 
 
 ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
@@ -106,3 +113,12 @@ def test_equal_tables_give_equal_pictures():
     picture = field_plot(table, "Reviews $x$, from bert")
     assert picture.startswith(b"\x89PNG")
     assert picture == field_plot(table, "Reviews $x$, from bert")
+
+
+def test_the_html_page_says_first_which_to_use_and_draws_all_beside_the_start():
+    page = field_html(content(ROWS, RANKED))
+    assert '<p class="verdict">Use BSL: 45.00 beside 40.00' in page
+    assert 'aria-label="mean × 100 on your text. BSL: 45.0; SimCSE: 44.0; as it is: 40.0"' in page
+    assert "loss is nan at step 3" in page.split('id="what-went-wrong"')[1]
+    assert "a &lt;b&gt; c" in page
+    assert "bsl field r.csv" in page

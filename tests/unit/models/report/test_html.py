@@ -122,3 +122,9 @@ def test_values_are_rounded_for_people():
         "yes",
         "a",
     ]
+
+
+def test_an_interval_stands_small_below_its_figure():
+    assert Cell.of("+2.70 [+1.57, +3.98], p 0.002") == Cell("+2.70", "+1.57 to +3.98, p 0.002")
+    assert Cell.of("45.00 ± 0.20 [44.0, 46.0]") == Cell("45.00 ± 0.20", "44.0 to 46.0")
+    assert Cell.of("see [a, b]") == Cell("see [a, b]")

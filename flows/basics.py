@@ -1,0 +1,126 @@
+"""The fields of a recipe that people change most, as the UI's run form shows them: with the recipe's own values.
+
+A deployment of prefect.yaml carries its recipe's values, so that the form opens with them. A value that is the
+deployment's own changes nothing: who picks another recipe in the form gets that recipe, not a mixture of two.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.recipes import recipe
+from storage.readers.table import is_readable
+
+if TYPE_CHECKING:
+    from flows.config import PipelineConfig
+
+
+class Basics(BaseModel):
+    """What people change most. An empty field is as the recipe has it; `overrides` has all the others."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    corpus: tuple[str, ...] | None = Field(
+        None, title="Corpus", description="Data sets (`snli`, `embedded:nli-sample`), Hub ids, or paths of files."
+    )
+    sentences: int | None = Field(
+        None, ge=1, title="Most sentences", description="Of the corpus (`ingest.corpus.limit`)."
+    )
+    encoder: str | None = Field(
+        None, min_length=1, title="Encoder", description="Where training starts: Hub id, folder, `embedded:` name, "
+        "`checkpoint/<key>` (`encoder.model`).",
+    )  # fmt: skip
+    learning_rate: float | None = Field(
+        None, gt=0, le=1, title="Learning rate", description="At its peak (`training.lr`)."
+    )
+    steps: int | None = Field(
+        None, ge=1, title="Most steps", description="Ends training before its epochs do (`training.max_steps`)."
+    )
+    epochs: int | None = Field(None, ge=1, title="Epochs", description="Passes over the pairs (`training.epochs`).")
+    batch_size: int | None = Field(
+        None, ge=2, title="Batch size", description="Pairs a step, over all processes (`training.batch_size`)."
+    )
+    seed: int | None = Field(
+        None, ge=0, title="Seed", description="Of initial weights, order, dropout (`training.seed`)."
+    )
+
+    @classmethod
+    def of(cls, config: PipelineConfig) -> Basics:
+        """The values of a recipe."""
+        training = config.training
+        return cls(
+            corpus=tuple(source.path or source.dataset or "" for source in config.ingest.sources),
+            sentences=config.ingest.corpus.limit,
+            encoder=config.encoder.model,
+            learning_rate=training.lr if training else None,
+            steps=training.max_steps if training else None,
+            epochs=training.epochs if training else None,
+            batch_size=training.batch_size if training else None,
+            seed=training.seed if training else None,
+        )
+
+    def changes(self, shown: str) -> dict[str, Any]:
+        """What differs from the recipe whose values the form showed, as overrides.
+
+        Args:
+            shown: name of that recipe: the deployment's.
+        """
+        own = Basics.of(recipe(shown))
+        given = self.model_dump(exclude_none=True)
+        changed = {name: value for name, value in given.items() if value != getattr(own, name)}
+        made: dict[str, Any] = {}
+        for name, value in changed.items():
+            section = made
+            *sections, last = _PLACES[name]
+            for part in sections:
+                section = section.setdefault(part, {})
+            section[last] = [_source(source) for source in value] if name == "corpus" else value
+        return made
+
+
+_PLACES: Final = {
+    "corpus": ("ingest", "sources"),
+    "sentences": ("ingest", "corpus", "limit"),
+    "encoder": ("encoder", "model"),
+    "learning_rate": ("training", "lr"),
+    "steps": ("training", "max_steps"),
+    "epochs": ("training", "epochs"),
+    "batch_size": ("training", "batch_size"),
+    "seed": ("training", "seed"),
+}
+_PATH: Final = ("/", "./", "../", "~")
+
+
+def _source(name: str) -> dict[str, str]:
+    """Files by their path; whatever else is a data set."""
+    is_path = name.startswith(_PATH) or "://" in name or "*" in name or is_readable(name)
+    return {"path" if is_path else "dataset": name}
+
+
+def write_forms(path: Path) -> None:
+    """Give each recipe's deployment in prefect.yaml the recipe's values, which its run form then opens with."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(_DEPLOYED.sub(_with_values, text), encoding="utf-8")
+
+
+_DEPLOYED: Final = re.compile(
+    r"^    parameters: *(?:\{recipe_name: (?P<short>[\w-]+)\}"
+    r"|\n      recipe_name: (?P<long>[\w-]+)\n      basics: .*)$",
+    re.MULTILINE,
+)
+
+
+def _with_values(found: re.Match[str]) -> str:
+    name = found["short"] or found["long"]
+    values = Basics.of(recipe(name)).model_dump(mode="json", exclude_none=True)
+    inner = ", ".join(f"{field}: {json.dumps(value)}" for field, value in values.items())
+    return f"    parameters:\n      recipe_name: {name}\n      basics: {{{inner}}}"
+
+
+if __name__ == "__main__":
+    write_forms(Path("prefect.yaml"))
