@@ -21,6 +21,7 @@ from tests.log_lines import JSON_LINES, published
 
 ROOT = Path(__file__).parents[2]
 PREFECT = Path(sys.executable).with_name("prefect")
+SERVER = (sys.executable, str(ROOT / "tests" / "sqlite_server.py"), "server", "start", "--host", "127.0.0.1")
 BSL = (sys.executable, "-m", "flows.cli.main")
 PARTS = ("part-corpus", "part-views", "part-pairs", "part-embeddings", "part-report")
 BEGUN = '"message":"Beginning flow run'  # in a worker's log
@@ -83,16 +84,16 @@ def cluster(tmp_path_factory, new_home):
         **JSON_LINES,
     }
 
-    def start(name: str, *words: str) -> subprocess.Popen[bytes]:
+    def start(name: str, *command: str | Path) -> subprocess.Popen[bytes]:
         with (folder / f"{name}.log").open("wb") as log:
-            return subprocess.Popen([PREFECT, *words], env=environment, cwd=ROOT, stdout=log, stderr=log)
+            return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
 
-    running = [start("server", "server", "start", "--host", "127.0.0.1", "--port", str(port))]
+    running = [start("server", *SERVER, "--port", str(port))]
     try:
         wait_until_healthy(environment["PREFECT_API_URL"], 240)
         made = subprocess.run([*BSL, "pools"], env=environment, cwd=ROOT, capture_output=True, text=True)
         assert made.returncode == 0, made.stderr
-        running += [start(f"worker-{pool}", "worker", "start", "--pool", pool) for pool in ("cpu", "gpu")]
+        running += [start(f"worker-{pool}", PREFECT, "worker", "start", "--pool", pool) for pool in ("cpu", "gpu")]
         yield Cluster(environment, folder, Store(environment["BSL_STORE"]))
     finally:
         for process in reversed(running):

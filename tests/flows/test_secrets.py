@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.store import Store
-from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+from tests.flows.test_deployment import ROOT, SERVER, free_port, wait_until_healthy
 from tests.log_lines import JSON_LINES, published
 
 AUTH = "admin:planted-password-of-the-server"
@@ -39,7 +39,7 @@ def server(tmp_path, new_home):
     }
     with (tmp_path / "server.log").open("wb") as log:
         process = subprocess.Popen(
-            [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(port)],
+            [*SERVER, "--port", str(port)],
             env={**os.environ, **own, "PREFECT_SERVER_API_AUTH_STRING": AUTH},
             cwd=tmp_path,
             stdout=log,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+from tests.flows.test_deployment import PREFECT, ROOT, SERVER, free_port, wait_until_healthy
 
 
 class Cluster:
@@ -34,11 +34,11 @@ class Cluster:
         }
 
     def server(self) -> None:
-        self._start("server", "server", "start", "--host", "127.0.0.1", "--port", str(self.port))
+        self._start("server", *SERVER, "--port", str(self.port))
         wait_until_healthy(self.url, 240)
 
     def worker(self) -> None:
-        self._start("worker", "worker", "start", "--pool", "gpu")
+        self._start("worker", PREFECT, "worker", "start", "--pool", "gpu")
 
     def prefect(self, *command: str) -> None:
         subprocess.run([PREFECT, *command], env=self.environment, cwd=ROOT, check=True, capture_output=True)
@@ -71,10 +71,10 @@ class Cluster:
             state = str(self.ask(f"/flow_runs/{run}")["state_type"])
         assert state in {"RUNNING", "COMPLETED"}, (self.folder / "worker.log").read_text()[-3000:]
 
-    def _start(self, name: str, *command: str) -> None:
+    def _start(self, name: str, *command: str | Path) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
-                [PREFECT, *command], env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+                command, env=self.environment, cwd=ROOT, stdout=log, stderr=log, start_new_session=True
             )
 
 

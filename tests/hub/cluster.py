@@ -59,7 +59,8 @@ def server(folder: Path) -> Iterator[None]:
     (folder / "prefect").mkdir(parents=True, exist_ok=True)
     url = os.environ["PREFECT_API_URL"]
     port = url.removesuffix("/api").rpartition(":")[2]
-    with _running(folder, "server", ["server", "start", "--host", "127.0.0.1", "--port", port], {}):
+    program = [sys.executable, str(ROOT / "tests" / "sqlite_server.py")]
+    with _running(folder, "server", [*program, "server", "start", "--host", "127.0.0.1", "--port", port], {}):
         _wait(f"{url}/health")
         yield
 
@@ -68,7 +69,7 @@ def server(folder: Path) -> Iterator[None]:
 def worker(folder: Path, changes: Mapping[str, str]) -> Iterator[None]:
     """A worker of the server, with this process's environment but for the changes; its log lies in `folder`."""
     prefect("work-pool", "create", "gpu", "--type", "process", "--overwrite")
-    with _running(folder, "worker", ["worker", "start", "--pool", "gpu"], changes):
+    with _running(folder, "worker", [str(PREFECT), "worker", "start", "--pool", "gpu"], changes):
         yield
 
 
@@ -87,7 +88,7 @@ def prefect(*command: str) -> str:
 @contextmanager
 def _running(folder: Path, name: str, command: list[str], changes: Mapping[str, str]) -> Iterator[None]:
     with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen([PREFECT, *command], env={**os.environ, **changes}, cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(command, env={**os.environ, **changes}, cwd=ROOT, stdout=log, stderr=log)
     try:
         yield
     finally:
