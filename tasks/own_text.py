@@ -48,7 +48,7 @@ def own_text(
         files=[source.told for source in sources],
         counts=store.manifest(passages).figures,
         samples={
-            "Held out: sentences that nothing was learnt from": shown.to_dicts(),
+            _HELD: shown.to_dicts(),
             **dict(_views(store, passages, views)),
         },
         command=told.command,

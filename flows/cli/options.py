@@ -50,11 +50,6 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     (console if console.is_terminal else Console(width=max(120, console.width))).print(table)
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The encoder that a verb uses."""
-    parser.add_argument("model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/… or report/<key>")
-
-
 def add_use_options(parser: argparse.ArgumentParser) -> None:
     """What the verbs that use an encoder share."""
     parser.add_argument("--column", help="column of the sentences, where a file has several of text")
