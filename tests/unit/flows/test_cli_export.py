@@ -22,7 +22,7 @@ CHECKPOINT = CheckpointRef(key="c" * 64)
 
 def put_report(store: Store, number: int, text: str, checkpoint: str = CHECKPOINT.key, digest: str = "") -> None:
     digest = digest or store.check(CHECKPOINT).digest
-    made_from = {"checkpoint": InputEntry(kind="checkpoint", key=checkpoint, digest=digest)}
+    made_from = {"checkpoints.0": InputEntry(kind="checkpoint", key=checkpoint, digest=digest)}
     with store.draft(
         ReportRef(key=f"{number:064x}"), Provenance(stage_version=1, config={}, inputs=made_from)
     ) as draft:

@@ -149,7 +149,7 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         (
             "plus",
             {"variant": ["no luck"]},
-            "variant 'no luck': .* has BSL\\+, target as it is, .*name one",
+            "variant 'no luck': .* has BSL\\+, no in-batch negatives, .*name one",
         ),
         ("tiny", {"recipe": ["tiny", "tinny"]}, "no recipe is called 'tinny'"),
         ("tiny", {"recipe": ["tiny-flow", "tiny-flow-target"]}, "tiny-flow-target.*expected transform_on=corpus"),
