@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any, get_args
 
 from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.settings import changed
 from flows.cli.starting import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
@@ -48,6 +49,9 @@ def define_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as seeds=3 or stsb.epochs=1; repeat"
+    )
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
@@ -91,7 +95,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         cnn=_convolutions(arguments.cnn),
         prompt=arguments.prompt,
     )
-    config = EvaluationSettings(reading=reading, precision=arguments.precision)
+    named = EvaluationSettings(reading=reading, precision=arguments.precision)
+    config = changed(named, arguments.set)
     ref = start.run(evaluation, [], models=arguments.models, suite=arguments.suite, config=config)
     if ref is None:
         return 1

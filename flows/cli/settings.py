@@ -1,10 +1,10 @@
-"""`--set FIELD=VALUE`: a person's changes to a recipe, with errors that name the nearest field."""
+"""`--set FIELD=VALUE`: a person's changes to a recipe or to settings, with errors that name the nearest field."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,7 +13,7 @@ from storage.address import shown
 if TYPE_CHECKING:
     from flows.config import PipelineConfig
 
-
+C = TypeVar("C", bound=BaseModel)
 _DEEPEST = 16  # sections within sections; configurations have three
 
 
@@ -23,12 +23,21 @@ def configured(name: str, settings: list[str]) -> PipelineConfig:
     Raises:
         ValueError: the recipe, a field or a value is not known; the nearest name is offered.
     """
-    from flows.config import override
     from flows.recipes import recipe
 
-    base = recipe(name)
+    return changed(recipe(name), settings)
+
+
+def changed(base: C, settings: list[str]) -> C:
+    """Any configuration with `field=value` settings.
+
+    Raises:
+        ValueError: a field or a value is not known; the nearest name is offered.
+    """
+    from flows.config import overridden
+
     try:
-        return override(base, changes_of(settings))
+        return overridden(base, changes_of(settings))
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem, base) for problem in error.errors())) from error
 

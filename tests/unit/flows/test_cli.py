@@ -125,6 +125,7 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
         (["run", "tinny"], "Did you mean 'tiny'?"),
         (["run", "tiny", "--set", "training.objective.momentun=1"], "did you mean 'momentum'?"),
         (["evaluate", "embedded:bert-mini", "--suite", "sts_17"], "did you mean 'sts17'?"),
+        (["evaluate", "embedded:bert-mini", "--set", "stsb.epoch=1"], "stsb.epoch: no such field; did you mean"),
         (["evaluate", "embedded:bert-mini", "--cnn", "1,2"], "--cnn 1,2: expected odd numbers such as 1,3,5"),
         (
             ["run", "tiny", "--set", "training.lr=1e-3", "--set", "training.lr.peak=1"],
