@@ -1,8 +1,8 @@
 """What a server does by itself: dead runs crash, failed ones are told of.
 
 Design choices
-- Only runs with our tag, which every deployment of prefect.yaml has: runs of other programs, and those that a person
-  starts in a terminal, beat more slowly, and would be taken for dead.
+- Only runs with our tag, which all deployments of prefect.yaml and all commands of ours give: runs of other programs
+  beat more slowly, and would be taken for dead.
 - A webhook's address is a secret. It goes into a block, which the server encrypts; what is templated names it.
 """
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from prefect.events.actions import ActionTypes
     from prefect.events.schemas.automations import AutomationCore, EventTrigger
 
-HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes
 LOST_SECONDS: Final = 90
 TAG: Final = "bsl"
 WEBHOOK: Final = "bsl-failures"

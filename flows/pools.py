@@ -16,8 +16,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.automations import HEARTBEAT_SECONDS, automation_changes
+from flows.automations import automation_changes
 from flows.changes import Change
+from flows.server import HEARTBEAT_SECONDS, HEARTBEATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,7 +77,6 @@ QUEUES: Final = (  # of each pool
     Queue("background", 3, "while nothing else waits"),
 )
 SCHEDULES: Final = (Schedule("bsl-pipeline/nli", "weekly", "0 2 * * 0", "UTC"),)
-VARIABLES: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}  # in the environment of each run
 
 
 def find_changes(
@@ -137,12 +137,12 @@ def _pool(client: SyncPrefectClient, pool: Pool, there: WorkPool | None, limit: 
             f"limit {target}",
             lambda server: server.update_work_pool(pool.name, limited),
         )
-    if not _variables(there.base_job_template).items() >= VARIABLES.items():
+    if not _variables(there.base_job_template).items() >= HEARTBEATS.items():
         beating = WorkPoolUpdate(base_job_template=_with_variables(there.base_job_template))
         yield Change(
             subject,
             "its runs lack variables",
-            ", ".join(f"{name}={value}" for name, value in VARIABLES.items()),
+            ", ".join(f"{name}={value}" for name, value in HEARTBEATS.items()),
             lambda server: server.update_work_pool(pool.name, beating),
         )
     yield from _queues(pool, client.read_work_queues(pool.name))
@@ -206,5 +206,5 @@ def _with_variables(template: Mapping[str, Any]) -> dict[str, Any]:
     from prefect.workers.process import ProcessWorker
 
     changed = deepcopy(dict(template)) or ProcessWorker.get_default_base_job_template()
-    changed["variables"]["properties"]["env"]["default"] = {**_variables(changed), **VARIABLES}
+    changed["variables"]["properties"]["env"]["default"] = {**_variables(changed), **HEARTBEATS}
     return changed

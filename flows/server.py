@@ -23,6 +23,8 @@ from typing import Final
 from flows.presence import enter
 
 HOME = Path(".bsl")
+HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
+HEARTBEATS: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
 _OWN_SERVER = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -45,6 +47,8 @@ def use_server(home: Path = HOME) -> str:
     Returns:
         A sentence that says which server it is.
     """
+    for name, value in HEARTBEATS.items():  # a shared server ends a run of ours that is silent (flows/automations.py)
+        os.environ.setdefault(name, value)
     address = os.environ.get("PREFECT_API_URL")
     if address:
         return f"Prefect server {address}"

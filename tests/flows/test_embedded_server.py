@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import start_server
+from flows.automations import LOST_SECONDS
+from flows.server import HEARTBEAT_SECONDS, start_server
 
 COMMAND = """
 import os, urllib.request
@@ -26,6 +27,14 @@ raise SystemExit(3)
 """
 
 
+SETTLED = """
+from flows.server import use_server
+use_server()
+from prefect.settings import get_current_settings
+print(get_current_settings().flows.heartbeat_frequency)
+"""
+
+
 def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
@@ -35,6 +44,15 @@ def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
     assert version.startswith('"3.')
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(url + "/health")
+
+
+@pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/api"])
+def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monkeypatch, address):
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    monkeypatch.delenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", raising=False)
+    run = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert run.stdout.strip() == str(HEARTBEAT_SECONDS)
+    assert 2 * HEARTBEAT_SECONDS < LOST_SECONDS
 
 
 def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):

@@ -14,7 +14,8 @@ from prefect.settings import get_current_settings
 
 from flows.automations import TAG, WEBHOOK
 from flows.cli.main import main
-from flows.pools import POOLS, QUEUES, SCHEDULES, VARIABLES, find_changes
+from flows.pools import POOLS, QUEUES, SCHEDULES, find_changes
+from flows.server import HEARTBEATS
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +45,7 @@ def test_a_server_is_made_ready_once_and_keeps_what_a_person_set(server, monkeyp
             queue.name: queue.priority for queue in QUEUES
         }
         template = server.read_work_pool(pool.name).base_job_template
-        assert template["variables"]["properties"]["env"]["default"] == VARIABLES
+        assert template["variables"]["properties"]["env"]["default"] == HEARTBEATS
     (lost,) = server.read_automations()
     assert lost.trigger.within.total_seconds() == 90
     capsys.readouterr()
