@@ -12,7 +12,7 @@ from storage.keys import NotInKey
 from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
-from storage.readers.table import Format, columns_of, format_of, read_table
+from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
 from storage.texts import is_prose
 
 if TYPE_CHECKING:
@@ -40,13 +40,16 @@ class LabelSource(BaseModel):
     """The column of scores or classes."""
     path: Annotated[str, NotInKey]
     """Where the file is."""
+    left_out: Annotated[int, NotInKey] = 0
+    """Rows without a label or a text."""
 
     @property
     def told(self) -> str:
         """The guess in a sentence."""
         texts = " and ".join(f"`{text}`" for text in self.texts)
         what = "scored pairs" if self.kind == "pairs" else "classes"
-        return f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
+        which = f"labels: {what}, text in {texts}, {'score' if self.kind == 'pairs' else 'class'} in `{self.label}`"
+        return which + (f"; {self.left_out:,} rows without are left out" if self.left_out else "")
 
 
 def label_source(path: str) -> LabelSource:
@@ -55,19 +58,24 @@ def label_source(path: str) -> LabelSource:
     Raises:
         SourceError: it is not there, or its columns are neither scored pairs nor classes.
     """
-    kind = format_of(path)
-    held = columns_of(path, kind, ReadReport(path))
-    table = _table(path, kind, held)
-    prose = [name for name in held if is_prose(table[name].head(200))]
-    others = [name for name in held if name not in prose]
+    form = format_of(path)
+    held = columns_of(path, form, ReadReport(path))
+    table = _table(path, form, readable_columns(path, form, ReadReport(path)))
+    prose = [name for name in table.columns if is_prose(table[name].head(200))]
+    others = [name for name in table.columns if name not in prose]
     lower = {name.lower(): name for name in others}
+
+    def guessed(kind: Literal["pairs", "classes"], label: str) -> LabelSource:
+        source = LabelSource(digest=digest, format=form, kind=kind, texts=tuple(prose), label=label, path=path)
+        return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
+
     digest = source_sha256(path)
     score = next((lower[name] for name in _SCORES if name in lower and _numbers(table[lower[name]])), None)
     if len(prose) == 2 and score is not None:
-        return LabelSource(digest=digest, format=kind, kind="pairs", texts=tuple(prose), label=score, path=path)
+        return guessed(kind="pairs", label=score)
     chosen = next((lower[name] for name in _CLASSES if name in lower), None)
     if len(prose) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
-        return LabelSource(digest=digest, format=kind, kind="classes", texts=tuple(prose), label=chosen, path=path)
+        return guessed(kind="classes", label=chosen)
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, prose)) or 'none'} hold "
         f"text; expected two of text and a number ({', '.join(_SCORES)}), or one of text and a class "
@@ -76,24 +84,28 @@ def label_source(path: str) -> LabelSource:
 
 
 def read_labels(source: LabelSource) -> pl.DataFrame:
-    """Labelled rows in order: `text_1`, `text_2` (null of classes), `label` (a string); rows without one are left out.
+    """Labelled rows in order: `text_1`, `text_2` (null of classes), `label` (a string); rows without all are left out.
 
     Raises:
         SourceError: the file cannot be read.
     """
-    table = _table(source.path, source.format, (*source.texts, source.label))
+    return _labelled(source, _table(source.path, source.format, (*source.texts, source.label)))
+
+
+def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     second = pl.col(source.texts[1]) if len(source.texts) == 2 else pl.lit(None, pl.String)
-    rows = table.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label).cast(pl.String))
-    return rows.filter(pl.col("text_1").is_not_null() & pl.col("label").is_not_null())
+    rows = table.drop_nulls([*source.texts, source.label])
+    return rows.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label))
 
 
 def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     frames = list(read_table(path, kind, Columns((), tuple(columns)), ReadReport(path)))
     if not frames:
         raise SourceError(f"{path} holds no record; give labelled text, or leave --labels out")
-    return pl.concat(frames).cast(pl.String)
+    # CSV has no null: what is blank there is what another format leaves out.
+    return pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
 
 
 def _numbers(values: pl.Series) -> bool:
     known = values.drop_nulls()
-    return bool(known.cast(pl.Float64, strict=False).is_not_null().all()) and known.n_unique() > 1
+    return bool(known.cast(pl.Float64, strict=False).is_finite().fill_null(value=False).all()) and known.n_unique() > 1

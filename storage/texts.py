@@ -21,7 +21,15 @@ from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 from storage.readers.shapes import SHAPES
-from storage.readers.table import SUFFIXES, Format, columns_of, format_of, is_readable, read_table
+from storage.readers.table import (
+    SUFFIXES,
+    Format,
+    columns_of,
+    format_of,
+    is_readable,
+    read_table,
+    readable_columns,
+)
 from storage.sources import SourceSpec, resolve_source
 
 if TYPE_CHECKING:
@@ -194,7 +202,7 @@ def _guess(path: str, columns: Sequence[str], title: str | None, document: str |
     kind = format_of(path)
     held = columns_of(path, kind, ReadReport(path))
     require(path, held, [name for name in (*columns, title, document) if name is not None])
-    sample = _sample(path, kind, held)
+    sample = _sample(path, kind)
     plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
@@ -236,9 +244,10 @@ def is_prose(values: pl.Series) -> bool:
     return letters > 0.5 and (unspaced or words > _PROSE_WORDS)
 
 
-def _sample(path: str, kind: Format, held: tuple[str, ...]) -> pl.DataFrame:
-    """The first records, all columns as strings."""
-    first = next(read_table(path, kind, Columns((), held), ReadReport(path)), None)
+def _sample(path: str, kind: Format) -> pl.DataFrame:
+    """The first records, all columns that can be read as strings."""
+    columns = readable_columns(path, kind, ReadReport(path))
+    first = next(read_table(path, kind, Columns((), columns), ReadReport(path)), None)
     if first is None or first.is_empty():
         raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")
     strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 CHUNK: Final = 20_000  # sentences between two places at which a killed call goes on
-MAX_BAD_SHARE: Final = 0.01
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,8 @@ def embed_file(
 
     Raises:
         StoreWriteError: the target is there.
-        SourceError: the source has several columns of text and none is named, or has no sentence.
+        SourceError: the source has several columns of text and none is named, has no sentence, or a record that cannot
+            be read: each vector after it would stand beside another's row.
     """
     if target.exists():
         raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
@@ -133,7 +133,7 @@ def embed_file(
     if not done:
         raise SourceError(f"{found.name}: no sentence, expected one at least; look at the file")
     with whole(target) as path:
-        pl.scan_parquet(parts / "*.parquet").sink_parquet(path)
+        pl.scan_parquet(sorted(parts.glob("*.parquet")), glob=False).sink_parquet(path)
     shutil.rmtree(parts)
     return done
 
@@ -150,7 +150,13 @@ def _parts(target: Path, source: ResolvedSource, candidate: Candidate, precision
 def _chunks(source: ResolvedSource) -> Iterator[pl.DataFrame]:
     """Column `text` in pieces of `CHUNK` rows, wherever the reader's own pieces end."""
     waiting = pl.DataFrame(schema={"text": pl.String})
-    for frame in read_source(source, ReadReport(source.name), MAX_BAD_SHARE):
+    report = ReadReport(source.name)
+    for frame in read_source(source, report, max_bad_share=1.0):
+        if report.rejected:
+            raise SourceError(
+                f"{source.name}: {report.bad[0]}; expected text in every record, or vectors would not stand beside "
+                "their rows: correct it"
+            )
         waiting = pl.concat([waiting, frame.select(pl.first().alias("text"))])
         while len(waiting) >= CHUNK:
             yield waiting[:CHUNK]

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.cli.options import add_json, print_json
+from flows.cli.options import add_debug, add_json, print_json
 from flows.site import site_of
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
@@ -37,6 +37,7 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     place = argparse.ArgumentParser(add_help=False)
     place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     add_json(place)
+    add_debug(place, default=argparse.SUPPRESS)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
     listing.add_argument("of_kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_debug, add_json, add_site_options, print_json, print_table
 from flows.cli.starting import wait_for
 from flows.server import start_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
-    import argparse
-
     from tasks.assets.verify import Check
 
 
@@ -29,6 +28,7 @@ def define_assets(parser: argparse.ArgumentParser) -> None:
     add_site_options(build)
     for form in (listing, verifying, build):
         add_json(form)
+        add_debug(form, default=argparse.SUPPRESS)
     build.set_defaults(call=_build)
 
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from flows.cli.lines import start_lines
+from flows.cli.options import add_debug
 from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
         own = verbs.add_parser(verb.name, help=verb.help, description=verb.help, conflict_handler="resolve")
         if verb.name in words:
             verb.define(own)
-        own.add_argument("--debug", action="store_true", help="show where an error comes from, and Prefect's log")
+        add_debug(own)
     return parser
 
 

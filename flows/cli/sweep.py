@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def define_sweep(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument(
-        "names", nargs="+", metavar="NAME", help="a declared study (momentum, batch, systems, …), or recipes"
+        "names", nargs="+", metavar="NAME", help="a declared study, or recipes; a wrong name lists the studies"
     )
     parser.add_argument(
         "--over",

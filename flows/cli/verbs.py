@@ -45,7 +45,7 @@ VERBS: Final = (
     Verb("assets", "list, verify or rebuild the models and texts in the package"),
     Verb("mirror", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
     Verb("pins", "list the Hub's commits that recipes read; compare them with the Hub"),
-    Verb("bench", "check and measure a GPU: parity, rates, share of its limits"),
+    Verb("bench", "check and measure a GPU or a processor: parity, rates, share of its limits"),
     Verb("doctor", "check devices, disk, store, server, models and data of a recipe"),
     Verb("completion", "print what makes your shell complete verbs and options"),
     Verb("pools", "make a Prefect server ready: pools, queues, automations, schedules"),

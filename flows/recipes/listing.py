@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.rows import RECORDS
+from flows.recipes.rows import RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
 from storage.declarations import DATASETS
@@ -40,7 +40,8 @@ class Listing:
     Attributes:
         name: the recipe's.
         purpose: the first line of its description.
-        row: the published row that it stands beside first; empty for none.
+        row: the published row that the report shows beside it first; empty for none.
+        is_row: whether a run of it is held against that row.
         printed: tables in which that row is printed.
         needs: models and sources that are not in the package.
         gpu_hours: expected on one GPU of the size of an A10G; None where it depends on your own files, 0 where a
@@ -50,6 +51,7 @@ class Listing:
     name: str
     purpose: str
     row: str
+    is_row: bool
     printed: tuple[str, ...]
     needs: tuple[str, ...]
     gpu_hours: float | None
@@ -61,7 +63,9 @@ class Listing:
         others = [name for name in self.needs if OPUS not in name]
         needs = [*others, f"{translators} OPUS-MT models"] if translators else others
         facts = (
-            f"{self.row} ({', '.join(self.printed)})" if self.row else "no printed row",
+            f"{'' if self.is_row else 'beside '}{self.row} ({', '.join(self.printed)})"
+            if self.row
+            else "no printed row",
             f"needs {', '.join(needs)}" if needs else "needs nothing",
             self.duration,
         )
@@ -90,6 +94,7 @@ def _listing(name: str) -> Listing:
         name=name,
         purpose=(RECIPES[name].__doc__ or "").strip().splitlines()[0],
         row=row,
+        is_row=ROWS.get(row) == name,
         printed=_printed(row) if row else (),
         needs=_needs(config),
         gpu_hours=gpu_hours(config),

@@ -1,7 +1,7 @@
 """Which records make a document, as far as they say it themselves.
 
-The first that applies: a column names it; a heading begins it, as in wikis and Markdown; lines in their order are their
-file's; a record of a table stands alone.
+The first that applies: a column names it (a record without a name stands alone); a heading begins it, as in wikis and
+Markdown; lines in their order are their file's; a record of a table stands alone.
 """
 
 from __future__ import annotations
@@ -26,10 +26,15 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
     Returns:
         `document` (UInt32), `title`, `text`, `continues`; headings are gone.
     """
+    records = records.with_columns(pl.col("document").str.strip_chars().replace("", None))  # CSV has no null
     title = pl.col("text").str.extract(_TITLE)
+    again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     if records["document"].is_not_null().any():
-        named = pl.col("document").fill_null("").rank("dense") - 1
-        return _numbered(records, named, first, title=pl.col("title"), continues=True).sort(
+        # A record that names none stands alone: what else is unnamed has nothing to do with it.
+        own = pl.concat_str(pl.lit("r"), pl.col("record").cast(pl.String))
+        named = pl.coalesce(pl.lit("d") + pl.col("document"), own).rank("dense") - 1
+        goes_on = pl.col("document").is_not_null() | again
+        return _numbered(records, named, first, title=pl.col("title"), continues=goes_on).sort(
             "document", maintain_order=True
         )
     if int(records.select(title.is_not_null().sum()).item()) >= _ARE_USUAL:
@@ -39,7 +44,6 @@ def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame
         return kept.filter(~pl.col("text").str.contains(_HEADING))
     if lines:
         return _numbered(records, pl.lit(0), first, title=pl.col("title"), continues=True)
-    again = (pl.col("record") == pl.col("record").shift(1)).fill_null(value=False)  # another column of the same record
     return _numbered(records, pl.col("record"), first, title=pl.col("title"), continues=again)
 
 

@@ -27,12 +27,26 @@ def columns(path: str, report: ReadReport) -> tuple[str, ...]:
     Raises:
         SourceError: it is not a Parquet file, or two of its columns have one name.
     """
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
-        names = tuple(pq.ParquetFile(stream).schema_arrow.names)
+    names = tuple(_schema(path, report).names)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise SourceError(f"{path}: several columns are called {twice[0]!r}; give each a name of its own")
     return names
+
+
+def readable(path: str, report: ReadReport) -> tuple[str, ...]:
+    """The columns that `read` takes: strings and numbers, no dates, lists or bytes.
+
+    Raises:
+        SourceError: as `columns` says.
+    """
+    schema = _schema(path, report)
+    return tuple(name for name in columns(path, report) if _is_readable(schema.field(name).type))
+
+
+def _schema(path: str, report: ReadReport) -> pa.Schema:
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
+        return pq.ParquetFile(stream).schema_arrow
 
 
 def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
@@ -87,10 +101,9 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
                 f"{origin}: {len(places) or 'no'} columns are called {name!r}, expected one; correct the file"
             )
         dtype = batch.schema.field(places[0]).type
-        value = dtype.value_type if pa.types.is_dictionary(dtype) else dtype
-        if name in wanted.texts and not (_is_text(value) or pa.types.is_null(value)):
+        if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(dtype)):
             raise SourceError(f"{origin}: column {name!r} holds {dtype}, expected strings; name another column")
-        if not (_is_text(value) or _is_number(value) or pa.types.is_null(value)):
+        if not _is_readable(dtype):
             raise SourceError(
                 f"{origin}: column {name!r} holds {dtype}, expected strings or numbers; name another column"
             )
@@ -104,6 +117,15 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
     frame = cast("pl.DataFrame", pl.from_arrow(chosen))
     frame.columns = list(indices)
     return frame.with_columns(pl.col(wanted.texts).cast(pl.String))
+
+
+def _value(dtype: pa.DataType) -> pa.DataType:
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def _is_readable(dtype: pa.DataType) -> bool:
+    value = _value(dtype)
+    return _is_text(value) or _is_number(value) or bool(pa.types.is_null(value))
 
 
 def _is_text(dtype: pa.DataType) -> bool:

@@ -33,11 +33,13 @@ class FileFormat:
         columns: names of a file's columns.
         read: the wanted columns, in frames of bounded size.
         suffixes: what such files are called; none where only a data set's declaration says so.
+        readable: those of the columns that can be read, where a format has columns of other types too.
     """
 
     columns: Callable[[str, ReadReport], tuple[str, ...]]
     read: _Read
     suffixes: tuple[str, ...] = ()
+    readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
 
 
 def _delimited(dialect: delimited.Dialect, *suffixes: str) -> FileFormat:
@@ -49,7 +51,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
     "csv": _delimited(delimited.CSV, ".csv"),
     "tsv": _delimited(delimited.TSV, ".tsv"),
-    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq")),
+    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
     "sts-task": FileFormat(sts_files.columns, sts_files.read_task),
     "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
     "afs": FileFormat(afs.columns, afs.read),
@@ -98,6 +100,16 @@ def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
         SourceError: the file is missing or not of that format.
     """
     return FORMATS[kind].columns(path, report)
+
+
+def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
+    """Those of a file's columns that hold strings or numbers; in a format without types, all.
+
+    Raises:
+        SourceError: as `columns_of` says.
+    """
+    known = FORMATS[kind]
+    return (known.readable or known.columns)(path, report)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

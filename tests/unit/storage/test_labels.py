@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -43,3 +44,46 @@ def test_anything_else_is_refused_with_what_is_expected(tmp_path: Path) -> None:
     pl.DataFrame({"text": TEXTS}).write_csv(path)
     with pytest.raises(SourceError, match="expected two of text and a number"):
         label_source(str(path))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
+def test_what_is_blank_is_left_out_alike_in_all_formats(tmp_path: Path, suffix: str) -> None:
+    rows = pl.DataFrame({"text": [*TEXTS, None], "label": [None, " ", *"xyxyxyxyxy", "x"]})
+    source = label_source(_written(rows, tmp_path / f"classes.{suffix}"))
+    read = read_labels(source)
+    assert read["label"].to_list() == list("xyxyxyxyxy")
+    assert source.told.endswith("class in `label`; 3 rows without are left out")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_pairs_without_a_score_or_a_text_are_left_out(tmp_path: Path, suffix: str) -> None:
+    scores = [None, *(n / 3 for n in range(1, 12))]
+    rows = pl.DataFrame({"a": TEXTS, "b": [*TEXTS[:11], None], "score": scores})
+    source = label_source(_written(rows, tmp_path / f"pairs.{suffix}"))
+    assert (source.kind, source.left_out) == ("pairs", 2)
+    assert read_labels(source)["text_2"].to_list() == TEXTS[1:11]
+
+
+def test_a_score_that_is_no_number_makes_no_pairs(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["nan", *map(str, range(11))]})
+    with pytest.raises(SourceError, match="expected two of text and a number"):
+        label_source(_written(rows, tmp_path / "pairs.csv"))
+
+
+def test_columns_of_other_types_do_not_stand_in_the_way(tmp_path: Path) -> None:
+    days = [date(2026, 1, 1)] * 12
+    rows = pl.DataFrame({"text": TEXTS, "label": list("xy" * 6), "day": days, "tags": [["a"]] * 12, "raw": [b"x"] * 12})
+    assert label_source(_written(rows, tmp_path / "classes.parquet")).texts == ("text",)
+
+
+def _written(rows: pl.DataFrame, path: Path) -> str:
+    match path.suffix:
+        case ".csv":
+            rows.write_csv(path)
+        case ".tsv":
+            rows.write_csv(path, separator="\t")
+        case ".jsonl":
+            rows.write_ndjson(path)
+        case _:
+            rows.write_parquet(path)
+    return str(path)

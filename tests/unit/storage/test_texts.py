@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -92,3 +93,11 @@ def test_a_table_without_text_is_refused(tmp_path: Path) -> None:
 def test_embedded_sets_are_text_too() -> None:
     (nli,) = sources(["embedded:nli-sample"])
     assert nli.texts == ("premise", "hypothesis")
+
+
+def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
+    rows.write_parquet(tmp_path / "reviews.parquet")
+    (source,) = sources([str(tmp_path / "reviews.parquet")])
+    assert (source.told["text"], source.told["not read"]) == ("text", "created_at, tags")
+    assert sum(frame.height for frame in records(source, ReadReport("reviews"))) == 8

@@ -77,6 +77,21 @@ def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkey
     assert pl.read_parquet(tmp_path / "out.parquet").equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
 
+def test_a_record_without_text_is_refused_for_rows_would_shift(model, site, tmp_path):
+    pl.DataFrame({"text": [*ORIGINALS[:2], None, *ORIGINALS[2:]]}).write_parquet(tmp_path / "in.parquet")
+    with pytest.raises(SourceError, match=r"in.parquet.*3: column 'text' is null.*would not stand beside their rows"):
+        embed_file(
+            site, model[0], SourceSpec(path=str(tmp_path / "in.parquet")), tmp_path / "o.parquet", "fp32", advance
+        )
+    assert not (tmp_path / "o.parquet").exists()
+
+
+def test_a_folder_with_marks_of_patterns_in_its_name_is_a_folder(model, site, lines, tmp_path):
+    (tmp_path / "run[1]").mkdir()
+    embed_file(site, model[0], lines, tmp_path / "run[1]" / "out.parquet", "fp32", advance)
+    assert len(pl.read_parquet(tmp_path / "run[1]" / "out.parquet", glob=False)) == 9
+
+
 def test_a_target_that_is_there_is_left(model, site, lines, tmp_path):
     (tmp_path / "out.parquet").write_text("mine")
     with pytest.raises(StoreWriteError, match="there already"):

@@ -48,6 +48,12 @@ def test_documents_are_what_records_say_of_themselves() -> None:
     assert documents(_records(["a", "b"]), lines=False, first=7)["document"].to_list() == [7, 8]
 
 
+def test_a_record_that_names_no_document_stands_alone() -> None:
+    some = documents(_records(list("abcde"), document=["x", None, " ", "x", ""]), lines=False, first=0)
+    assert some.group_by("document").agg("text").sort("document")["text"].to_list() == [["a", "d"], ["b"], ["c"], ["e"]]
+    assert some.filter("continues")["text"].to_list() == ["a", "d"]
+
+
 def test_neighbours_stand_side_by_side_only_where_a_record_continues() -> None:
     records = pl.DataFrame(
         {
