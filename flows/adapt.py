@@ -7,7 +7,7 @@ from prefect.runtime import flow_run
 
 from flows.commands import command_of
 from flows.config import overridden, partial
-from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig, probes_of
+from flows.recipes.adapt import AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
@@ -36,13 +36,14 @@ AdaptOverrides = partial(AdaptConfig)
 
 
 def _run_name() -> str:
-    return f"adapt {flow_run.parameters['encoder']}"
+    given = flow_run.parameters
+    return f"adapt {given['encoder'] or overridden(AdaptConfig(), given['config'] or {}).encoder.model}"
 
 
 @flow(name="bsl-adapt", flow_run_name=_run_name)
 def adapt(
     texts: list[str],
-    encoder: str = DEFAULT_ENCODER,
+    encoder: str | None = None,
     labels: str | None = None,
     config: AdaptOverrides | None = None,  # type: ignore[valid-type]  # made of AdaptConfig
     site: Site | None = None,
@@ -51,7 +52,8 @@ def adapt(
 
     Args:
         texts: Files (txt, csv, tsv, jsonl, parquet), folders, patterns with `*`, embedded data sets; formats mixed.
-        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from.
+        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` to start from; unless given that
+            of the settings, `embedded:mini-sentence`.
         labels: A file of scored pairs or of classes, which then decides.
         config: Fields of the settings to change, such as `{"training": {"max_steps": 200}}`.
         site: Store, mirror and device; by the worker's environment if absent.
@@ -59,7 +61,7 @@ def adapt(
     show_logs()
     settings = overridden(AdaptConfig(), config or {})
     command = command_of("adapt", texts, {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None})
-    return run_adapt(texts, encoder, labels, settings, site_of(site), command)
+    return run_adapt(texts, encoder or settings.encoder.model, labels, settings, site_of(site), command)
 
 
 def run_adapt(

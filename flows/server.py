@@ -52,9 +52,7 @@ def use_server(home: Path = HOME) -> str:
     address = os.environ.get("PREFECT_API_URL")
     if address:
         return f"Prefect server {address}"
-    database = home.absolute() / "prefect"
-    database.mkdir(parents=True, exist_ok=True)  # Prefect itself makes only the last folder
-    os.environ.setdefault("PREFECT_HOME", str(database))
+    os.environ.setdefault("PREFECT_HOME", str(home.absolute() / "prefect"))
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
@@ -63,6 +61,26 @@ def use_server(home: Path = HOME) -> str:
 def start_server() -> EmbeddedServer | None:
     """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
+
+
+def make_home() -> None:
+    """Make the folder of the server's database, of which Prefect itself would make the last part alone."""
+    if home := os.environ.get("PREFECT_HOME"):
+        Path(home).expanduser().mkdir(parents=True, exist_ok=True)
+
+
+def check_server(address: str) -> None:
+    """That a server which a person named answers, told before Prefect's client tries for long.
+
+    Raises:
+        OSError: it does not.
+    """
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        fault = client.api_healthcheck()
+    if fault is not None:
+        raise OSError(f"Prefect server {address} does not answer ({fault}); start it, or unset PREFECT_API_URL")
 
 
 def is_alone(*, inherited: bool = False) -> bool:
@@ -88,6 +106,7 @@ class EmbeddedServer:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._port = port
+        make_home()
         self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
@@ -41,5 +42,12 @@ def _without_nul(address: str) -> str:
     return address
 
 
-Address = Annotated[str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password)]
+def at_home(address: str) -> str:
+    """The address with `~` spelt out, which a shell leaves alone in a setting and no shell sees in a file of them."""
+    return str(Path(address).expanduser()) if address.startswith("~") else address
+
+
+Address = Annotated[
+    str, Field(min_length=1), AfterValidator(_without_nul), AfterValidator(without_password), AfterValidator(at_home)
+]
 """A path or URL in a configuration; models that have one hide their input in errors, for it may hold a password."""

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import fsspec
 from pydantic import BaseModel, ConfigDict
 
+from storage.address import at_home
 from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_digest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
@@ -96,11 +97,12 @@ def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel 
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
         return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
+    place = Path(at_home(spec))
     try:
-        if Path(spec).is_dir():
-            return _local(Path(spec))
-        if spec.endswith(GRAPH) and Path(spec).is_file():
-            return _graph(Path(spec))
+        if place.is_dir():
+            return _local(place)
+        if spec.endswith(GRAPH) and place.is_file():
+            return _graph(place)
     except OSError as error:  # a name that no disk takes, a folder that may not be read
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (folder := Path(mirror) / "models" / spec).is_dir():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from storage.address import Address
+from storage.address import Address, at_home
 from storage.store import Store
 
 
@@ -20,7 +20,7 @@ class Site(BaseModel):
     """URL of the artifact store: a folder, `s3://bucket/prefix` or any other fsspec address."""
     mirror: Address | None = None
     """Folder `<name>/<split>.parquet` that stands in for the Hub; `BSL_DATA_MIRROR` on the command line."""
-    cache: str | None = None
+    cache: Annotated[str, AfterValidator(at_home)] | None = None
     """Local folder for copies of remote artifacts and Hub files."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:1`, …; `auto` takes a GPU if there is one."""

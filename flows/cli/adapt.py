@@ -43,7 +43,7 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 def _adapt(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments)  # what is misspelt is said before anything is started
     from flows.config import overridden
-    from flows.recipes.adapt import DEFAULT_ENCODER, AdaptConfig
+    from flows.recipes.adapt import AdaptConfig
 
     config = overridden(AdaptConfig(), changes)
     begun = begin(arguments)
@@ -61,7 +61,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
         print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
     from flows.adapt import adapt
 
-    start = arguments.encoder or DEFAULT_ENCODER
+    start = arguments.encoder
     ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
     if ref is None:
         return 1
@@ -70,7 +70,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(outcome | {"taken": [source.told for source in own]})
     else:
-        _conclude(outcome, start)
+        _conclude(outcome, start or config.encoder.model)
     return 0
 
 
@@ -88,7 +88,12 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {name: getattr(arguments, name) for name in ("views", "translators", "lang", "columns", "document")}
     changes |= {name: value for name, value in given.items() if value is not None}
     if arguments.suite:
-        changes["evaluation"] = {**changes.get("evaluation", {}), "sets": arguments.suite}
+        scored = changes.setdefault("evaluation", {})
+        if not isinstance(scored, dict):
+            raise ValueError(
+                f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings"
+            )
+        scored["sets"] = arguments.suite
     return changes
 
 

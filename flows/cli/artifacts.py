@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.cli.options import add_debug, add_json, print_json
+from flows.cli.debug import add_debug
+from flows.cli.options import add_json, print_json
 from flows.site import site_of
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_debug, add_json, add_site_options, print_json, print_table
+from flows.cli.debug import add_debug
+from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.starting import wait_for
 from flows.server import start_server, use_server
 from flows.site import site_of

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from flows.cli.debug import add_debug
 from flows.cli.lines import start_lines
-from flows.cli.options import add_debug
 from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:

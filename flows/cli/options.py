@@ -31,13 +31,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
 
 
-def add_debug(parser: argparse.ArgumentParser, **default: str) -> None:
-    """`--debug`; below a verb's parser the default is `argparse.SUPPRESS`, or it would undo what stands before it."""
-    parser.add_argument(
-        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", **default
-    )
-
-
 def print_json(outcome: object) -> None:
     """One JSON value; what JSON has no form for, such as a path, as its text."""
     print(json.dumps(outcome, indent=1, ensure_ascii=False, default=str), flush=True)

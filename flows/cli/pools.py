@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_json, print_json, print_table
+from flows.server import check_server
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,8 @@ def define_pools(parser: argparse.ArgumentParser) -> None:
 
 def _pools(arguments: argparse.Namespace) -> int:
     limits = _limits(arguments.limit)
-    if not os.environ.get("PREFECT_API_URL"):
+    address = os.environ.get("PREFECT_API_URL")
+    if not address:
         raise ValueError(
             "bsl pools: PREFECT_API_URL names no server, and this command's own ends with it; start one "
             "(`prefect server start`) and set the variable to its address, such as http://127.0.0.1:4200/api"
@@ -34,6 +36,7 @@ def _pools(arguments: argparse.Namespace) -> int:
 
     from flows.pools import find_changes
 
+    check_server(address)
     with get_client(sync_client=True) as client:
         changes = find_changes(client, limits, os.environ.get("BSL_NOTIFY_URL") or None)
         todo = [change.make for change in changes if change.make is not None]

@@ -60,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with planning() as plan, working_on(part):
             run(config, site)
         store = site.open_store()
-        if embedded is not None:
+        if not arguments.dry_run:
             _import_ahead(store, plan)
             wait_for(embedded)
     if arguments.dry_run:

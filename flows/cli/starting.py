@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.lines import be_quiet
-from flows.server import EmbeddedServer, start_server, use_server
+from flows.server import EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -70,8 +71,13 @@ def begin(arguments: argparse.Namespace) -> Start:
 
 
 def wait_for(embedded: EmbeddedServer | None) -> None:
-    """Until the command's own server, if it has one, answers; runs of killed commands end in its database then."""
+    """Until the command's own server answers, in whose database runs of killed commands end then.
+
+    Raises:
+        OSError: it does not, or another that PREFECT_API_URL names does not.
+    """
     if embedded is None:
+        check_server(os.environ["PREFECT_API_URL"])
         return
     embedded.wait()
     if embedded.alone is not None:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.server import is_alone, use_server
+from flows.server import is_alone, make_home, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -24,6 +24,7 @@ def _ui(arguments: argparse.Namespace) -> int:
     if address := os.environ.get("PREFECT_API_URL"):
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
         return 0
+    make_home()
     is_alone(inherited=True)  # so that no other command takes its runs for dead
     url = f"http://127.0.0.1:{arguments.port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port

@@ -18,6 +18,7 @@ from models.pairs import PairConfig
 from models.training.config import TrainingConfig
 from storage.checkpoint import ENCODER
 from storage.embedded import embedded_path
+from storage.errors import SourceError
 from storage.refs import CheckpointRef, PairsRef, PassagesRef, ProofRef
 from tasks.passages import read_passages
 from tasks.pretrained import resolve_encoder
@@ -90,6 +91,13 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     before = {str(found) for found in store.refs()}
     assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref
     assert {str(found) for found in store.refs()} == before
+
+
+def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
+    with pytest.raises(SourceError, match="nowhere: no such folder"):
+        adapt([str(own)], config={"encoder": {"model": "./nowhere"}}, site=site)
+    with pytest.raises(SourceError, match="elsewhere: no such folder"):
+        adapt([str(own)], "./elsewhere", config={"encoder": {"model": "./nowhere"}}, site=site)
 
 
 def test_labels_decide_and_are_not_learnt(own, site) -> None:

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.main import main
 from flows.cli.settings import configured
@@ -148,6 +149,24 @@ def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, m
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", [["pools"], ["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
+def test_a_server_that_does_not_answer_is_said_in_a_line(store, capsys, monkeypatch, verb):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+        assert main(verb) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("bsl: Prefect server http://127.0.0.1:1/api does not answer (")
+
+
+def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypatch):
+    (tmp_path / "settings.json").write_text('{"evaluation": null}')
+    monkeypatch.chdir(tmp_path)
+    own = ["adapt", "own.txt", "--config", "settings.json"]
+    assert main([*own, "--suite", "sts"]) == 2
+    assert "evaluation is None, expected a JSON object of settings" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_an_objective_and_its_field_are_set_together(order):
     settings = ["training.objective=contrastive", "training.objective.temperature=0.1"]
@@ -232,6 +251,12 @@ def test_every_verb_prints_json(verb, capsys):
             main([verb, *filter(None, [form]), "--help"])
         assert left.value.code == 0
         assert "--json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("call", [["artifacts", "--debug", "gc"], ["artifacts", "gc", "--debug"]])
+def test_debug_is_taken_behind_a_verb_and_behind_its_action(store, call):
+    with pytest.raises(ValueError, match="expected hours or days"):
+        main([*call, "--older-than", "soon"])
 
 
 def test_json_is_all_that_stands_on_standard_output(capsys):

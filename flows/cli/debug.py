@@ -1,0 +1,15 @@
+"""`--debug`, which a verb takes, also behind its action; nothing is imported, for `bsl --help` comes at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_debug(parser: argparse.ArgumentParser, **default: str) -> None:
+    """`--debug`; below a verb's parser the default is `argparse.SUPPRESS`, or it would undo what stands before it."""
+    parser.add_argument(
+        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", **default
+    )
