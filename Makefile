@@ -67,4 +67,4 @@ $(AUDIT)/.installed:
 	touch $@
 
 clean:
-	rm -rf .venv .bsl
+	rm -rf .venv

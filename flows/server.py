@@ -33,6 +33,7 @@ _OWN_SERVER = {
 }
 _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
+_PATIENCE: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 _PROGRAM: Final = Path(__file__).with_name("serving.py")
 # As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
@@ -130,7 +131,7 @@ class EmbeddedServer:
         Raises:
             OSError: it ended, or does not answer in time.
         """
-        limit = time.monotonic() + _SECONDS_TO_START
+        limit = time.monotonic() + float(os.environ.get(_PATIENCE, _SECONDS_TO_START))
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > limit:
                 raise OSError(

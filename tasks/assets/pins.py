@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 PINNED = "pinned"
 """Name of the figures that hold the translations."""
-BEAMS = (1, 4)
+BEAMS = (1, 2, 4)
 _ENGINES: Sequence[tuple[Mapping[str, str], Mapping[str, str]]] = (
     ({"backend": "transformers", "precision": "fp32"}, {}),
     ({"backend": "ctranslate2", "precision": "fp32"}, {}),

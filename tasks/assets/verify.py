@@ -1,7 +1,7 @@
 """Embedded assets: measured as any machine can measure them, packed with what was measured, verified later.
 
 The protocol is one for packing and verifying: the asset as shipped, on a CPU, the held-out text that is itself an
-asset; translators by ctranslate2, beam 4 as recipe `tiny` searches, but at full precision, which every CPU reproduces.
+asset; translators by ctranslate2, beam 4, at full precision, which every CPU reproduces.
 A figure is thus either reproduced or wrong.
 """
 

@@ -1,6 +1,6 @@
 """Should the target run with dropout, which the paper leaves unsaid and the released code does? Both, on `bert-mini`.
 
-    bsl run tiny                                                        makes the pairs
+    bsl run tiny --set ingest.corpus.limit=null                         makes the pairs
     python tests/bench/bench_target_dropout.py PAIRS.parquet            200 steps, seeds 0 and 1
 
 Pairs are the round trips through German beside those through French of a run's pairs, by which the paper trains; the

@@ -19,6 +19,8 @@ from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
 from models.evaluation.published import TITLES, columns_of, published_tables
 from models.translation.filters import UNFILTERED, FilterConfig
+from storage.embedded import EMBEDDED
+from tasks.assets.pins import embedded_pins
 
 ROOT = Path(__file__).parents[3]
 SMALL = {name for name in RECIPES if name.startswith("tiny")}
@@ -152,3 +154,10 @@ def test_table_6_runs_to_its_figure_at_any_momentum() -> None:
     assert (config.training.objective.momentum, config.training.collapse) == (0.5, None)
     form = Overrides.model_validate({"training": {"objective": {"momentum": 0.5}, "collapse": None}})
     assert override(recipe("nli"), form) == config
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_embedded_translator_is_held_to_pins(name):
+    hops = [hop for view in recipe(name).augment.translations for hop in view.hops]
+    embedded = [hop.model_copy(update={"precision": "int8"}) for hop in hops if hop.model.startswith(EMBEDDED)]
+    assert [hop.model for hop in embedded if not embedded_pins(hop)] == []

@@ -16,7 +16,7 @@ from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke import smoke_test
 from storage.embedded import embedded_path
-from tasks.assets.pins import embedded_pins
+from tasks.assets.pins import BEAMS, embedded_pins
 
 OUT, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 SENTENCES = (
@@ -52,7 +52,7 @@ def test_the_translators_of_tiny_speak(name: str, source: str, target: str, toke
 ENGINES = (("transformers", "fp32"), ("ctranslate2", "fp32"), ("ctranslate2", "int8"))
 
 
-@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("beam", BEAMS)
 @pytest.mark.parametrize("direction", ["en-de", "fr-en"])
 def test_every_engine_reproduces_the_pinned_translations(direction: str, beam: int, tmp_path: Path) -> None:
     for backend, precision in ENGINES:
