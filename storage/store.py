@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.draft import Draft
@@ -125,6 +125,11 @@ class Store(Holdings):
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(self._record(ref), record)
+
+    def used(self, ref: ArtifactRef) -> None:
+        """Note that an artifact is used now, from which collection tells its age; a read-only store notes nothing."""
+        with suppress(StoreWriteError):
+            self.remember(ref, ref.model_dump_json().encode())
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact, its manifest first, so that it is never half there."""
