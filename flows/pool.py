@@ -9,13 +9,13 @@ from flows.config import override
 from flows.recipes import recipe
 from storage.address import shown
 from tasks.stage.deployed import PoolError, Wanted, run_deployed
+from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from flows.config import PipelineConfig
     from flows.pipeline import Run
-    from storage.store import Store
     from tasks.site import Site
 
 
@@ -42,14 +42,22 @@ class Job:
         return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
 
 
-def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run:
+def asked_of(job: Job, site: Site) -> dict[str, Any]:
+    """The parameters of a job's run on a pool, whose workers share store, mirror and kind of device with this machine.
+
+    The rest of the site (cache, number of the GPU, processes, a meeting of machines) is each worker's own.
+    """
+    abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
+    return {"recipe_name": job.recipe, "overrides": job.overrides, "site": abroad}
+
+
+def run_on_pool(job: Job, planned: Run, site: Site) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
     Args:
         job: what to run.
         planned: what the run makes, as this process reckons it.
-        given: the site as a person gave it; workers complete it from their own environment.
-        store: where the workers publish.
+        site: where this process runs, of which workers take what all machines share (`asked_of`).
 
     Returns:
         `planned`, of which all is there.
@@ -58,10 +66,8 @@ def run_on_pool(job: Job, planned: Run, given: Site | None, store: Store) -> Run
         PoolError: there is no such deployment, its run did not finish, or the store lacks what was planned.
     """
     name = f"bsl-pipeline/{job.recipe}"
-    parameters = {"recipe_name": job.recipe, "overrides": job.overrides}
-    if given is not None:
-        parameters["site"] = given.model_dump(mode="json", exclude_unset=True, exclude={"runner", "cluster"})
-    (finished,) = run_deployed(name, [Wanted(parameters, name)])
+    (finished,) = run_deployed(name, [Wanted(asked_of(job, site), name)])
+    store = site.open_store()
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):
             raise PoolError(

@@ -68,7 +68,7 @@ def ablation(
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
     jobs = _jobs(asked, seeds)
     if place.runner == "pool":
-        finished = _on_pool(list(jobs.values()), site, place, lanes)
+        finished = _on_pool(list(jobs.values()), place, lanes)
     else:
         with crew(place):
             finished = _here(list(jobs.values()), place, lanes or 1)
@@ -119,12 +119,11 @@ def run_point(site: Site, recipe: str, overrides: dict[str, Any]) -> None:
     run(Job.of(recipe, overrides).config, site)
 
 
-def _on_pool(jobs: Sequence[Job], given: Site | None, place: Site, lanes: int | None) -> list[Run]:
+def _on_pool(jobs: Sequence[Job], site: Site, lanes: int | None) -> list[Run]:
     with planning():
-        plans = [(job, run(job.config, place)) for job in jobs]
-    store = place.open_store()
-    first = run_on_pool(*plans[0], given, store)
-    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, given, store), lanes or len(jobs))
+        plans = [(job, run(job.config, site)) for job in jobs]
+    first = run_on_pool(*plans[0], site)
+    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, site), lanes or len(jobs))
     return [first, *others]
 
 

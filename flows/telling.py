@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from prefect.events import emit_event
 from prefect.runtime import deployment
 
+from tasks.stage.machine import cores
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -33,7 +35,13 @@ def tell(part: Part, recipe_name: str, overrides: Mapping[str, Any] | None, site
         payload={
             "recipe_name": recipe_name,
             "overrides": overrides,
-            "site": site.model_dump(mode="json", include=_SHARED, exclude_unset=True) if site else None,
+            "site": _shared(site) if site else None,
             "made": [step.ref.model_dump(mode="json") for step in part.steps],
         },
     )
+
+
+def _shared(site: Site) -> dict[str, object]:
+    """What was said of store and mirror, as addresses that hold in any folder; what was not is the next worker's."""
+    said = _SHARED & site.model_fields_set
+    return site.abroad(cores()).model_dump(mode="json", include=said, exclude_unset=True)

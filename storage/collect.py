@@ -101,8 +101,12 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
 
 
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """What killed runs lent to others on an object store, by name; lent for 30 days, it is taken for forgotten."""
-    return store.forgotten_loans(now - max(older_than, _STILL_LENT))
+    """What killed runs lent to others on an object store, or uploaded, by name.
+
+    Also what an artifact was before it was made again. After 30 days it is taken for forgotten.
+    """
+    limit = now - max(older_than, _STILL_LENT)
+    return [*store.forgotten_loans(limit), *store.forgotten_uploads(limit)]
 
 
 def _newest(folder: Path) -> float:

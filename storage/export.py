@@ -32,7 +32,7 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
     """
     if target.exists():
         raise StoreWriteError(f"{target} exists already; name a new folder or archive")
-    manifest = store.check(ref)
+    manifest = store.check(ref).model_copy(update={"place": ""})  # a copy's files lie beside it
     source = store.fetch(ref)
     with whole(target) as made:
         if target.suffix == ".zip":

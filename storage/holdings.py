@@ -86,25 +86,25 @@ class Holdings:
             NewerFormatError: it is left alone, because an older program must not overwrite it.
             StoreReadError: the store does not say.
         """
-        return self.damage(ref, every_byte=False) or self.staleness(self.manifest(ref))
+        try:
+            self.check(ref)
+        except (ArtifactMissingError, CorruptArtifactError) as error:
+            return str(error)
+        return None
 
-    def damage(self, ref: ArtifactRef, *, every_byte: bool = True) -> str | None:
+    def damage(self, ref: ArtifactRef) -> str | None:
         """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
 
-        Args:
-            ref: the artifact.
-            every_byte: Hash files of which the store keeps a checksum, too.
+        Every byte is hashed, also where the store keeps a checksum.
 
         Raises:
             NewerFormatError: an older program cannot tell.
             StoreReadError: the store does not say.
         """
         try:
-            manifest = self.manifest(ref)
+            return self._fault(self.manifest(ref), every_byte=True)
         except (ArtifactMissingError, CorruptArtifactError) as error:
             return str(error)
-        fault = next(self._faults(manifest, every_byte=every_byte), None)
-        return f"{self.root}/{ref.path}/{fault}; {_REMEDY}" if fault else None
 
     def staleness(self, manifest: Manifest) -> str | None:
         """Which input of an artifact is in the store with another content than it had then; None if none is."""
@@ -127,17 +127,20 @@ class Holdings:
             CorruptArtifactError: a file or an input is not as it was.
             StoreReadError: the store does not say.
         """
-        manifest = self.manifest(ref)
-        if (fault := self.defect(ref)) is not None:
+        manifest = self.manifest(ref)  # once: another may take its place at any time
+        if fault := self._fault(manifest, every_byte=False) or self.staleness(manifest):
             raise CorruptArtifactError(fault)
         return manifest
 
     def fetch(self, ref: ArtifactRef) -> Path:
         """A local folder with the artifact's files, checked; a remote one is copied to the cache first."""
-        manifest = self.check(ref)
+        return self._fetched(self.check(ref))
+
+    def _fetched(self, manifest: Manifest) -> Path:
+        path = manifest.ref.path
         if self.local is not None:
-            return self.local / ref.path
-        folder = self._cache / ref.path / manifest.digest[:16]
+            return self.local / path / manifest.place
+        folder = self._cache / path / manifest.digest[:16]
         if not _is_copy(folder, manifest):
             shutil.rmtree(folder, ignore_errors=True)
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -152,11 +155,11 @@ class Holdings:
         for name in manifest.files:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with reading(self.url):
-                self.fs.get_file(f"{place}/{name}", str(folder / name))
+                self.fs.get_file(f"{place}/{manifest.where(name)}", str(folder / name))
         for name, entry in describe_files(folder).items():
             if entry != manifest.files[name]:
                 raise CorruptArtifactError(
-                    f"{place}/{name}: what came has sha256 {entry.sha256[:12]}…, manifest says "
+                    f"{place}/{manifest.where(name)}: what came has sha256 {entry.sha256[:12]}…, manifest says "
                     f"{manifest.files[name].sha256[:12]}…; delete {place} and run its stage again"
                 )
 
@@ -168,7 +171,8 @@ class Holdings:
             SchemaError: its columns are not the declared ones.
         """
         name = table or ref.kind.partition("/")[0]
-        manifest, folder = self.manifest(ref), self.fetch(ref)
+        manifest = self.check(ref)
+        folder = self._fetched(manifest)
         parts = [folder / file for file in manifest.parts(name)]
         if not parts:
             raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
@@ -229,19 +233,24 @@ class Holdings:
     def _record(self, ref: ArtifactRef) -> str:
         return f"{self.root}/.records/{ref.path}.json"
 
+    def _fault(self, manifest: Manifest, *, every_byte: bool) -> str | None:
+        fault = next(self._faults(manifest, every_byte=every_byte), None)
+        return f"{self.root}/{manifest.ref.path}/{fault}; {_REMEDY}" if fault else None
+
     def _faults(self, manifest: Manifest, *, every_byte: bool) -> Iterator[str]:
         expected = tables_of(manifest.kind)
         if expected and not any(table in manifest.tables for table in expected):
             yield f"{NAME}: lists no table {' or '.join(expected)}"
         rows: dict[str, int | None] = {}
         for name, entry in manifest.files.items():
+            path = manifest.where(name)
             try:
-                with reading(f"{self.root}/{manifest.ref.path}/{name}"):
-                    fault, rows[name] = self._file_fault(manifest.ref, name, entry, every_byte=every_byte)
+                with reading(f"{self.root}/{manifest.ref.path}/{path}"):
+                    fault, rows[name] = self._file_fault(manifest.ref, path, entry, every_byte=every_byte)
             except (FileNotFoundError, NotADirectoryError):
                 fault = "missing, though its manifest lists it"
             if fault:
-                yield f"{name}: {fault}"
+                yield f"{path}: {fault}"
         for table, declared in manifest.tables.items():
             counts = [rows[name] for name in manifest.parts(table)]
             found = sum(count for count in counts if count is not None)

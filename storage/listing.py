@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fsspec.asyn import AsyncFileSystem
 from pydantic import ValidationError
 
-from storage.refs import ArtifactRef
+from storage.refs import KEY, ArtifactRef
 from storage.regular import MANIFEST
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _DEEPEST = 3  # <kind>/<nested kind>/<key>
 def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *, local: bool) -> list[ArtifactRef]:
     """References to the folders that hold a manifest, by path; none has been read.
 
-    A folder with a manifest that is not named as an artifact is left out with a warning.
+    A folder with a manifest that is not named as an artifact is left out with a warning; one inside an artifact, which
+    may hold a model with a manifest of its own, without.
 
     Args:
         fs: the store's file system.
@@ -41,8 +43,8 @@ def artifact_refs(fs: fsspec.AbstractFileSystem, root: str, kind: str | None, *,
         OSError: a folder may not be listed, or whatever else an object store's client raises.
     """
     folder = f"{root}/{kind}" if kind else root
-    found = _local_folders(Path(root), kind or "") if local else _remote_folders(fs, folder, root)
-    paths = sorted(path for path in found if not path.startswith("."))
+    found = set(_local_folders(Path(root), kind or "") if local else _remote_folders(fs, folder, root))
+    paths = sorted(path for path in found if not path.startswith(".") and not _is_inside(path, found))
     return [ref for path in paths if (ref := _ref(path)) is not None]
 
 
@@ -59,6 +61,12 @@ def _local_folders(root: Path, below: str) -> Iterator[str]:
         for entry in entries:
             if not entry.name.startswith(".") and _is_folder(entry):
                 yield from _local_folders(root, f"{below}/{entry.name}" if below else entry.name)
+
+
+def _is_inside(path: str, found: set[str]) -> bool:
+    """Whether it is the folder of an artifact's own file; below a folder that is no artifact there may be some."""
+    above = path.rpartition("/")[0]
+    return above in found and re.fullmatch(KEY, above.rpartition("/")[2]) is not None
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -22,7 +22,7 @@ from storage.regular import MANIFEST, FileName
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 2  # 2: the stage's name; manifests of format 1 are still read
+FORMAT = 3  # 2: the stage's name; 3: the place of the files; older manifests are still read
 NAME = MANIFEST
 MOST_BYTES: Final = 64 << 20
 """Size of a manifest beyond which it is none; the largest real ones have some thousand files and are below 1 MB."""
@@ -81,7 +81,10 @@ class Manifest(_Record):
     provenance: Provenance
     tables: dict[str, TableEntry]
     files: dict[FileName, FileEntry] = Field(min_length=1)
-    """By path relative to the artifact's folder."""
+    """By path relative to `place`."""
+    place: str = Field("", pattern=r"^([0-9a-f]{32})?$")
+    """Folder beside the manifest that holds the files: each publisher to an object store has its own. Empty where the
+    files themselves lie beside the manifest."""
     figures: dict[str, JsonValue] = {}
     """What was measured on the way (counts, throughput); never part of a key."""
     versions: dict[str, str]
@@ -106,6 +109,10 @@ class Manifest(_Record):
     def parts(self, table: str) -> list[str]:
         """The files of a table in order; none if there is no such table."""
         return sorted(name for name in self.files if (part := _PART.fullmatch(name)) and part["table"] == table)
+
+    def where(self, name: str) -> str:
+        """The path of a file, relative to the artifact's folder."""
+        return f"{self.place}/{name}" if self.place else name
 
     @property
     def ref(self) -> ArtifactRef:

@@ -20,7 +20,7 @@ from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.files import whole
 from storage.hub import model_files
-from storage.mirror_record import RECORD, MirroredFile, model_origin, read_record
+from storage.mirror_record import RECORD, MirroredFile, model_origin, name_in, read_record
 from storage.readers.clusters import read_clusters
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
@@ -130,10 +130,8 @@ class Mirror:
 
     def _place(self, dataset: str, origin: str) -> str:
         """Where a distribution's own file goes: to the place in which it was found, where it will be looked for."""
-        root = Path(self._source or "").absolute()
-        if self._source and Path(origin).is_relative_to(root):
-            return Path(origin).relative_to(root).as_posix()
-        return f"{dataset}/{Path(origin).name}"
+        found_in = name_in(self._source, origin) if self._source else None
+        return found_in or f"{dataset}/{Path(origin).name}"
 
     def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:
         name = f"models/{hub_id}"

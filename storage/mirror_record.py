@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from storage.digest import version_sha256
@@ -47,16 +49,27 @@ def model_origin(mirror: Path, hub_id: str) -> str | None:
     return next((entry.origin for name, entry in read_record(mirror).items() if name.startswith(inside)), None)
 
 
+def name_in(mirror: str, path: str) -> str | None:
+    """A file's path relative to a mirror on this machine; None if it lies elsewhere.
+
+    However the two are spelled: files that were found by a pattern are named absolutely, whatever the mirror is called.
+    """
+    fs, root = fsspec.url_to_fs(mirror)
+    if not isinstance(fs, LocalFileSystem):
+        return None
+    place, folder = (Path(os.path.normpath(name)) for name in (fsspec.url_to_fs(path)[1], root))
+    return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else None
+
+
 def mirrored_from(path: str, mirror: str) -> str | None:
     """The Hub's table that a mirror's file is a copy of, by the mirror's record; None if it is of another origin.
 
     Raises:
         SourceError: the file is not as it was written.
     """
-    if "://" in mirror or not Path(path).is_relative_to(mirror):
+    if (name := name_in(mirror, path)) is None:
         return None  # a record of an object store is not read: its files count by their content
-    name = Path(path).relative_to(mirror).as_posix()
-    entry = read_record(Path(mirror)).get(name)
+    entry = read_record(Path(fsspec.url_to_fs(mirror)[1])).get(name)
     if entry is None or "@" not in entry.origin:
         return None
     if (found := source_sha256(path)) != entry.sha256:

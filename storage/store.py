@@ -2,7 +2,8 @@
 
 Design choices
 - No manifest, no artifact: `manifest.json` is written last, and a local folder appears by one rename after fsync. On an
-  object store, which has no rename, the manifest that is uploaded last plays that part.
+  object store, which has no rename, the manifest that is uploaded last plays that part: it says in which folder of
+  their own its publisher's files lie, so no upload changes a file that a manifest names.
 - Publishing is idempotent: who comes second with the same key finds an intact artifact and drops its own copy.
 - Reading is checked: `storage.holdings`.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from storage.draft import Draft
@@ -22,6 +23,7 @@ from storage.holdings import Holdings
 from storage.kept import put
 from storage.manifest import NAME, Provenance, parse_manifest
 from storage.refusals import full_disk_named, reading, writing
+from storage.uploads import unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,8 +113,23 @@ class Store(Holdings):
                 return []
             return [name.removeprefix(f"{self.root}/") for name in lent if self.fs.modified(name) < before]
 
+    def forgotten_uploads(self, before: datetime) -> list[str]:
+        """Names of files on an object store that no manifest names, uploaded before some time.
+
+        Raises:
+            StoreReadError: the store cannot be listed.
+        """
+        if self.local is not None:
+            return []  # a folder appears as a whole
+        with reading(self.url):
+            try:
+                paths = [path.removeprefix(f"{self.root}/") for path in self.fs.find(self.root)]
+            except FileNotFoundError:
+                return []
+            return [name for name in unnamed(self, paths) if self.fs.modified(f"{self.root}/{name}") < before]
+
     def forget_loan(self, name: str) -> None:
-        """Delete what `forgotten_loans` named."""
+        """Delete what `forgotten_loans` or `forgotten_uploads` named."""
         with writing(self.url):
             self.fs.rm_file(f"{self.root}/{name}")
 
@@ -125,6 +142,11 @@ class Store(Holdings):
         with writing(self.url):
             self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
             self.fs.pipe_file(self._record(ref), record)
+
+    def used(self, ref: ArtifactRef) -> None:
+        """Note that an artifact is used now, from which collection tells its age; a read-only store notes nothing."""
+        with suppress(StoreWriteError):
+            self.remember(ref, ref.model_dump_json().encode())
 
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact, its manifest first, so that it is never half there."""
@@ -162,12 +184,18 @@ class Store(Holdings):
         sync(final.parent)
 
     def _upload(self, ref: ArtifactRef, folder: Path) -> None:
-        target = f"{self.root}/{ref.path}"
-        if self.fs.exists(f"{target}/{NAME}"):
-            self.fs.rm_file(f"{target}/{NAME}")
-        for name, entry in parse_manifest((folder / NAME).read_bytes(), str(folder), ref).files.items():
-            put(self.fs, folder / name, f"{target}/{name}", entry)
-        self.fs.put_file(str(folder / NAME), f"{target}/{NAME}")
+        """Upload to a place of one's own, and let the manifest decide: files of another publisher are never touched.
+
+        Of two that both find nothing sound, the second manifest holds, and either is whole.
+        """
+        sealed = parse_manifest((folder / NAME).read_bytes(), str(folder), ref)
+        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"
+        for name, entry in manifest.files.items():
+            put(self.fs, folder / name, f"{target}/{manifest.where(name)}", entry)
+        if self.defect(ref) is None:
+            self.fs.rm(f"{target}/{manifest.place}", recursive=True)
+            return  # another run published the same key in the meantime
+        self.fs.pipe_file(f"{target}/{NAME}", manifest.model_dump_json(indent=1).encode())
 
 
 def _made(folder: Path) -> Path:

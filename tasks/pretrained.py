@@ -17,6 +17,7 @@ from tasks.word_vectors import import_vectors
 
 if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
+    from storage.refs import ArtifactRef
     from storage.store import Store
     from tasks.site import Site
 
@@ -83,9 +84,15 @@ def resolve_named_model(site: Site, model: str, revision: str | None) -> Resolve
 
 def _checkpoint(store: Store, name: str) -> CheckpointRef:
     artifact = find(store, name)
-    if artifact.kind == "checkpoint":
-        return CheckpointRef(key=artifact.key)
-    trained = [entry for entry in store.manifest(artifact).provenance.inputs.values() if entry.kind == "checkpoint"]
+    checkpoint = CheckpointRef(key=artifact.key if artifact.kind == "checkpoint" else _last_trained(store, artifact))
+    for ref in (artifact, checkpoint):
+        store.used(ref)
+    return checkpoint
+
+
+def _last_trained(store: Store, report: ArtifactRef) -> str:
+    """The key of a run's checkpoint; of several trainings in a row, the last."""
+    trained = [entry for entry in store.manifest(report).provenance.inputs.values() if entry.kind == "checkpoint"]
     if not trained:
-        raise ArtifactMissingError(f"{name} names no checkpoint among its inputs; give checkpoint/<key>")
-    return CheckpointRef(key=trained[-1].key)  # of several trainings in a row, the last
+        raise ArtifactMissingError(f"{report} names no checkpoint among its inputs; give checkpoint/<key>")
+    return trained[-1].key

@@ -13,6 +13,7 @@ from models.evaluation.proof import ProofConfig
 from storage.checkpoint import ENCODER
 from storage.labels import LabelSource
 from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
+from storage.regular import MANIFEST
 from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import ScoredSet, read_scored_set
@@ -142,7 +143,7 @@ def prove(
     show_table("proof", table.to_dicts(), f"{verdict.word}: {verdict.reason}")
 
 
-@stage(ref=CheckpointRef, version=1)
+@stage(ref=CheckpointRef, version=2)
 def settle(
     work: Work,
     start: CheckpointRef | ResolvedModel,
@@ -151,7 +152,10 @@ def settle(
 ) -> None:
     """The encoder to use: the adapted one where it is proved better, else the start's own files, unchanged."""
     better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
-    shutil.copytree(encoder_folder(work.store, adapted if better else start), work.draft.folder / ENCODER)
+    # An embedded model's folder is a packed artifact, whose manifest would say nothing true of this one.
+    aside = shutil.ignore_patterns(MANIFEST, ".*")
+    folder = encoder_folder(work.store, adapted if better else start)
+    shutil.copytree(folder, work.draft.folder / ENCODER, ignore=aside)
     work.draft.note({"adapted": better})
 
 

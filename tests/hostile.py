@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,3 +61,10 @@ def as_nobody():
         yield
     finally:
         os.seteuid(0)
+
+
+def made_long_ago(store: Store) -> None:
+    """All artifacts, none of which was used since."""
+    for ref in store.refs():
+        rewrite(store, ref, created_at="2020-01-01T00:00:00Z")
+    shutil.rmtree(store.workplace / ".records", ignore_errors=True)

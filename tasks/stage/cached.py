@@ -130,7 +130,11 @@ class Stage(Generic[P, R]):
         arguments = self._arguments(*args, **kwargs)
         ref = self._make_ref(arguments)
         with account_of(Step(self.name, ref)):
-            return ref if site.open_store().defect(ref) is None else self.run(site, arguments)
+            store = site.open_store()
+            if store.defect(ref) is not None:
+                return self.run(site, arguments)
+            store.used(ref)
+            return ref
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""

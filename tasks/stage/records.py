@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
 
-from storage.errors import ArtifactMissingError, StoreWriteError
+from storage.errors import ArtifactMissingError
 from storage.refs import ArtifactRef
 from tasks.site import Site
 
@@ -56,10 +55,8 @@ class ManifestRecords(WritableFileSystem):
         store = self.site.open_store()
         fault = store.defect(self.ref)
         if fault is None:
-            record = ResultStore(serializer=JSONSerializer()).create_result_record(self.ref, key=path).serialize()
-            with contextlib.suppress(StoreWriteError):  # a hit counts on a read-only store too
-                store.remember(self.ref, record)
-            return record
+            store.used(self.ref)
+            return ResultStore(serializer=JSONSerializer()).create_result_record(self.ref, key=path).serialize()
         if store.was_published(self.ref):
             logger.warning("making %s again: %s", self.ref, fault)
         raise ArtifactMissingError(fault)

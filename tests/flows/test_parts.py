@@ -3,6 +3,7 @@
 import pytest
 
 from flows.pipeline import pipeline
+from flows.telling import tell
 from storage.errors import ArtifactMissingError
 from storage.refs import ArtifactRef
 from storage.store import Store
@@ -66,6 +67,16 @@ def test_the_event_of_a_part_names_what_the_next_one_needs(alone, whole, monkeyp
     assert said["payload"]["site"] == {"store": whole.url}
     assert said["payload"]["overrides"]["ingest"] == alone["ingest"]
     assert [made["kind"] for made in said["payload"]["made"]] == ["corpus", "views", "pairs"]
+
+
+def test_the_event_s_addresses_hold_in_any_folder(tmp_path, monkeypatch):
+    sent = []
+    monkeypatch.setattr("flows.telling.emit_event", lambda _, **said: sent.append(said["payload"]["site"]))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mirror").mkdir()
+    for site in (Site(store="store", mirror="mirror", device="cuda:1", cache="cache"), Site(device="cpu"), None):
+        tell(Part(until="views"), "tiny", None, site)
+    assert sent == [{"store": str(tmp_path / "store"), "mirror": str(tmp_path / "mirror")}, {}, None]
 
 
 def test_cuts_are_passed_in_their_order():

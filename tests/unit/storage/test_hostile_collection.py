@@ -35,7 +35,7 @@ def gone(store: Store) -> list[str]:
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda store, ref: rewrite(store, ref, format=3),
+        lambda store, ref: rewrite(store, ref, format=4),
         lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
         lambda store, ref: rewrite(store, ref, key=key(1)),
         lambda store, ref: a_pipe(folder_of(store, ref) / NAME),
@@ -64,7 +64,7 @@ def test_collection_goes_by_folder(store):
 
 def test_an_artifact_of_a_newer_program_is_left_alone(store):
     ref = put(store)
-    rewrite(store, ref, format=3, surprise=1)
+    rewrite(store, ref, format=4, surprise=1)
     before = (folder_of(store, ref) / NAME).read_bytes()
     with pytest.raises(NewerFormatError):
         put(store)

@@ -10,6 +10,7 @@ from flows.recipes import recipe
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
+from storage.mirror_record import name_in
 from storage.readers.afs import TOPICS
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
@@ -74,6 +75,41 @@ def test_a_set_that_is_not_the_papers_is_not_mirrored(stand_in, tmp_path):
     with pytest.raises(SourceError, match="249 rows, expected the 250"):
         list(Mirror(tmp_path / "made", str(stand_in)).add("sts17-en-de"))
     assert not (tmp_path / "made" / "sts17-en-de" / "test.parquet").exists()
+
+
+SPELLINGS = ["mir", "./mir", "mir/", "a/../mir", "~/mir", "file://{here}/mir", "{here}/mir", "{here}/a/../mir"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("dataset", "split", "names"),
+    [
+        ("sts17-en-de", "test", ["sts17-en-de/test.parquet"]),
+        ("mr", "all", ["MR/rt-polarity.pos", "MR/rt-polarity.neg"]),
+    ],
+)
+def test_a_mirror_gives_the_same_keys_however_its_address_is_spelled(
+    tmp_path, monkeypatch, spelling, dataset, split, names
+):
+    """Both a table and a set's own files count as the Hub's, of which they are copies."""
+    for name in names:
+        (tmp_path / "mir" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mir" / name).write_bytes(b"copied\n")
+    entry = {"origin": f"someone/sets@{COMMIT}/default/{split}", "sha256": file_sha256(tmp_path / "mir" / names[0])}
+    (tmp_path / "mir" / "mirror.json").write_text(json.dumps(dict.fromkeys(names, entry)))
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = resolve_source(SourceSpec(dataset=dataset, split=split), spelling.format(here=tmp_path))
+    assert (len(found.files), found.digest) == (len(names), entry["origin"])
+
+
+def test_a_file_outside_a_mirror_is_none_of_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert name_in("mir", "mir/../mirror/a.parquet") is None
+    assert name_in("mir", "memory://mir/a.parquet") is None
+    assert name_in("memory://mir", "memory://mir/a.parquet") is None
+    assert name_in(".", "a.parquet") == "a.parquet"
 
 
 def test_a_model_is_mirrored_and_found_again(stand_in, tmp_path):

@@ -144,12 +144,12 @@ def test_lost_file_is_refused(store):
 def test_newer_manifest_is_left_alone(store):
     ref = put(store)
     path = store.local / ref.path / NAME
-    path.write_text(path.read_text().replace('"format": 2', '"format": 3'))
-    with pytest.raises(NewerFormatError, match="format 3, this version reads up to 2; upgrade"):
+    path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
+    with pytest.raises(NewerFormatError, match="format 4, this version reads up to 3; upgrade"):
         store.manifest(ref)
     with pytest.raises(NewerFormatError):
         put(store)
-    assert '"format": 3' in path.read_text()
+    assert '"format": 4' in path.read_text()
 
 
 def test_garbage_manifest_is_refused_and_replaced(store):

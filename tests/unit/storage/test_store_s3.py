@@ -63,6 +63,11 @@ def put(store: Store) -> None:
         (draft.folder / "encoder" / "config.json").write_text("{}")
 
 
+def table_of(store: Store) -> str:
+    """Where the artifact's table lies."""
+    return f"{store.root}/{REF.path}/{store.manifest(REF).where('views-00000.parquet')}"
+
+
 def test_round_trip(store):
     put(store)
     assert store.scan(REF).collect().equals(VIEWS)
@@ -80,7 +85,7 @@ def test_object_without_manifest_is_no_artifact(store):
 
 def test_changed_object_is_refused(store):
     put(store)
-    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    path = table_of(store)
     content = bytearray(store.fs.cat_file(path))
     content[40] ^= 1
     store.fs.pipe_file(path, bytes(content))
@@ -103,7 +108,7 @@ def test_a_hit_reads_no_byte_of_the_files_and_a_reader_each_once(store, traffic)
 
 def rewritten(store: Store, **kept: object) -> None:
     """The first byte of the table changed, its size not."""
-    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    path = table_of(store)
     content = store.fs.cat_file(path)
     bucket, key, _ = store.fs.split_path(path)
     store.fs.call_s3("put_object", Bucket=bucket, Key=key, Body=b"X" + content[1:], **kept)
@@ -111,7 +116,7 @@ def rewritten(store: Store, **kept: object) -> None:
 
 def test_what_an_object_claims_is_believed_until_it_is_read(store):
     put(store)
-    claimed = store.fs.metadata(f"{store.root}/{REF.path}/views-00000.parquet")
+    claimed = store.fs.metadata(table_of(store))
     assert claimed == {"sha256": store.manifest(REF).files["views-00000.parquet"].sha256}
     rewritten(store, Metadata=claimed)
     assert store.defect(REF) is None
@@ -125,7 +130,7 @@ def test_an_object_that_claims_nothing_is_hashed(store, traffic):
     rewritten(store)
     assert "manifest says" in store.defect(REF)
     put(store)
-    path = f"{store.root}/{REF.path}/views-00000.parquet"
+    path = table_of(store)
     store.fs.pipe_file(path, store.fs.cat_file(path))  # as a program did that put no claim beside it
     traffic.sent.clear()
     assert store.defect(REF) is None

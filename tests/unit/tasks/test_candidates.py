@@ -1,10 +1,13 @@
 """An encoder by every name that people give it."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
+from storage.collect import collectable
 from storage.errors import ArtifactMissingError
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef
@@ -12,6 +15,7 @@ from storage.store import Store
 from tasks.evaluation.candidates import find_candidate, find_candidates
 from tasks.evaluation.settings import Reading
 from tasks.site import Site
+from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
 
 CHECKPOINT, REPORT = CheckpointRef(key=f"{7:064x}"), ReportRef(key=f"{8:064x}")
@@ -37,6 +41,16 @@ def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
     assert found.encoder == CHECKPOINT
     assert (found.label, found.checkpoint) == (str(CHECKPOINT), CHECKPOINT.key)
     assert (found.config.pooling, found.config.max_length) == ("cls", 24)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("checkpoint/0000", [CHECKPOINT]), ("report/0000", [CHECKPOINT, REPORT])])
+def test_an_encoder_that_is_named_every_day_is_not_collected(site, name, kept):
+    store, soon = site.open_store(), datetime.now(UTC) + timedelta(days=1)
+    made_long_ago(store)
+    assert len(collectable(store, timedelta(days=30), soon)) == 2
+    find_candidate(site, name, Reading())
+    gone = {manifest.ref.path for manifest in collectable(store, timedelta(days=30), soon)}
+    assert gone == {CHECKPOINT.path, REPORT.path} - {ref.path for ref in kept}
 
 
 def test_a_bare_transformer_is_read_as_asked(site, tmp_path):

@@ -1,6 +1,7 @@
 """An encoder in use: files to vectors, in order and across kills; search and pairs over a corpus."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -9,11 +10,13 @@ import pytest
 from flows.cli.main import main
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from storage.collect import collectable
 from storage.errors import SourceError, StoreWriteError
 from storage.sources import SourceSpec
 from tasks import use
 from tasks.site import Site
 from tasks.use import embed_file, index
+from tests.hostile import made_long_ago
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 
@@ -119,6 +122,15 @@ def test_a_sentence_finds_itself_and_its_likes(model, site, lines):
     products = np.triu(unit @ unit.T, 1) - np.tril(np.ones((8, 8)))
     assert score == pytest.approx(products.max(), abs=1e-6)
     assert {first, second} == {corpus.texts[int(row)] for row in divmod(int(products.argmax()), 8)}
+
+
+def test_an_index_that_is_searched_every_day_is_not_collected(model, site, lines):
+    store = site.open_store()
+    index(site, model[0], lines, "fp32")
+    made_long_ago(store)
+    assert len(collectable(store, timedelta(days=30), datetime.now(UTC))) == 2
+    index(site, model[0], lines, "fp32")
+    assert collectable(store, timedelta(days=30), datetime.now(UTC) + timedelta(days=1)) == []
 
 
 def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatch):

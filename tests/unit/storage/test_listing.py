@@ -1,0 +1,34 @@
+"""What is listed as an artifact, and what is a file of one."""
+
+import pytest
+
+from storage.manifest import NAME
+from storage.refs import ArtifactRef, CheckpointRef
+from storage.store import Store
+from tests.hostile import WHY, key
+
+NESTED = ArtifactRef(kind="translations/0123abcd", key=key(2))
+
+
+@pytest.fixture(params=["folder", "memory"])
+def store(request, tmp_path):
+    place = f"memory://{tmp_path.name}-{request.node.name}" if request.param == "memory" else str(tmp_path / "store")
+    return Store(place, tmp_path / "cache")
+
+
+def test_a_model_with_a_manifest_of_its_own_is_a_part_of_its_checkpoint(store, caplog):
+    ref = CheckpointRef(key=key(1))
+    with store.draft(ref, WHY) as draft:
+        (draft.folder / "encoder").mkdir()
+        (draft.folder / "encoder" / NAME).write_text("{}")
+    assert [each.path for each in store.refs()] == [ref.path]
+    assert store.defect(ref) is None
+    assert caplog.text == ""
+
+
+def test_a_stray_manifest_hides_no_artifact_below_it(store, caplog):
+    store.fs.makedirs(f"{store.root}/{NESTED.path}")
+    for folder in (NESTED.kind, NESTED.path):
+        store.fs.pipe_file(f"{store.root}/{folder}/{NAME}", b"{}")
+    assert store.refs() == [NESTED]
+    assert f"{NESTED.kind} is not named <kind>/<64 hex digits>" in caplog.text

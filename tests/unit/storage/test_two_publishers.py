@@ -1,0 +1,159 @@
+"""Two that publish one key on an object store at once: whichever manifest holds, its files are its own and whole."""
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from moto.server import DomainDispatcherApplication, create_backend_app
+from s3fs import S3FileSystem
+from werkzeug.serving import make_server
+
+from storage.collect import collect, forgotten_loans
+from storage.export import export
+from storage.manifest import NAME, Provenance
+from storage.refs import ViewsRef
+from storage.store import Store
+from tests.hostile import VIEWS, key
+
+REF = ViewsRef(key=key(1))
+WRITES = 3  # two files and the manifest
+
+
+@pytest.fixture(scope="module")
+def s3():
+    server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        S3FileSystem.clear_instance_cache()  # another server's connections
+        Store("s3://races").fs.mkdir("races")
+        yield "s3://races"
+    server.shutdown()
+    S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture(params=["memory", "s3"])
+def store(request, tmp_path):
+    place = "memory:/" if request.param == "memory" else request.getfixturevalue("s3")
+    return Store(f"{place}/{tmp_path.name}", tmp_path / "cache")
+
+
+def publish(store: Store, words: str) -> None:
+    """Two files of which each publisher has other bytes."""
+    with store.draft(REF, Provenance(stage_version=1, config={})) as draft:
+        draft.write(VIEWS.with_columns(text=pl.lit(words)))
+        (draft.folder / "log.txt").write_text(words)
+
+
+def held(store: Store, cache) -> set[str]:
+    """What both files of the artifact say to a reader who has nothing of it yet."""
+    reader = Store(store.url, cache)
+    return {*reader.scan(REF).collect()["text"], (reader.fetch(REF) / "log.txt").read_text()}
+
+
+def files(store: Store) -> set[str]:
+    return {path.removeprefix(f"{store.root}/{REF.path}/") for path in store.fs.find(f"{store.root}/{REF.path}")}
+
+
+def named(store: Store) -> set[str]:
+    manifest = store.manifest(REF)
+    return {NAME, *map(manifest.where, manifest.files)}
+
+
+@contextmanager
+def before_write(store: Store, number: int, act):
+    """Have something happen just before the store's client is asked to write for the `number`th time."""
+    writes = iter(range(WRITES))
+
+    def hooked(write):
+        def wrapped(*args, **kwargs):
+            if next(writes, None) == number:
+                act()
+            return write(*args, **kwargs)
+
+        return wrapped
+
+    with pytest.MonkeyPatch.context() as client:
+        for name in ("put_file", "pipe_file"):
+            client.setattr(store.fs, name, hooked(getattr(store.fs, name)))
+        yield
+
+
+@pytest.mark.parametrize("write", range(WRITES))
+def test_whoever_comes_between_two_files_of_another_both_leave_one_whole_artifact(store, tmp_path, write):
+    other, seen = Store(store.url, tmp_path / "other"), []
+
+    def publish_and_read() -> None:
+        publish(other, "B")
+        seen.append(held(other, tmp_path / "at once"))
+
+    with before_write(store, write, publish_and_read):
+        publish(store, "A")
+    assert seen == [{"B"}]
+    assert store.damage(REF) is None
+    late = write == WRITES - 1  # after A looked for the last time: its manifest holds
+    assert held(store, tmp_path / "later") == ({"A"} if late else {"B"})
+    assert (files(store) == named(store)) is not late
+
+
+def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
+    def killed() -> None:
+        raise KeyboardInterrupt
+
+    with before_write(store, 1, killed), pytest.raises(KeyboardInterrupt):
+        publish(store, "killed")
+    assert len(files(store)) == 1
+    soon, later = (datetime.now(UTC) + timedelta(days=days) for days in (29, 31))
+    for held_by in (None, "A"):
+        if held_by:
+            publish(store, held_by)
+        assert forgotten_loans(store, timedelta(0), soon) == []
+        assert len(forgotten_loans(store, timedelta(0), later)) == 1
+    collect(store, [], [], forgotten_loans(store, timedelta(0), later))
+    assert files(store) == named(store)
+    assert held(store, tmp_path / "later") == {"A"}
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{NAME}", b"{}")
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{'0' * 32}/log.txt", b"")
+    assert forgotten_loans(store, timedelta(0), later) == []  # what this artifact needs is not known
+
+
+def test_a_damaged_artifact_is_made_again_beside_its_files(store, tmp_path):
+    publish(store, "A")
+    first = store.manifest(REF)
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{first.where('log.txt')}", b"X")
+    publish(store, "B")
+    assert held(store, tmp_path / "later") == {"B"}
+    assert store.manifest(REF).place != first.place
+
+
+def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
+    """Its files lie beside its manifest, which says nothing of a place."""
+    folder = tmp_path / "folder"
+    local = Store(str(folder))
+    publish(local, "A")
+    older = local.manifest(REF).model_dump_json(exclude={"place"}).replace('"format":3', '"format":2')
+    for name in ("log.txt", "views-00000.parquet"):
+        store.fs.put_file(str(folder / REF.path / name), f"{store.root}/{REF.path}/{name}")
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{NAME}", older.encode())
+    assert (store.defect(REF), held(store, tmp_path / "later")) == (None, {"A"})
+    assert forgotten_loans(store, timedelta(0), datetime.now(UTC) + timedelta(days=31)) == []
+
+
+def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifest(store, tmp_path):
+    publish(store, "A")
+    copy = Store(str(tmp_path / "copy"))
+    store.fs.get(f"{store.root}/{REF.path}", str(tmp_path / "copy" / REF.path), recursive=True)
+    assert held(copy, tmp_path / "later") == {"A"}
+    assert [ref.path for ref in copy.refs()] == [REF.path]
+    for source in (store, copy):
+        made = tmp_path / "store" / REF.path
+        export(source, REF, made)
+        assert {path.name for path in made.iterdir()} == {NAME, "log.txt", "views-00000.parquet"}
+        again = Store(str(tmp_path / "store"))
+        assert again.damage(REF) is None
+        again.remove(REF)
