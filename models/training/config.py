@@ -157,8 +157,11 @@ def stsb_cross_config() -> TrainingConfig:
 
 
 def afs_cross_config() -> TrainingConfig:
-    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings, which `afs_config` has too."""
-    return afs_config().model_copy(update={"objective": CrossRegressionConfig()})
+    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
+
+    As `afs_config`, with BertAdam, which corrects no bias. It clips each weight's gradient by itself; here all together.
+    """
+    return afs_config().model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
 
 
 def nli_config() -> TrainingConfig:
