@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
@@ -64,13 +64,16 @@ class MaskedLM:
         pieces: text of each piece, marks removed.
         inside_V: whether a piece goes on with a word.
         allowed_2V: pieces that may be written at the beginning of a word (row 0) and inside one (row 1).
+
+    Raises:
+        MaskedLMError: The folder's tokenizer has no mask, or its weights no head that guesses what was masked.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
-        self.network: Any = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
+        self.network: Any = _with_all_weights(folder).to(device).eval()
         width = self.network.get_output_embeddings().out_features
         names = [
             str(name) for name in self.tokenizer.convert_ids_to_tokens(list(range(min(len(self.tokenizer), width))))
@@ -112,6 +115,18 @@ class MaskedLM:
         finally:
             only.remove()
         return found_NV
+
+
+def _with_all_weights(folder: Path) -> PreTrainedModel:
+    """The network of a folder; transformers alone would draw weights that are not there, and write noise."""
+    network, told = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    if missing := sorted(told["missing_keys"]):
+        raise MaskedLMError(
+            f"{folder} lacks {len(missing)} weights of a masked language model (first: {missing[0]}), expected them all; "
+            "take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+        )
+    loaded: PreTrainedModel = network
+    return loaded
 
 
 def refill(
