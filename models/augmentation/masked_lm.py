@@ -122,8 +122,8 @@ def _with_all_weights(folder: Path) -> PreTrainedModel:
     network, told = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     if missing := sorted(told["missing_keys"]):
         raise MaskedLMError(
-            f"{folder} lacks {len(missing)} weights of a masked language model (first: {missing[0]}), expected them all; "
-            "take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+            f"{folder} lacks {len(missing)} weights of a masked language model (first: {missing[0]}), expected them "
+            "all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
         )
     loaded: PreTrainedModel = network
     return loaded

@@ -150,7 +150,8 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
     try:
         # In full precision whatever the caller trains in: bf16 rounds by more than the tolerance.
         with torch.autocast(backbone.device.type, enabled=False):
-            return next((first for first in _first_places(backbone, pad_id) if _runs_packed(backbone, pad_id, first)), None)
+            places = _first_places(backbone, pad_id)
+            return next((first for first in places if _runs_packed(backbone, pad_id, first)), None)
     finally:
         backbone.train(was_training)
 
@@ -234,16 +235,15 @@ def _first_places(backbone: PreTrainedModel, pad_id: int) -> list[int]:
 
 def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
     some = np.setdiff1d(np.arange(min(12, int(backbone.config.vocab_size))), [pad_id])[: sum(TRIED)]
-    tokens = Tokens(some.astype(np.int32), np.array([0, TRIED[0], len(some)]), pad_id)
+    lengths = [TRIED[0], len(some) - TRIED[0]]
+    tokens = Tokens(some.astype(np.int32), np.array([0, lengths[0], len(some)]), pad_id)
     layout = lay_out(tokens, np.arange(2), backbone.device, by_length=False)
     try:
         found_ND = run_packed(backbone, layout, first)
     except (TypeError, ValueError, KeyError, IndexError, RuntimeError) as error:
         logger.info("%s does not run packed: %s", type(backbone).__name__, error)
         return False
-    alone = [
-        backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, [TRIED[0], len(some) - TRIED[0]], 1)
-    ]
+    alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, lengths, 1)]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
 
 

@@ -82,7 +82,7 @@ def _crop(held: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
 def _among(
     name: ProbeName, pairs: pl.DataFrame, targets: pl.Series, questions: int, seed: int, asks: str = "text"
 ) -> Retrieval:
-    """Questions of some pairs: the text in column `asks` looks for that in `answer`; one that is its own asks nothing."""
+    """Questions of some pairs: the text in column `asks` looks for that in `answer`, unless it is that text."""
     places = targets.unique().sort().to_frame("target").with_row_index("place")
     apart = pairs.filter(pl.col(asks) != pl.col("answer"))
     asked = apart.sort(scattered(pl.col("sentence_id"), seed)).head(questions)

@@ -160,7 +160,7 @@ def stsb_cross_config() -> TrainingConfig:
 def afs_cross_config() -> TrainingConfig:
     """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
 
-    As `afs_config`, with BertAdam, which corrects no bias. It clips each weight's gradient by itself; here all together.
+    As `afs_config`, but for the bias correction that BertAdam lacks; FIDELITY.md has what else it does otherwise.
     """
     return afs_config().model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
 
