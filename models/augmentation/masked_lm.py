@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from models.augmentation.rewritings import MaskedView
@@ -73,7 +73,9 @@ class MaskedLM:
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
-        self.network: Any = _with_all_weights(folder).to(device).eval()
+        network, told = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        _check_whole(folder, told["missing_keys"])
+        self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features
         names = [
             str(name) for name in self.tokenizer.convert_ids_to_tokens(list(range(min(len(self.tokenizer), width))))
@@ -117,16 +119,13 @@ class MaskedLM:
         return found_NV
 
 
-def _with_all_weights(folder: Path) -> PreTrainedModel:
-    """The network of a folder; transformers alone would draw weights that are not there, and write noise."""
-    network, told = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
-    if missing := sorted(told["missing_keys"]):
+def _check_whole(folder: Path, missing: Collection[str]) -> None:
+    """Refuse weights that the folder lacks: transformers draws them at random, and a head of noise writes noise."""
+    if missing:
         raise MaskedLMError(
-            f"{folder} lacks {len(missing)} weights of a masked language model (first: {missing[0]}), expected them "
+            f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected them "
             "all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
         )
-    loaded: PreTrainedModel = network
-    return loaded
 
 
 def refill(
