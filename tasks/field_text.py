@@ -48,7 +48,7 @@ def field_held(work: Work, passages: PassagesRef) -> None:
     work.draft.note({"sentences": unique.height})
 
 
-@stage(ref=CorpusRef, version=1)
+@stage(ref=CorpusRef, version=2)
 def field_asked(
     work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: LabelSource | None, questions: int
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from models.training.loop import TrainingResult
 
 
-@stage(ref=CheckpointRef, version=7)
+@stage(ref=CheckpointRef, version=8)
 def train(
     work: Work,
     pairs: PairsRef,

@@ -26,7 +26,7 @@ from models.encoder.arithmetic import arithmetic
 from models.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from models.augmentation.rewritings import MaskedView
@@ -64,13 +64,18 @@ class MaskedLM:
         pieces: text of each piece, marks removed.
         inside_V: whether a piece goes on with a word.
         allowed_2V: pieces that may be written at the beginning of a word (row 0) and inside one (row 1).
+
+    Raises:
+        MaskedLMError: The folder's tokenizer has no mask, or its weights no head that guesses what was masked.
     """
 
     def __init__(self, folder: Path, device: str) -> None:
         self.tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if self.tokenizer.mask_token_id is None or not self.tokenizer.is_fast:
             raise MaskedLMError(f"{folder} has no fast tokenizer with a mask token; expected a masked language model")
-        self.network: Any = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()
+        network, told = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        _check_whole(folder, told["missing_keys"])
+        self.network: Any = network.to(device).eval()
         width = self.network.get_output_embeddings().out_features
         names = [
             str(name) for name in self.tokenizer.convert_ids_to_tokens(list(range(min(len(self.tokenizer), width))))
@@ -112,6 +117,15 @@ class MaskedLM:
         finally:
             only.remove()
         return found_NV
+
+
+def _check_whole(folder: Path, missing: Collection[str]) -> None:
+    """Refuse weights that the folder lacks: transformers draws them at random, and a head of noise writes noise."""
+    if missing:
+        raise MaskedLMError(
+            f"{folder} lacks {len(missing)} weights of a masked language model (first: {min(missing)}), expected them "
+            "all; take the checkpoint as it was pre-trained, with its head, not an encoder made from it"
+        )
 
 
 def refill(

@@ -3,7 +3,8 @@
     [CLS] first [SEP] second [SEP]  ─▶ backbone ─▶ vector of [CLS] ─▶ linear ─▶ one value a class, or one
 
 It compares no sentence vectors; it is what SBERT (Reimers and Gurevych, 2019) calls BERT in tables of fine-tuned
-systems, built as UKP's code for AFS has it (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS].
+systems, built as UKP's code for AFS has it (argument-similarity/SigmoidBERT.py): no pooler, no dropout on [CLS]. The
+encoder's length is that of both sentences together, as in every script of BERT's (train.py, _truncate_seq_pair).
 
 Shapes: B pairs, T tokens (padded), N tokens of all pairs, D width, C values of a pair.
 """
@@ -19,6 +20,8 @@ from torch import nn
 from models.encoder.arithmetic import arithmetic
 from models.encoder.encode import tokens_a_pass
 from models.encoder.network import Encoder
+from models.encoder.pooling import precise
+from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches
 
 if TYPE_CHECKING:
@@ -52,20 +55,24 @@ class CrossEncoder(Encoder):
     ) -> torch.Tensor:
         """What each pair comes to, before any sigmoid or softmax: (B, C), differentiable.
 
+        Where several processes train together, each reads its share of the pairs.
+
         Args:
             tokens: The sentences, each with its special tokens.
             first: (B,) sentence number of each pair's first sentence.
             second: (B,) of its second.
             batch_tokens: Padded tokens a forward pass of a transformer that cannot run packed.
         """
-        pairs = joined(tokens, first, second, self._separators)
-        return self._valued(self.embed_rows(pairs, np.arange(len(pairs)), batch_tokens))
+        share = own_share(np.arange(len(first)))
+        pairs = self._joined(tokens, first[share], second[share])
+        # Before the shares are gathered: gradients of the head too are summed over the processes.
+        return gather_shares(self._valued(self.embed(pairs, np.arange(len(pairs)), batch_tokens)))
 
     def scores(
         self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], *, bf16: bool = False
     ) -> NDArray[np.float64]:
         """The sigmoid of each pair's first value, (B,) in [0, 1], without dropout; arguments as in `values`."""
-        pairs = joined(tokens, first, second, self._separators)
+        pairs = self._joined(tokens, first, second)
         scores, was_training = np.zeros(len(pairs)), self.training
         self.eval()
         with torch.inference_mode(), arithmetic(self.device, bf16=bf16):
@@ -80,21 +87,38 @@ class CrossEncoder(Encoder):
         """Which sentence of its pair each token is of, where the transformer wants to know: 0 or 1."""
         return {"token_type_ids": sentence_numbers(ids_XT, positions_XT)} if self._typed else {}
 
+    def _joined(self, tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64]) -> Tokens:
+        return joined(tokens, first, second, self._separators, self.config.length)
+
     def _valued(self, vectors_BD: torch.Tensor) -> torch.Tensor:
-        values_BC: torch.Tensor = self.head(vectors_BD)
-        return values_BC
+        return precise(self.head(vectors_BD))
 
 
-def joined(tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], separators: int) -> Tokens:
-    """Pairs as one text each: the first sentence as it is, further separators, the second without its first token."""
+def joined(
+    tokens: Tokens, first: NDArray[np.int64], second: NDArray[np.int64], separators: int, longest: int
+) -> Tokens:
+    """Pairs as one text each, of at most `longest` tokens: [CLS] first [SEP] … second [SEP].
+
+    Of a longer pair the longer sentence loses its last tokens, and of equally long ones the second first.
+
+    Args:
+        tokens: The sentences, each between [CLS] and [SEP].
+        first: (B,) sentence number of each pair's first sentence.
+        second: (B,) of its second.
+        separators: How many stand between the two.
+        longest: Tokens of a pair, special tokens included.
+    """
     end = tokens.ids[tokens.offsets[1] - 1 : tokens.offsets[1]]
-    between = np.repeat(end, separators - 1)
+    between = np.repeat(end, separators)
+    room = longest - separators - 2
+    ones_B, twos_B = (tokens.lengths_of(rows) - 2 for rows in (first, second))  # without [CLS] and [SEP]
+    kept_1B = np.minimum(ones_B, np.maximum(room - twos_B, (room + 1) // 2))
+    kept_2B = np.minimum(twos_B, np.maximum(room - ones_B, room // 2))
     parts = []
-    for one, two in zip(first, second, strict=True):
-        head = tokens.ids[tokens.offsets[one] : tokens.offsets[one + 1]]
-        tail = tokens.ids[tokens.offsets[two] + 1 : tokens.offsets[two + 1]]
-        parts.append(np.concatenate([head, between, tail]))
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+    for one, two, kept_1, kept_2 in zip(first, second, kept_1B, kept_2B, strict=True):
+        start, middle = tokens.offsets[one], tokens.offsets[two] + 1
+        parts += [tokens.ids[start : start + 1 + kept_1], between, tokens.ids[middle : middle + kept_2], end]
+    offsets = np.concatenate([[0], np.cumsum(kept_1B + kept_2B + separators + 2)]).astype(np.int64)
     return Tokens(np.concatenate(parts), offsets, tokens.pad_id)
 
 

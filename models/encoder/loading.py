@@ -43,8 +43,9 @@ def load_encoder(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrain
 
     Raises:
         EncoderError: The folder is not a model, is damaged, lacks weights (a pooler too, where that is read), has some
-            that are no numbers, takes fewer tokens than `max_length`, or is a sentence-transformers model that pools
-            otherwise, has other convolutions or has parts that are not computed here.
+            that are no numbers, takes fewer tokens than `max_length`, has a prompt that is not pooled and leaves no
+            room for text, or is a sentence-transformers model that pools otherwise, has other convolutions or has parts
+            that are not computed here.
     """
     with damage_named(folder, EncoderError):
         encoder, tokenizer = _load(folder, config)
@@ -75,4 +76,13 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
     check_convolutions(encoder)
     if config.prompt and not saved.pools_prompt:
         encoder.skipped = prompt_tokens(tokenizer)
+        _check_room(folder, encoder)
     return encoder, tokenizer
+
+
+def _check_room(folder: Path, encoder: Encoder) -> None:
+    if encoder.skipped >= encoder.config.length:
+        raise EncoderError(
+            f"{folder}: its prompt takes {encoder.skipped} tokens, which are not pooled, of {encoder.config.length} "
+            "that are kept, so nothing of a text would be; raise encoder.max_length, or give a shorter encoder.prompt"
+        )

@@ -27,6 +27,7 @@ POOLER: Final[Pooling] = "cls-pooler"
 """Of a bare transformer `cls` with its pooler as a head, which a saved encoder has in a module of its own."""
 AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average that leaves the first token out."""
+LEAST: Final = 1e-9  # that a sum is divided by, as in sentence-transformers: of no token at all the mean is zero
 AND: Final = "+"  # joins poolings whose vectors stand side by side
 
 
@@ -81,7 +82,7 @@ def _first(tokens_BTD: torch.Tensor, _: torch.Tensor, skipped: int) -> torch.Ten
 
 def _mean(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
-    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1)
+    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=LEAST)
 
 
 def _mean_after_first(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, skipped: int) -> torch.Tensor:
@@ -90,7 +91,7 @@ def _mean_after_first(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, skipped: 
 
 def _mean_by_root(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:
     weights_BT1 = mask_BT.to(tokens_BTD.dtype).unsqueeze(-1)
-    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).sqrt()
+    return (tokens_BTD * weights_BT1).sum(dim=1) / weights_BT1.sum(dim=1).clamp(min=LEAST).sqrt()
 
 
 def _weighted(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, _: int) -> torch.Tensor:

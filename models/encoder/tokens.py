@@ -89,7 +89,7 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
 
     Raises:
         EncoderError: The tokenizer has no padding token.
-        NoEmbeddingError: A text gives no token at all.
+        NoEmbeddingError: A text gives no token at all, or is none: null, or with half of a character.
     """
     if tokenizer.pad_token_id is None:
         raise EncoderError(
@@ -102,13 +102,13 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     lengths: list[int] = []
     prompt = prompt_of(tokenizer)
     with _left_as_found(tokenizer):
-        for chunk in _chunks(texts, CHUNK):
-            whole = [prompt + text for text in chunk] if prompt else chunk
-            # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
-            call: Any = tokenizer(
-                whole, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
-            )
-            rows = [row or instead for row in call["input_ids"]]
+        for number, chunk in enumerate(_chunks(texts, CHUNK)):
+            try:
+                found = _ids(tokenizer, [prompt + text for text in chunk] if prompt else chunk, max_length)
+            except (TypeError, ValueError):
+                _refuse_first_bad(chunk, number * CHUNK)
+                raise
+            rows = [row or instead for row in found]
             ids.extend(np.asarray(row, dtype=np.int32) for row in rows)
             lengths.extend(map(len, rows))
     if 0 in lengths:
@@ -118,6 +118,28 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     flat = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])
     return Tokens(flat, offsets, int(tokenizer.pad_token_id))
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int) -> list[list[int]]:
+    # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
+    call: Any = tokenizer(
+        texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
+    )
+    return list(call["input_ids"])
+
+
+def _refuse_first_bad(texts: Sequence[object], first_row: int) -> None:
+    """Name the first that is no text; tokenizers say of a whole chunk that its type is wrong."""
+    for row, text in enumerate(texts, start=first_row):
+        if not isinstance(text, str):
+            raise NoEmbeddingError(row, f"is {text!r}, expected a text; leave out rows without one")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise NoEmbeddingError(
+                row,
+                f"has half of a character at place {error.start}, expected whole ones; read the file as UTF-8 again",
+            ) from error
 
 
 def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:

@@ -66,7 +66,7 @@ def _round_trip(held: pl.DataFrame, trips: pl.DataFrame | None, questions: int, 
         return None
     made = trips.select("sentence_id", asks="text")
     pairs = held.unique("sentence_id").join(made, on="sentence_id").with_columns(answer=pl.col("text"))
-    return _among("round trip", pairs.filter(pl.col("asks") != pl.col("text")), held["text"], questions, seed, "asks")
+    return _among("round trip", pairs, held["text"], questions, seed, "asks")
 
 
 def _crop(held: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
@@ -82,9 +82,10 @@ def _crop(held: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
 def _among(
     name: ProbeName, pairs: pl.DataFrame, targets: pl.Series, questions: int, seed: int, asks: str = "text"
 ) -> Retrieval:
-    """Questions of some pairs: the text in column `asks` looks for that in `answer`."""
+    """Questions of some pairs: the text in column `asks` looks for that in `answer`, unless it is that text."""
     places = targets.unique().sort().to_frame("target").with_row_index("place")
-    asked = pairs.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
+    apart = pairs.filter(pl.col(asks) != pl.col("answer"))
+    asked = apart.sort(scattered(pl.col("sentence_id"), seed)).head(questions)
 
     def place_of(column: str) -> NDArray[np.int64]:
         found = asked.join(places, left_on=column, right_on="target", how="left", maintain_order="left")["place"]

@@ -62,7 +62,15 @@ def reciprocal_ranks(encode: Encode, probe: Retrieval) -> NDArray[np.float64]:
     Args:
         encode: texts to vectors (n, D); the same text gets the same vector, so it may remember them.
         probe: what is to be found.
+
+    Raises:
+        EvaluationError: A query is its own answer, which no order of the others finds.
     """
+    if len(same := np.flatnonzero(probe.own == probe.gold)):
+        raise EvaluationError(
+            f"probe {probe.name}: {len(same)} of {len(probe)} queries are their own answers (first: "
+            f"{probe.queries[same[0]]!r}), expected none; leave such pairs out"
+        )
     queries_ND, targets_MD = (_unit(encode(texts)) for texts in (probe.queries, probe.targets))
     out = np.empty(len(probe))
     for start in range(0, len(probe), CHUNK):

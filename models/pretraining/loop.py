@@ -17,6 +17,7 @@ from models.pretraining.optimizer import build_optimizers, learning_rate
 from models.pretraining.state import RunState, restore, take_snapshot
 from models.training.fingerprint import fingerprint
 from models.training.optimizer import clip_gradients, set_learning_rate
+from models.training.readings import check_finite
 from models.training.snapshots import Saving, newest_snapshot
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def pretrain(
         The final counters and loss curve.
 
     Raises:
-        TrainingError: The gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
+        TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
     """
     optimizers = build_optimizers(model, config)
     identity = _identity(model, examples, config)
@@ -78,8 +79,7 @@ def pretrain(
         batches = examples.plan(state.epoch)
         while state.position < len(batches) and spent(config, state) < 1.0 and not should_stop():
             set_learning_rate(optimizers, learning_rate(config, state.step, spent(config, state)))
-            generator = np.random.default_rng([config.seed, state.epoch, state.position])
-            loss, tokens = _step(model, examples, batches[state.position], generator, optimizers, config)
+            loss, tokens = _step(model, examples, batches[state.position], optimizers, config, state)
             window.append(loss)
             state.step, state.position, state.tokens = state.step + 1, state.position + 1, state.tokens + tokens
             state.elapsed_s = time.monotonic() - started
@@ -113,25 +113,33 @@ def _step(
     model: nn.Module,
     examples: Examples,
     batch: np.ndarray,
-    generator: np.random.Generator,
     optimizers: list[torch.optim.Optimizer],
     config: LearningConfig,
+    state: RunState,
 ) -> tuple[Tensor, int]:
+    generator = np.random.default_rng([config.seed, state.epoch, state.position])
     device = next(model.parameters()).device
     with arithmetic(device, bf16=config.bf16):
         loss, tokens = examples.loss(model, batch, generator)
     loss.backward()  # type: ignore[no-untyped-call]
-    try:
-        clip_gradients(list(model.parameters()), config.clip_norm)
-    except FloatingPointError as error:
-        quantity, value = error.args
-        raise TrainingError(
-            f"{quantity} is {value} in pre-training, expected a finite number; lower peak_lr, or set bf16 to false"
-        ) from error
+    norm = clip_gradients(list(model.parameters()), config.clip_norm)
+    _check_finite(state.step + 1, loss, norm)  # before the weights change, so that every snapshot is finite
     for optimizer in optimizers:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     return loss.detach(), tokens
+
+
+def _check_finite(step: int, loss: Tensor, norm: Tensor) -> None:
+    try:
+        check_finite(step, loss, "loss")
+        check_finite(step, norm, "gradient norm")
+    except FloatingPointError as error:
+        _, quantity, value = error.args
+        raise TrainingError(
+            f"{quantity} is {value} at step {step} of pre-training, expected a finite number; lower peak_lr, or set "
+            "bf16 to false"
+        ) from error
 
 
 def _report(state: RunState, config: LearningConfig, window: list[Tensor], on_progress: OnProgress) -> None:

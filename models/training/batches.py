@@ -5,8 +5,7 @@ The order is a function of seed, epoch and step alone, so a resumed run needs no
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from models.training.config import TrainingConfig
 
 VIEWS = ("text_1", "text_2")
+FEWEST: Final = 2  # pairs of a batch
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
 
@@ -98,10 +98,13 @@ def order_needs(config: TrainingConfig) -> frozenset[Need]:
 def steps_per_epoch(pairs: int, config: TrainingConfig) -> int:
     """Batches of one pass over the pairs: the full ones, and the smaller last one unless it is dropped.
 
+    Deviation: one pair alone is no batch. It has no negatives and no statistics, and batch normalisation refuses it.
+
     Raises:
         TrainingError: Not even one.
     """
-    steps = pairs // config.batch_size if config.drop_last else math.ceil(pairs / config.batch_size)
+    full, left = divmod(pairs, config.batch_size)
+    steps = full + (left >= FEWEST and not config.drop_last)
     if steps == 0:
         raise TrainingError(
             f"{pairs} pairs are less than one batch of {config.batch_size}; give more pairs or a smaller batch"
@@ -126,6 +129,7 @@ class BatchOrder:
     are shared out by length, and the batches shuffled. `groups` are permuted whole, and cuts fall between them: a
     batch ends where the last group ends that fits into the pairs of all batches so far, so there are as many batches as
     of random pairs. A group of more than a batch's pairs is cut into such pieces. `given` is the order of the rows.
+    No batch is of one pair: the last of an epoch is left out, or with groups goes with the batch before.
 
     Args:
         pairs: How many there are.
@@ -143,7 +147,7 @@ class BatchOrder:
         self._size, self._seed, self._lengths_of = config.batch_size, config.seed, lengths_of
         self._pairs, self._per_epoch = pairs, steps_per_epoch(pairs, config)
         self._bucket_size = config.length_buckets or 1
-        self._given = config.order == "given"
+        self._given, self._drops = config.order == "given", config.drop_last
         self._pieces = None if groups is None or config.order != "groups" else _pieces(groups, self._size)
         self._epoch, self._bucket = -1, -1
         self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -172,7 +176,10 @@ class BatchOrder:
             return permutation(self._pairs, self._seed, epoch), even
         rows, starts = self._pieces
         order = permutation(len(starts) - 1, self._seed, epoch)
+        order = order[_in_company(np.diff(starts)[order], self._size)]
         sizes = np.diff(starts)[order]
+        if not self._drops:
+            even[-1] = self._pairs
         ends = np.concatenate([[0], np.cumsum(sizes)])
         permuted = rows[np.repeat(starts[order] - ends[:-1], sizes) + np.arange(len(rows))]
         return permuted, ends[np.searchsorted(ends, even, side="right") - 1]
@@ -197,6 +204,19 @@ def _pieces(groups: NDArray[np.uint64], largest: int) -> tuple[NDArray[np.int64]
     firsts = np.concatenate([[0], np.flatnonzero(np.diff(groups[rows])) + 1, [len(rows)]])
     within = np.arange(len(rows)) - np.repeat(firsts[:-1], np.diff(firsts))
     return rows, np.append(np.flatnonzero(within % largest == 0), len(rows))
+
+
+def _in_company(sizes: NDArray[np.int64], largest: int) -> NDArray[np.int64]:
+    """An order of pieces in which none of one row is a batch, given their sizes; mostly the one they have.
+
+    Only one that begins where a batch may, before a piece that fills one, would be. It goes behind such pieces.
+    """
+    full = sizes == largest
+    alone = np.flatnonzero((sizes < FEWEST) & ((np.cumsum(sizes) - sizes) % largest == 0) & np.append(full[1:], False))
+    others = np.append(np.flatnonzero(~full), len(sizes))
+    places = np.arange(len(sizes), dtype=np.float64)
+    places[alone] = others[np.searchsorted(others, alone, side="right")] - 0.5
+    return np.argsort(places)
 
 
 def permutation(n: int, *seed: int) -> NDArray[np.int64]:

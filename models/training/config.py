@@ -56,7 +56,8 @@ class TrainingConfig(BaseModel):
     all hypotheses of a premise, for pairs that have groups: none is cut, so batches are of `batch_size` pairs on
     average; or neighbours in the order in which the pairs are `given`, each epoch alike (SCL's code)."""
     drop_last: bool = True
-    """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones."""
+    """Leave out an epoch's last batch where it is smaller: batch statistics and negatives want equal ones. One pair
+    alone is no batch in any case."""
     epochs: int = Field(default=1, ge=1, le=1000)
     """Passes over the pairs, each in its own order (Table 8: 1)."""
     max_steps: int | None = Field(default=None, ge=1)
@@ -157,8 +158,11 @@ def stsb_cross_config() -> TrainingConfig:
 
 
 def afs_cross_config() -> TrainingConfig:
-    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings, which `afs_config` has too."""
-    return afs_config().model_copy(update={"objective": CrossRegressionConfig()})
+    """A cross-encoder fine-tuned on AFS (SBERT section 4.3, BERT-AFS): UKP's settings (its train.py, train_misra.sh).
+
+    As `afs_config`, but for the bias correction that BertAdam lacks; FIDELITY.md has what else it does otherwise.
+    """
+    return afs_config().model_copy(update={"objective": CrossRegressionConfig(), "bias_correction": False})
 
 
 def nli_config() -> TrainingConfig:

@@ -117,7 +117,7 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
         return config.afs_cross
 
 
-@stage(ref=PredictionsRef, version=4)
+@stage(ref=PredictionsRef, version=5)
 def predict_afs(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,

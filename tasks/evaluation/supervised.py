@@ -114,7 +114,7 @@ class CrossEncoderStsKind(SupervisedStsKind):
         return config.stsb_cross
 
 
-@stage(ref=ScoresRef, version=4)
+@stage(ref=ScoresRef, version=5)
 def score_supervised(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,

@@ -89,3 +89,9 @@ def test_a_model_without_mask_is_refused(tmp_path: Path) -> None:
             path.write_text(re.sub(r'\s*"mask_token": "[^"]*",?', "", path.read_text()))
     with pytest.raises(MaskedLMError, match="expected a masked language model"):
         MaskedLM(folder, "cpu")
+
+
+def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
+    """transformers would draw a head anew, and every refilled token would be noise."""
+    with pytest.raises(MaskedLMError, match=r"lacks \d+ weights of a masked language model \(first: cls\.predictions"):
+        MaskedLM(write_tiny(tmp_path / "model"), "cpu")

@@ -1,20 +1,25 @@
 """A cross-encoder: pairs as one text, token types, the same values packed and padded, training on scores and labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 import torch
-from transformers import BertModel, RobertaConfig, RobertaModel
+from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
 from models.encoder.cross import CrossEncoder, joined, sentence_numbers
 from models.encoder.network import Encoder
+from models.encoder.tokens import Tokens
 from models.evaluation.correlation import spearman
+from models.objectives.registry import build_objective
 from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet
 from models.training.loop import train
+from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 CLS, SEP = 2, 3
@@ -25,8 +30,13 @@ FRAME = pl.DataFrame({"text_1": ORIGINALS, "text_2": BACK_DE[1:] + BACK_DE[:1]})
 def loaded(tmp_path):
     torch.manual_seed(0)
     encoder, tokenizer = tiny_encoder(tmp_path)
-    cross = CrossEncoder(encoder, 1).eval()
+    long = Encoder(encoder.backbone, encoder.config.model_copy(update={"max_length": 32}))  # of both sentences
+    cross = CrossEncoder(long, 1).eval()
     return cross, tokenise_pairs(tokenizer, FRAME, 24), tokenizer
+
+
+def row_of(tokens, row):
+    return tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()
 
 
 def bare(tokenizer, text):
@@ -36,10 +46,41 @@ def bare(tokenizer, text):
 @pytest.mark.parametrize("separators", [1, 2])
 def test_a_pair_is_one_text(loaded, separators):
     _, batch, tokenizer = loaded
-    pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators)
+    pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators, 32)
     for row, (one, two) in enumerate(FRAME.rows()):
-        ids = pairs.ids[pairs.offsets[row] : pairs.offsets[row + 1]].tolist()
-        assert ids == [CLS, *bare(tokenizer, one), *[SEP] * separators, *bare(tokenizer, two), SEP]
+        assert row_of(pairs, row) == [CLS, *bare(tokenizer, one), *[SEP] * separators, *bare(tokenizer, two), SEP]
+
+
+def cut_as_released(one, two, room):
+    """UKP's train.py, _truncate_seq_pair."""
+    while len(one) + len(two) > room:
+        (one if len(one) > len(two) else two).pop()
+
+
+@pytest.mark.parametrize("separators", [1, 2])
+@pytest.mark.parametrize("longest", [5, 10, 13, 14, 19, 24])
+def test_both_sentences_together_are_cut_to_the_length(loaded, separators, longest):
+    _, _, tokenizer = loaded
+    texts = [*ORIGINALS, "Two dogs.", "A", ""]
+    frame = pl.DataFrame([(one, two) for one in texts for two in texts], schema=["text_1", "text_2"], orient="row")
+    batch = tokenise_pairs(tokenizer, frame, longest)
+    pairs = joined(batch.tokens, batch.view_1, batch.view_2, separators, longest)
+    for row, (one, two) in enumerate(frame.rows()):
+        first, second = bare(tokenizer, one), bare(tokenizer, two)
+        cut_as_released(first, second, longest - 2 - separators)
+        assert row_of(pairs, row) == [CLS, *first, *[SEP] * separators, *second, SEP]
+
+
+def test_a_pair_is_never_longer_than_the_positions():
+    backbone = BertModel(
+        BertConfig(
+            vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2,
+            max_position_embeddings=16,
+        )
+    )  # fmt: skip
+    cross = CrossEncoder(Encoder(backbone, EncoderConfig(model="x", max_length=12)), 1)
+    tokens = Tokens(np.array([CLS, *range(5, 15), SEP] * 2, dtype=np.int32), np.array([0, 12, 24]), 0)
+    assert torch.isfinite(cross.values(tokens, np.array([0]), np.array([1]), 1024)).all()
 
 
 def test_roberta_has_two_separators_and_no_token_types():
@@ -122,6 +163,27 @@ def test_it_learns_classes(tmp_path):
     losses = result.log["loss"].drop_nulls()
     assert losses.tail(5).mean() < 0.2 * losses.head(5).mean()
     assert result.encoder.width == WIDTH
+
+
+@pytest.mark.parametrize("config", [CrossRegressionConfig(), CrossSoftmaxConfig()], ids=lambda config: config.name)
+def test_the_gradients_of_two_shares_add_up_to_those_of_the_batch(tmp_path, config):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    torch.manual_seed(1)
+    objective = build_objective(encoder, config).double()
+    known = {"scores": GOLD.astype(np.float32), "labels": np.array(PAIRS["label"])}
+    batch = replace(tokenise_pairs(tokenizer, PAIRS, 24), **known)
+
+    def gradients():
+        return torch.autograd.grad(objective(batch, 64), objective.learning_parameters(), allow_unused=True)
+
+    whole, shares = gradients(), []
+    for rank in range(2):
+        with as_process(rank, of=2):
+            shares.append(gradients())
+    for (name, _), expected, *parts in zip(objective.named_parameters(), whole, *shares, strict=True):
+        assert (expected is None) == ("pooler" in name)
+        if expected is not None:
+            torch.testing.assert_close(sum(parts), expected, rtol=1e-6, atol=1e-9, msg=name)
 
 
 def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):

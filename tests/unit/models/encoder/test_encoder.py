@@ -8,13 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
 
+from models.encoder import tokens as tokens_module
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.pooling import pool
-from models.encoder.tokens import budget_batches, tokenise
-from models.errors import EncoderError, TrainingError
+from models.encoder.tokens import budget_batches, set_prompt, tokenise
+from models.errors import EncoderError, NoEmbeddingError, TrainingError
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder, write_tiny
 
@@ -120,6 +121,35 @@ def test_pooling_looks_at_real_tokens_only():
     assert pool(tokens_BTD, mask_BT, "mean").tolist() == [[2.0, 3.0]]
     assert pool(tokens_BTD, mask_BT, "cls").tolist() == [[1.0, 2.0]]
     assert pool(tokens_BTD.bfloat16(), mask_BT, "mean").dtype == torch.float32
+
+
+@pytest.mark.parametrize("pooling", ["mean", "mean-sqrt", "weighted", "mean-after-first"])
+def test_of_no_token_the_mean_is_zero(pooling):
+    """As in sentence-transformers, which divides by 1e-9 at least."""
+    tokens_BTD, mask_BT = torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]])
+    skipped = 0 if pooling == "mean-after-first" else 1
+    few, none = pool(tokens_BTD, mask_BT, pooling, skipped)
+    assert torch.isfinite(few).all()
+    assert (few != 0).all()
+    assert (none == 0).all()
+
+
+@pytest.mark.parametrize("prompt", ["", "A man "])
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (None, "is None, expected a text"),
+        (7, "is 7, expected a text"),
+        ("a \ud800", "has half of a character at place 2, expected whole ones"),
+    ],
+)
+def test_what_is_no_text_is_named_by_its_row(loaded, monkeypatch, bad, said, prompt):
+    monkeypatch.setattr(tokens_module, "CHUNK", 2)
+    encoder, tokenizer = loaded
+    set_prompt(tokenizer, prompt)
+    with pytest.raises(NoEmbeddingError, match=f"text 3 {said}") as refusal:
+        encode(encoder, tokenizer, ["A man.", "A dog.", "Snow.", bad, None])
+    assert refusal.value.number == 3
 
 
 @pytest.mark.parametrize("used_before", [False, True])

@@ -27,6 +27,7 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.encoder.saved import saved_config
+from models.encoder.tokens import prompt_tokens
 from models.errors import EncoderError
 from tests.hub.repositories import dense, files_of, model_files, safetensors, sentences
 
@@ -240,6 +241,18 @@ def test_a_prompt_is_asked_for_by_its_name_or_as_text(tmp_path, asked, how, pool
     folder = write(tmp_path, prompted("sts", include_prompt=pools))
     config = EncoderConfig(model="x", max_length=96, prompt=asked)
     assert np.abs(encode(*load_encoder(folder, config), TEXTS) - vectors_of(opened(folder), **how)).max() <= 1e-5
+
+
+def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
+    """Nothing of a text would be pooled, and its vector be no number."""
+    folder = write(tmp_path, prompted("sts", include_prompt=False))
+    _, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=96))
+    taken = prompt_tokens(tokenizer)
+    told = f"its prompt takes {taken} tokens, which are not pooled, of {taken} that are kept"
+    with pytest.raises(EncoderError, match=told):
+        load_encoder(folder, EncoderConfig(model="x", max_length=taken))
+    roomy = load_encoder(folder, EncoderConfig(model="x", max_length=taken + 1))
+    assert np.isfinite(encode(*roomy, TEXTS)).all()
 
 
 def test_a_default_prompt_is_said(tmp_path, caplog):

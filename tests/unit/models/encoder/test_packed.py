@@ -19,9 +19,8 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 def network(architecture: str, **options) -> PreTrainedModel:
     torch.manual_seed(0)
     sizes = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48} if architecture == "distilbert" else SIZES
-    config = CONFIG_MAPPING[architecture](
-        vocab_size=50, max_position_embeddings=40, pad_token_id=PAD, bos_token_id=2, eos_token_id=3, **sizes, **options
-    )
+    usual = {"vocab_size": 50, "max_position_embeddings": 40, "pad_token_id": PAD, "bos_token_id": 2, "eos_token_id": 3}
+    config = CONFIG_MAPPING[architecture](**usual | sizes | options)
     return AutoModel.from_config(config).eval()
 
 
@@ -67,6 +66,28 @@ def test_an_architecture_that_cannot_is_padded(tokens, architecture):
     with torch.no_grad():
         found = encoder.embed_rows(tokens, rows, 20)
         torch.testing.assert_close(found, padded(encoder, tokens, rows), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("architecture", "first"), [("modernbert", 0), ("qwen2", None), ("gpt2", None)])
+def test_a_padding_id_among_the_last_ones_is_no_obstacle(architecture, first):
+    """ModernBERT's is 50,283."""
+    options = {"vocab_size": 100, "pad_token_id": 99, "num_key_value_heads": 4}
+    backbone = network(architecture, **options)
+    encoder, rows = Encoder(backbone, EncoderConfig(model="x", max_length=24)), np.arange(2)
+    tokens = Tokens(np.arange(20, 32, dtype=np.int32), np.array([0, 7, 12]), 99)
+    assert first_position(backbone, 99, 24) == first
+    with torch.no_grad():
+        found = encoder.embed(tokens, rows, 1024)
+        alone = torch.cat([padded(encoder, tokens, rows[row : row + 1]) for row in rows])
+    torch.testing.assert_close(found, alone, rtol=0, atol=2e-6)
+
+
+def test_no_position_is_tried_that_the_table_lacks():
+    """A GPU would not raise: an assert of its own ends every later call."""
+    backbone, asked = network("gpt2", vocab_size=100, pad_token_id=99), []
+    backbone.wpe.register_forward_pre_hook(lambda _, inputs: asked.append(int(inputs[0].max())))
+    assert first_position(backbone, 99, 24) is None
+    assert max(asked) < 40
 
 
 def test_sentences_longer_than_a_sliding_window_are_padded():

@@ -122,6 +122,33 @@ def test_probes_ask_for_what_belongs_together() -> None:
     assert len(crop) == 50
 
 
+def test_a_text_that_is_its_own_answer_asks_nothing() -> None:
+    """Half of the documents repeat their title as first sentence, and one sentence of each has equal halves."""
+    held = _held(each=3).with_columns(
+        pl.when((pl.col("position") == 0) & (pl.col("document") < 20))
+        .then("title")
+        .when(pl.col("position") == 2)
+        .then(pl.format("word{} word{}", "document", "document"))
+        .otherwise("text")
+        .alias("text")
+    )
+    found = probes(held, held.select("sentence_id", "text"))
+    assert {name: len(probe) for name, probe in found.items()} == {"neighbour": 80, "title": 100, "crop": 80}
+
+    def scattered(texts: Sequence[str]) -> NDArray[np.float32]:
+        draws = [np.random.default_rng(list(text.encode())).normal(size=16) for text in texts]
+        return np.stack(draws).astype(np.float32)
+
+    for probe in found.values():
+        assert (probe.own != probe.gold).all()
+        ranks = reciprocal_ranks(scattered, probe)
+        assert 0 < ranks.min() <= ranks.max() <= 1
+    repeated = _held(each=1).with_columns(text=pl.col("title"))
+    assert "title" not in probes(repeated)
+    with pytest.raises(EvaluationError, match=r"1 of 2 queries are their own answers \(first: 'c'\)"):
+        reciprocal_ranks(_encode, _probe(["a", "c"], ["a", "b", "c"], [1, 2], own=[0, 2]))
+
+
 def test_what_cannot_be_asked_is_left_out() -> None:
     lone = _held(documents=100, each=1).with_columns(title=pl.lit(None, pl.String))
     assert {*probes(lone)} == {"crop"}

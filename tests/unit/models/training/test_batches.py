@@ -3,11 +3,15 @@
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from models.errors import TrainingError
+from models.objectives.two_branch_config import BSLConfig
 from models.training.batches import BatchOrder, count_steps, order_needs, tokenise_pairs
 from models.training.config import TrainingConfig
+from models.training.loop import train
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 
 LENGTHS = np.array([9, 3, 7, 7, 12, 4, 5, 30, 8, 6])
@@ -71,7 +75,26 @@ def test_the_smaller_last_batch_counts_where_it_is_not_dropped(buckets):
     assert count_steps(3, config) == 2
 
 
+@pytest.mark.parametrize(("pairs", "sizes"), [(128, [64, 64]), (129, [64, 64]), (130, [2, 64, 64])])
+@pytest.mark.parametrize("order", ["random", "given"])
+def test_one_pair_is_no_batch(pairs, sizes, order):
+    config = TrainingConfig(batch_size=64, drop_last=False, order=order)
+    assert count_steps(pairs, config) == len(sizes)
+    batches = BatchOrder(pairs, config, LENGTHS.__getitem__)
+    assert sorted(len(batches.rows(step + 1)) for step in range(len(sizes))) == sizes
+
+
+def test_bsl_ends_an_epoch_of_batches_and_one_pair(tmp_path):
+    """Batch normalisation refused the last one, after all steps of the epoch."""
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    pairs = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_FR[1]]})
+    config = TrainingConfig(objective=BSLConfig(k=2), batch_size=4, drop_last=False, collapse=None)
+    assert train(pairs, encoder, tokenizer, config).steps == 1
+
+
 def test_too_few_pairs_are_refused():
+    with pytest.raises(TrainingError, match="1 pairs are less than one batch of 4"):
+        count_steps(1, TrainingConfig(batch_size=4, drop_last=False))
     with pytest.raises(TrainingError, match="3 pairs are less than one batch of 4"):
         count_steps(3, TrainingConfig(batch_size=4))
 
@@ -128,6 +151,20 @@ def test_a_group_of_more_than_a_batch_is_cut_into_batches():
     batches = [order.rows(step) for step in range(1, steps + 1)]
     assert sorted(np.concatenate(batches).tolist()) == list(range(48))
     assert all(0 < len(rows) < 2 * 16 for rows in batches)
+
+
+@pytest.mark.parametrize("drop_last", [True, False])
+@given(sizes=st.lists(st.sampled_from([1, 1, 2, 3, 4, 4, 5, 9]), min_size=1, max_size=30), seed=st.integers(0, 99))
+def test_no_group_is_a_batch_of_one(sizes, seed, drop_last):
+    groups = np.repeat(np.arange(len(sizes)), sizes).astype(np.uint64)
+    assume(len(groups) >= 4)
+    order, steps = grouped(groups, batch_size=4, seed=seed, drop_last=drop_last)
+    for epoch in range(2):
+        batches = [order.rows(epoch * steps + step) for step in range(1, steps + 1)]
+        assert all(2 <= len(rows) <= 2 * 4 for rows in batches)
+        seen = np.concatenate(batches).tolist()
+        assert len(set(seen)) == len(seen)
+        assert drop_last or len(seen) == len(groups)
 
 
 def test_without_the_smaller_last_batch_whole_groups_are_left_out():
