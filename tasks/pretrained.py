@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.store import Store
     from tasks.site import Site
 
-_MADE_HERE: Final = re.compile(r"(checkpoint|report)/[0-9a-f]{4,64}")
+_MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
 
 
 def resolve_encoder(

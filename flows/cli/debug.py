@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add_debug(parser: argparse.ArgumentParser, **default: str) -> None:
+def add_debug(parser: argparse.ArgumentParser, *, default: bool | str = False) -> None:
     """`--debug`; below a verb's parser the default is `argparse.SUPPRESS`, or it would undo what stands before it."""
     parser.add_argument(
-        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", **default
+        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", default=default
     )

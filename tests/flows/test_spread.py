@@ -108,7 +108,7 @@ def test_a_pool_without_the_deployment_says_what_to_do(here):
     def sending() -> None:
         spread(here.model_copy(update={"runner": "pool"}), [nothing])
 
-    with pytest.raises(PoolError, match="prefect deploy --name any"):
+    with pytest.raises(PoolError, match="prefect --no-prompt deploy --name any"):
         sending()
 
 

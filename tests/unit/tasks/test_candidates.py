@@ -35,7 +35,7 @@ def site(tmp_path):
     return Site(store=store.url)
 
 
-@pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path])
+@pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path, "report/latest"])
 def test_a_run_s_encoder_by_its_checkpoint_or_its_report(site, name):
     found = find_candidate(site, name, Reading())
     assert found.encoder == CHECKPOINT
