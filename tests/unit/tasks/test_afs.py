@@ -198,7 +198,7 @@ def test_folds_of_a_cross_encoder_are_scored_under_a_name_of_their_own(folder, t
         "protocol": "cross-topic",
         "seed": 0,
         "network": EncoderConfig(model="tiny", max_length=24),
-        "config": afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 40, "lr": 1e-2}),
+        "config": afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 40, "lr": 3e-3}),
     }
     predictions = tuple(predict_afs.run(site, {**fold, "fold": number}) for number in range(3))
     store = site.open_store()
