@@ -84,7 +84,9 @@ def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
         return client.read_deployment_by_name(name)
     except ObjectNotFound as error:
         known = name.partition("/")[2]
-        raise PoolError(f"{name}: the server has no such deployment; run `prefect --no-prompt deploy --name {known}`") from error
+        raise PoolError(
+            f"{name}: the server has no such deployment; run `prefect --no-prompt deploy --name {known}`"
+        ) from error
 
 
 def _require_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
