@@ -20,7 +20,7 @@ from tests.tiny_encoder import write_tiny
 SMALL = {
     "ingest": {"corpus": {"limit": 96}},
     "training": {"batch_size": 16, "epochs": 1, "max_steps": 6, "eval_every": 3, "collapse": None},
-    "evaluation": {"bootstrap": {"resamples": 100}},
+    "evaluation": {"precision": "fp32", "bootstrap": {"resamples": 100}},
 }
 
 ALONE_SMALL = {

@@ -78,7 +78,9 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     assert proof.filter(evidence="crop")["role"].to_list() == ["shown"]
     assert proof.filter(evidence="title")["role"].to_list() == ["counts"]
     exported = store.fetch(CheckpointRef(key=made_of(site, ref, "adapted"))) / ENCODER
-    unchanged = files(exported) == files(embedded_path("bert-mini"))
+    start = files(embedded_path("bert-mini"))
+    del start["manifest.json"]  # of the asset, not of the encoder
+    unchanged = files(exported) == start
     assert unchanged is (figures["verdict"] != "BETTER")
     page = (store.fetch(ref) / "report.md").read_text()
     assert str(figures["reason"]) in page

@@ -37,7 +37,9 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
 
 
 def test_a_pool_without_the_recipe_s_deployment_says_what_to_do(store, alone):
-    with pytest.raises(PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect deploy"):
+    with pytest.raises(
+        PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect --no-prompt deploy"
+    ):
         ablation("tiny", {MOMENTUM: [0.5]}, 1, alone, site=Site(store=store.url, runner="pool"))
 
 
