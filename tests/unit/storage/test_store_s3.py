@@ -3,19 +3,18 @@
 A hit asks the store and reads nothing but manifests.
 """
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from storage.collect import collect, forgotten_loans
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
 from storage.store import Store
+from tests.s3_server import s3_served
 
 VIEWS = pl.DataFrame(
     {"sentence_id": [1], "method": ["original"], "text": ["A cat sits."]}, schema_overrides={"sentence_id": pl.UInt64}
@@ -39,16 +38,8 @@ class Counting:
 @pytest.fixture(scope="module")
 def traffic():
     counting = Counting()
-    server = make_server("127.0.0.1", 0, counting, threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.port}")
-        environment.setenv("AWS_ACCESS_KEY_ID", "test")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        Store("s3://bucket").fs.mkdir("bucket")
+    with s3_served(counting, "bucket"):
         yield counting
-    server.shutdown()
 
 
 @pytest.fixture

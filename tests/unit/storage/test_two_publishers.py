@@ -1,14 +1,11 @@
 """Two that publish one key on an object store at once: whichever manifest holds, its files are its own and whole."""
 
-import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
-from s3fs import S3FileSystem
-from werkzeug.serving import make_server
 
 from storage.collect import collect, forgotten_loans
 from storage.export import export
@@ -16,6 +13,7 @@ from storage.manifest import NAME, Provenance
 from storage.refs import ViewsRef
 from storage.store import Store
 from tests.hostile import VIEWS, key
+from tests.s3_server import s3_served
 
 REF = ViewsRef(key=key(1))
 WRITES = 3  # two files and the manifest
@@ -23,18 +21,8 @@ WRITES = 3  # two files and the manifest
 
 @pytest.fixture(scope="module")
 def s3():
-    server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.port}")
-        environment.setenv("AWS_ACCESS_KEY_ID", "test")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        S3FileSystem.clear_instance_cache()  # another server's connections
-        Store("s3://races").fs.mkdir("races")
-        yield "s3://races"
-    server.shutdown()
-    S3FileSystem.clear_instance_cache()
+    with s3_served(DomainDispatcherApplication(create_backend_app), "races") as address:
+        yield address
 
 
 @pytest.fixture(params=["memory", "s3"])

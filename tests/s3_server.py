@@ -1,0 +1,33 @@
+"""An S3 endpoint on loopback (moto), to which the environment points while it serves."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from s3fs import S3FileSystem
+from werkzeug.serving import make_server
+
+from storage.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def s3_served(application: Callable[..., object], bucket: str) -> Iterator[str]:
+    """The address of an empty bucket."""
+    server = make_server("127.0.0.1", 0, application, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{server.port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "test")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        S3FileSystem.clear_instance_cache()  # another server's connections
+        Store(f"s3://{bucket}").fs.mkdir(bucket)
+        yield f"s3://{bucket}"
+    server.shutdown()
+    S3FileSystem.clear_instance_cache()
