@@ -101,7 +101,7 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
                 f"{origin}: {len(places) or 'no'} columns are called {name!r}, expected one; correct the file"
             )
         dtype = batch.schema.field(places[0]).type
-        if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(dtype)):
+        if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
             raise SourceError(f"{origin}: column {name!r} holds {dtype}, expected strings; name another column")
         if not _is_readable(dtype):
             raise SourceError(
