@@ -15,6 +15,11 @@ settings.register_profile("house", deadline=None)  # torch's first call alone ta
 settings.load_profile("house")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: a quarter of the time goes to waiting for servers to start and answer."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch):
     """A test says itself which store, mirror and device it uses; real-data tests read the mirror at import."""
