@@ -19,6 +19,7 @@ from flows.field_methods import Contender, Entry, Ground, contender_of, entry_of
 from flows.recipes.field import LABELS, FieldSettings, Method, augmentation, methods_of
 from flows.site import site_of
 from models.errors import InterruptedRunError, ModelError
+from models.own_labels import FOLDS
 from models.translation.errors import TranslationStoppedError
 from storage.labels import LabelSource, label_source
 from storage.refs import FieldRef
@@ -136,13 +137,14 @@ def _ground(
 ) -> Ground:
     """What all methods have in common."""
     divided = read_passages(site, files, None, settings.hold_out)
+    corpus = field_corpus(site, divided, labels)  # first: labels that are too few end the run before it takes long
     trips = _trips(site, divided, settings, methods)
     found = available(site, CHECKS).sets.values()
     return Ground(
         site=site,
         settings=settings,
         passages=divided,
-        corpus=field_corpus(site, divided, labels),
+        corpus=corpus,
         trips=trips,
         asked=field_asked(site, divided, trips, labels, settings.questions),
         checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
@@ -193,5 +195,9 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
     ]
     if ground.trips:
         notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
+    if rare := counts["rare_classes"]:
+        assert isinstance(rare, dict)
+        named = ", ".join(f"{name} ({rows})" for name, rows in rare.items())
+        notes.append(f"Left out, for fewer than {FOLDS} rows of each class teach (rows): {named}.")
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.errors import TrainingError
+from models.errors import EvaluationError, TrainingError
 from models.shuffle import scattered
 from models.text.normalize import normalize, sentence_ids
 from models.text.segment import split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from numpy.typing import NDArray
 
+PROVING: Final = 0.3  # share of labels on other text that prove
+FEWEST_PROVING: Final = 20  # rows
+FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
 PARTNERS: Final = 4  # of its own class, and as many of others, for each text
 _CLASSES: Final = 2  # fewer tell nothing apart
 
@@ -45,6 +49,42 @@ def proves(
     own = labelled.select(drawn=scattered(sentence_ids(normalize(pl.col(sides[0]))), seed) < round(share * 2**64))
     met = rows.group_by("row").agg(pl.col("held", "learnt").any()).sort("row")
     return met.hstack(own).select(pl.col("held") | (~pl.col("learnt") & pl.col("drawn"))).to_series()
+
+
+def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
+    """The rows from which something can be proved: without the classes that fewer than `FOLDS` rows teach.
+
+    Args:
+        rows: `label`, and `proves` as the function of that name says.
+        kind: what the labels are.
+
+    Raises:
+        EvaluationError: fewer than two classes are left, fewer than `FEWEST_PROVING` rows prove, or all those that do
+            have one score.
+    """
+    taught = (~pl.col("proves")).sum().over("label") >= FOLDS
+    kept = rows.filter(taught) if kind == "classes" else rows
+    proving = kept.filter("proves")
+    found = f"{rows.height} labelled rows, of which {rows['proves'].sum()} prove and the others teach"
+    classes = kept["label"].n_unique()
+    if kind == "classes" and classes < _CLASSES:
+        raise EvaluationError(
+            f"{found}: {classes} of {rows['label'].n_unique()} classes have {FOLDS} rows that teach, expected "
+            f"{_CLASSES} or more; a row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on "
+            "other text do: label more rows of each class, or leave --labels out"
+        )
+    if proving.height < FEWEST_PROVING:
+        raise EvaluationError(
+            f"{found}: {proving.height} prove something of what can be learnt, expected at least {FEWEST_PROVING}; a "
+            f"row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on other text do: label "
+            f"{round(FEWEST_PROVING / PROVING)} rows on other text or more, or leave --labels out"
+        )
+    if kind == "pairs" and proving["label"].cast(pl.Float64).n_unique() == 1:
+        raise EvaluationError(
+            f"{found}: all that prove have the score {proving['label'][0]}, expected several; label more pairs, or "
+            "leave --labels out"
+        )
+    return kept
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -96,8 +136,10 @@ def shares(scores: pl.Series) -> pl.Series:
     """Scores as shares of the way from the lowest to the highest.
 
     Raises:
-        TrainingError: all of them are equal.
+        TrainingError: there are none, or all of them are equal.
     """
+    if scores.is_empty():
+        raise TrainingError("no labelled pair teaches, for all prove; label pairs of other text too")
     low, high = float(scores.min()), float(scores.max())  # type: ignore[arg-type]  # numbers, by the reader
     if low == high:
         raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")

@@ -66,7 +66,7 @@ def field_page(content: FieldContent) -> str:
         f"## Methods\n\n{markdown_table(method_rows(content))}\n\n{LEGEND}",
         *_faults(content.methods),
         f"## What each was proved on\n\n{markdown_table(proof_rows(content.table))}",
-        "## How\n\n" + "\n".join(f"- {note}" for note in [*content.notes, *of_seeds(content.table)]),
+        "## How\n\n" + "\n".join(f"- {note}" for note in [*map(plain, content.notes), *of_seeds(content.table)]),
     ]
     return "\n\n".join(sections) + "\n"
 

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.errors import TrainingError
-from models.own_labels import PARTNERS, class_pairs, proves, sentences_of, shares
+from models.errors import EvaluationError, TrainingError
+from models.own_labels import PARTNERS, class_pairs, provable, proves, sentences_of, shares
 
 
 def ids(*texts: str) -> pl.Series:
@@ -64,3 +64,38 @@ def test_scores_become_shares():
     assert shares(pl.Series([1, 3, 5])).to_list() == [0.0, 0.5, 1.0]
     with pytest.raises(TrainingError, match="all 2 scores are 4, expected several"):
         shares(pl.Series([4.0, 4.0]))
+    with pytest.raises(TrainingError, match="no labelled pair teaches"):
+        shares(pl.Series([], dtype=pl.Float64))
+
+
+def divided(**counts: tuple[int, int]) -> pl.DataFrame:
+    """Labelled rows by label: how many teach, how many prove."""
+    rows = [(label, part == 1) for label, parts in counts.items() for part in (0, 1) for _ in range(parts[part])]
+    return pl.DataFrame(rows, schema={"label": pl.String, "proves": pl.Boolean}, orient="row")
+
+
+def test_a_class_that_too_few_rows_teach_is_left_out():
+    rows = divided(good=(30, 12), bad=(30, 12), rare=(4, 9), unseen=(0, 5))
+    kept = provable(rows, "classes")
+    assert kept["label"].unique().sort().to_list() == ["bad", "good"]
+    assert kept.height == 84
+
+
+@pytest.mark.parametrize(
+    ("counts", "kind", "message"),
+    [
+        ({"good": (4, 0), "bad": (2, 2)}, "classes", "8 labelled rows, of which 2 prove .*: 0 of 2 classes have 5"),
+        ({"good": (38, 14), "bad": (2, 14)}, "classes", "1 of 2 classes have 5 rows that teach, expected 2 or more"),
+        ({"good": (50, 0), "bad": (50, 0)}, "classes", "0 prove something .* expected at least 20; .* label 67 rows"),
+        ({"good": (0, 50), "bad": (0, 50)}, "classes", "0 of 2 classes have 5 rows that teach"),
+        ({"1": (50, 10), "5": (50, 9)}, "pairs", "19 prove something .* expected at least 20"),
+        ({"1": (50, 30), "5": (50, 0)}, "pairs", "all that prove have the score 1, expected several"),
+    ],
+)
+def test_labels_that_prove_nothing_are_refused_with_what_they_lack(counts, kind, message):
+    with pytest.raises(EvaluationError, match=message):
+        provable(divided(**counts), kind)
+
+
+def test_pairs_that_all_prove_are_evidence_though_nothing_teaches():
+    assert provable(divided(**{"1": (0, 30), "5": (0, 30)}), "pairs").height == 60
