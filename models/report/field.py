@@ -129,7 +129,7 @@ def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str
 
 
 def _higher(content: FieldContent, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
-    """What has a higher figure and was not chosen, and why: the highest that is unsure, and the highest that forgets."""
+    """What has a higher figure and was not chosen, and why: the highest that is unsure, the highest that forgets."""
     above = [label for label, row in rows.items() if row["mean"] > rows[best]["mean"]]
     above.sort(key=lambda label: rows[label]["mean"], reverse=True)
     unsure = next((label for label in above if label not in content.forgets), None)
