@@ -199,7 +199,7 @@ def _faults(methods: pl.DataFrame) -> list[str]:
 
 
 def _count_faults(methods: pl.DataFrame) -> str:
-    return f"{methods['fault'].count()} of {methods.height} ended with an error"
+    return f"{methods['fault'].count()} of {methods.height} could not be tried or ended with an error"
 
 
 def of_seeds(table: pl.DataFrame) -> list[str]:
