@@ -1,7 +1,8 @@
 """Somebody's own labels: what of them may be learnt, what proves, and the pairs that they become.
 
 A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
-with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves.
+with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves. Rows that
+share a text, as pairs of many questions with one answer do, prove or teach together.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from models.errors import EvaluationError, TrainingError
 from models.shuffle import scattered
@@ -34,6 +37,8 @@ def proves(
 ) -> pl.Series:
     """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
 
+    Rows that share a text are one group, also over other rows, and a group proves or teaches as a whole.
+
     Args:
         labelled: a row a label.
         sides: its columns of text.
@@ -46,9 +51,12 @@ def proves(
     rows = pl.concat([_sentences(labelled[side]) for side in sides]).with_columns(
         pl.col("sentence_id").is_in(ids.implode()).alias(name) for name, ids in known
     )
-    own = labelled.select(drawn=scattered(sentence_ids(normalize(pl.col(sides[0]))), seed) < round(share * 2**64))
+    ids = labelled.select(sentence_ids(normalize(pl.col(side))).alias(side) for side in sides)
     met = rows.group_by("row").agg(pl.col("held", "learnt").any()).sort("row")
-    return met.hstack(own).select(pl.col("held") | (~pl.col("learnt") & pl.col("drawn"))).to_series()
+    whole = met.with_columns(first=ids[sides[0]], group=_groups(ids)).select(
+        pl.col("held", "learnt").any().over("group"), drawn=scattered(pl.col("first").min().over("group"), seed)
+    )
+    return whole.select(pl.col("held") | (~pl.col("learnt") & (pl.col("drawn") < round(share * 2**64)))).to_series()
 
 
 def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
@@ -76,8 +84,9 @@ def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFr
     if proving.height < FEWEST_PROVING:
         raise EvaluationError(
             f"{found}: {proving.height} prove something of what can be learnt, expected at least {FEWEST_PROVING}; a "
-            f"row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on other text do: label "
-            f"{round(FEWEST_PROVING / PROVING)} rows on other text or more, or leave --labels out"
+            f"row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on other text do, those "
+            f"that share a text together: label {round(FEWEST_PROVING / PROVING)} rows on other text or more, or leave "
+            "--labels out"
         )
     if kind == "pairs" and proving["label"].cast(pl.Float64).n_unique() == 1:
         raise EvaluationError(
@@ -144,6 +153,17 @@ def shares(scores: pl.Series) -> pl.Series:
     if low == high:
         raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")
     return (scores.cast(pl.Float64) - low) / (high - low)
+
+
+def _groups(ids: pl.DataFrame) -> pl.Series:
+    """The number of each row's group, the connected rows of the graph whose edges are shared texts."""
+    sides = ids.width
+    texts = pl.concat([ids[side] for side in ids.columns]).rank("dense").to_numpy().astype(np.int64) - 1
+    rows = np.tile(np.arange(ids.height), sides)
+    nodes = ids.height + int(texts.max(initial=-1)) + 1
+    graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, ids.height + texts)), shape=(nodes, nodes))
+    _, groups = connected_components(graph, directed=False)
+    return pl.Series("group", groups[: ids.height])
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:

@@ -19,6 +19,8 @@ from tasks.stage.show import show_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import JsonValue
+
     from models.evaluation.retrieval import Retrieval
     from storage.store import Store
 
@@ -34,7 +36,7 @@ def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) 
     """
     rows = work.store.scan(passages).collect()
     own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
-    rare: dict[str, int] = {}
+    rare: dict[str, JsonValue] = {}
     if labels is not None:
         labelled = labelled_rows(work.store, passages, labels)
         left_out = read_labels(labels).filter(~pl.col("label").is_in(labelled["label"].unique().implode()))

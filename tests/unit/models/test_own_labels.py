@@ -32,6 +32,21 @@ def test_both_sides_of_a_pair_count():
     assert proves(rows, ["sentence1", "sentence2"], ids("Held."), ids("A dog."), share=1.0).to_list() == [True, False]
 
 
+def test_pairs_that_share_a_text_prove_or_teach_together():
+    """200 questions with 20 answers: no proving answer stands in a pair that teaches."""
+    rows = pl.DataFrame({"q": [f"Question {n}?" for n in range(200)], "a": [f"Answer {n % 20}." for n in range(200)]})
+    found = rows.with_columns(proves=proves(rows, ["q", "a"], ids("x"), ids("y"), share=0.3, seed=1))
+    parts = found.group_by("a").agg(pl.col("proves").n_unique(), pl.len())
+    assert parts["proves"].to_list() == [1] * 20
+    assert 0.1 < found["proves"].mean() < 0.6
+
+
+def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
+    rows = pl.DataFrame({"one": ["a", " b", "c", "e"], "two": ["b", "c", "d", "f"]})
+    assert proves(rows, ["one", "two"], ids("d"), ids("a", "e"), share=1.0).to_list() == [True, True, True, False]
+    assert proves(rows, ["one", "two"], ids("x"), ids("d"), share=1.0).to_list() == [False, False, False, True]
+
+
 def test_a_text_without_a_word_has_a_row_too():
     rows = pl.DataFrame({"text": ["", "  ", "Held."]})
     assert proves(rows, ["text"], ids("Held."), ids("y"), share=0.0).to_list() == [False, False, True]
