@@ -207,7 +207,7 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
         notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
     if rare := counts["rare_classes"]:
         assert isinstance(rare, dict)
-        named = ", ".join(f"{name} ({rows})" for name, rows in rare.items())
-        notes.append(f"Left out, for fewer than {FOLDS} rows of each class teach (rows): {named}.")
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
+        notes.append(f"Left out of your labels, for fewer than {FOLDS} of their rows teach: {named}.")
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)
