@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import (
+    TAKEN,
     add_json,
     add_reading_options,
     add_site_options,
@@ -76,8 +77,7 @@ def _field(arguments: argparse.Namespace) -> int:
     for name in filter(None, (arguments.encoder, settings.teacher)):
         check_there(start.site, name)
     if not arguments.json:
-        overruling = "--columns, --title and --document overrule"
-        print_table(f"What your files were taken to hold ({overruling})", [source.told for source in files])
+        print_table(TAKEN, [source.told for source in files])
         if labels is not None:
             print(labels.told)
     ref = start.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from tasks.site import Site
     from tasks.use import Index
+
+TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+"""Above the table of what own files hold."""
 
 
 def add_site_options(parser: argparse.ArgumentParser) -> None:
