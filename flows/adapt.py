@@ -13,7 +13,6 @@ from flows.site import site_of
 from models.augmentation.config import AugmentConfig
 from storage.labels import label_source
 from storage.refs import PassagesRef, ReportRef, ViewsRef
-from storage.texts import sources
 from tasks.adaptation import adaptation
 from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen
@@ -74,14 +73,7 @@ def run_adapt(
     check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
-    own = sources(
-        texts,
-        mirror=site.mirror,
-        lang=config.lang,
-        columns=config.columns,
-        title=config.title,
-        document=config.document,
-    )
+    own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
     labelled_halves(labelled, config.proof.seed)  # too few are said before anything is translated
 

@@ -15,14 +15,17 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.commands import command_of
-from flows.field_methods import Contender, Entry, Ground, contender_of, entry_of
-from flows.recipes.field import LABELS, FieldSettings, Method, augmentation, methods_of
+from flows.contender import Contender, contender_of, inapplicable
+from flows.field_methods import Entry, Ground, entry_of
+from flows.recipes.field import LABELS, Method, methods_of
+from flows.recipes.field_settings import FieldSettings
 from flows.site import site_of
+from models.augmentation.config import AugmentConfig
 from models.errors import InterruptedRunError, ModelError
+from models.own_labels import FOLDS
 from models.translation.errors import TranslationStoppedError
 from storage.labels import LabelSource, label_source
 from storage.refs import FieldRef
-from storage.texts import TextSource, sources
 from tasks.augment import augment
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from storage.refs import PassagesRef, ViewsRef
+    from storage.texts import TextSource
 
 logger = logging.getLogger(__name__)
 
@@ -67,11 +71,17 @@ def field(
     """
     show_logs()
     place, chosen = site_of(site), settings or FieldSettings()
-    files, labelled = located(place, texts, labels)
+    files, labelled = located(place, texts, labels, chosen)
     methods = contested(chosen, labelled)
-    ground = _ground(place, files, labelled, chosen, methods)
     contender = contender_of(place, encoder)
-    entries, faults = _entries(ground, contender, methods)
+    reasons = inapplicable(methods, contender, chosen)
+    for name, reason in reasons.items():
+        logger.warning("%s is %s", name, reason)
+    tried = tuple(method for method in methods if method.name not in reasons)
+    if chosen.teacher is not None and any(method.taught for method in tried):
+        contender_of(place, chosen.teacher)  # else nobody would miss it before most methods are trained
+    ground = _ground(place, files, labelled, chosen, tried)
+    entries, faults = _entries(ground, contender, tried)
     return compare_field(
         place,
         f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
@@ -82,7 +92,7 @@ def field(
         {name: entry.steps for name, entry in entries.items() if entry.steps},
         {name: entry.pace for name, entry in entries.items() if entry.pace},
         {name: entry.translators for name, entry in entries.items() if entry.translators},
-        faults,
+        reasons | faults,
         ground.passages,
         ground.corpus,
         ground.trips,
@@ -104,13 +114,15 @@ def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: F
     return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
 
 
-def located(site: Site, texts: Sequence[str], labels: str | None) -> tuple[tuple[TextSource, ...], LabelSource | None]:
+def located(
+    site: Site, texts: Sequence[str], labels: str | None, settings: FieldSettings
+) -> tuple[tuple[TextSource, ...], LabelSource | None]:
     """The files, and what is read of them.
 
     Raises:
         SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
     """
-    return sources(texts, mirror=site.mirror), label_source(labels) if labels else None
+    return settings.sources(texts, site.mirror), label_source(labels) if labels else None
 
 
 def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
@@ -136,13 +148,14 @@ def _ground(
 ) -> Ground:
     """What all methods have in common."""
     divided = read_passages(site, files, None, settings.hold_out)
+    corpus = field_corpus(site, divided, labels)  # first: labels that are too few end the run before it takes long
     trips = _trips(site, divided, settings, methods)
     found = available(site, CHECKS).sets.values()
     return Ground(
         site=site,
         settings=settings,
         passages=divided,
-        corpus=field_corpus(site, divided, labels),
+        corpus=corpus,
         trips=trips,
         asked=field_asked(site, divided, trips, labels, settings.questions),
         checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
@@ -154,8 +167,7 @@ def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: t
     """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
     if all(method.views != "round trips" for method in methods):
         return None
-    config = augmentation("round trips", settings.catalog)
-    first = config.model_copy(update={"translations": config.translations[:1], "original": False})
+    first = AugmentConfig(translations=settings.trips[:1], original=False)
     return augment(site, field_held(site, divided), first)
 
 
@@ -193,5 +205,9 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
     ]
     if ground.trips:
         notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
+    if rare := counts["rare_classes"]:
+        assert isinstance(rare, dict)
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
+        notes.append(f"Left out of your labels, for fewer than {FOLDS} of their rows teach: {named}.")
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes.field import SMALL, START, WORDS, FieldSettings, Method, Start, augmentation, pairing
+from flows.contender import Contender, contender_of
+from flows.recipes.field import FOREVER, START, WORDS, Method
+from flows.recipes.field_settings import FieldSettings, augmentation, pairing
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from tasks.augment import augment
@@ -18,10 +19,8 @@ from tasks.evaluation.sts import score
 from tasks.field_text import pair_own_labels
 from tasks.pace import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.pair import pair
-from tasks.pretrained import described_folder, resolve_encoder
 from tasks.stage.machine import device_of
-from tasks.start import is_bare
-from tasks.teach import as_saved, teach
+from tasks.teach import teach
 from tasks.train import train
 from tasks.transform import fit_transform, fold_transform, transform
 from tasks.translate import find_hop
@@ -29,7 +28,16 @@ from tasks.translate import find_hop
 if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig
     from storage.labels import LabelSource
-    from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, PaceRef, PairsRef, PassagesRef, ViewsRef
+    from storage.refs import (
+        CheckpointRef,
+        CorpusRef,
+        EmbeddingsRef,
+        PaceRef,
+        PairsRef,
+        PassagesRef,
+        TransformRef,
+        ViewsRef,
+    )
     from storage.weights import ResolvedModel
     from tasks.site import Site
 
@@ -37,11 +45,6 @@ JUDGE: Final = "embedded:stsb/dev"
 MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
 PRECISION: Final = "fp32"
 _TRIAL: Final = 10  # steps that a pace's configuration speaks of
-_KINDS: Final = {
-    "small": "a small masked language model",
-    "raw": "a masked language model",
-    "trained": "a trained sentence encoder",
-}
 
 
 @dataclass(frozen=True)
@@ -70,33 +73,6 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class Contender:
-    """An encoder that methods start from.
-
-    Attributes:
-        name: as a person names it.
-        encoder: where its files are.
-        config: how it is read.
-        start: what kind it is, which decides the learning rates.
-    """
-
-    name: str
-    encoder: CheckpointRef | ResolvedModel
-    config: EncoderConfig
-    start: Start
-
-    @property
-    def title(self) -> str:
-        """What tables call it."""
-        return EncoderConfig(model=self.name).short_name
-
-    @property
-    def said(self) -> str:
-        """For notes."""
-        return _KINDS[self.start]
-
-
-@dataclass(frozen=True)
 class Entry:
     """What a method left.
 
@@ -119,20 +95,6 @@ class Entry:
     notes: tuple[str, ...] = ()
 
 
-def contender_of(site: Site, name: str) -> Contender:
-    """Find an encoder, read as its folder says.
-
-    Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has it.
-    """
-    encoder, named = resolve_encoder(site, EncoderConfig(model=name))
-    if not is_bare(site, encoder):
-        return Contender(name, encoder, as_saved(site, encoder, named), "trained")
-    folder = described_folder(site.open_store(), encoder)
-    width = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
-    return Contender(name, encoder, named, "small" if width <= SMALL else "raw")
-
-
 def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
     """A method on its way.
 
@@ -153,9 +115,7 @@ def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
 
 def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     site, settings = ground.site, ground.settings
-    views = (
-        augmentation(method.views, settings.catalog) if method.views in ("round trips", "deleted", "sentence") else None
-    )
+    views = augmentation(method.views, settings) if method.views in ("round trips", "deleted", "sentence") else None
     pairs = _pairs(ground, method, views)
     student, teacher, notes = _taught(ground, contender) if method.taught else (contender, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))
@@ -169,7 +129,8 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
     asked, checked = zip(*(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints), strict=True)
     memories = _memories(site, views) if views else ()
-    return Entry(asked, checked, checkpoints, steps, pace, memories, notes)
+    taken = _steps_of(site, checkpoints[0])
+    return Entry(asked, checked, checkpoints, taken, pace, memories, (*notes, *_ended(method, taken, steps)))
 
 
 def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
@@ -186,11 +147,26 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
         steps = settings.budget.steps or affordable(settings.budget.seconds or a_step, a_step)
     seeds = range(settings.seeds if method.steps else 1)
     fits = [fit_transform(site, own, method.fitted(width, steps, seed)) for seed in seeds]
+    taken = _steps_of(site, fits[0]) if method.steps else 0
     after = [tuple(transform(site, part, fit) for part in before) for fit in fits]
     folds = method.transform is not None and method.transform.folds
     folded = tuple(fold_transform(site, contender.encoder, contender.config, fit) for fit in fits) if folds else ()
     asked, checked = zip(*after, strict=True)
-    return Entry(asked, checked, folded, steps, pace)
+    return Entry(asked, checked, folded, taken, pace, notes=_ended(method, taken, steps))
+
+
+def _steps_of(site: Site, made: CheckpointRef | TransformRef) -> int:
+    """Those that were taken, which passes over little text bound too."""
+    steps = site.open_store().manifest(made).figures["steps"]
+    assert isinstance(steps, int)
+    return steps
+
+
+def _ended(method: Method, taken: int, steps: int) -> tuple[str, ...]:
+    """A note where the budget buys more steps than were taken."""
+    if taken >= steps:
+        return ()
+    return (f"{method.title}: {FOREVER:,} passes over so little end it after {taken:,} of {steps:,} steps.",)
 
 
 def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> PairsRef:
@@ -198,7 +174,7 @@ def _pairs(ground: Ground, method: Method, views: AugmentConfig | None) -> Pairs
         assert ground.labels is not None  # or the method is not tried
         return pair_own_labels(ground.site, ground.passages, ground.labels)
     assert method.views is not None  # it trains
-    return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views))
+    return pair(ground.site, augment(ground.site, ground.corpus, views), pairing(method.views, ground.settings))
 
 
 def _taught(ground: Ground, contender: Contender) -> tuple[Contender, EmbeddingsRef | None, tuple[str, ...]]:

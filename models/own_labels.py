@@ -1,7 +1,8 @@
 """Somebody's own labels: what of them may be learnt, what proves, and the pairs that they become.
 
 A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
-with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves.
+with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves. Rows that
+share a text, as pairs of many questions with one answer do, prove or teach together.
 """
 
 from __future__ import annotations
@@ -10,17 +11,23 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from models.errors import TrainingError
+from models.errors import EvaluationError, TrainingError
 from models.shuffle import scattered
 from models.text.normalize import normalize, sentence_ids
 from models.text.segment import split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from numpy.typing import NDArray
 
+PROVING: Final = 0.3  # share of labels on other text that prove
+FEWEST_PROVING: Final = 20  # rows
+FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
 PARTNERS: Final = 4  # of its own class, and as many of others, for each text
 _CLASSES: Final = 2  # fewer tell nothing apart
 
@@ -29,6 +36,8 @@ def proves(
     labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, share: float, seed: int = 0
 ) -> pl.Series:
     """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
+
+    Rows that share a text are one group, also over other rows, and a group proves or teaches as a whole.
 
     Args:
         labelled: a row a label.
@@ -42,9 +51,49 @@ def proves(
     rows = pl.concat([_sentences(labelled[side]) for side in sides]).with_columns(
         pl.col("sentence_id").is_in(ids.implode()).alias(name) for name, ids in known
     )
-    own = labelled.select(drawn=scattered(sentence_ids(normalize(pl.col(sides[0]))), seed) < round(share * 2**64))
+    ids = labelled.select(sentence_ids(normalize(pl.col(side))).alias(side) for side in sides)
     met = rows.group_by("row").agg(pl.col("held", "learnt").any()).sort("row")
-    return met.hstack(own).select(pl.col("held") | (~pl.col("learnt") & pl.col("drawn"))).to_series()
+    whole = met.with_columns(first=ids[sides[0]], group=_groups(ids)).select(
+        pl.col("held", "learnt").any().over("group"), drawn=scattered(pl.col("first").min().over("group"), seed)
+    )
+    return whole.select(pl.col("held") | (~pl.col("learnt") & (pl.col("drawn") < round(share * 2**64)))).to_series()
+
+
+def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
+    """The rows from which something can be proved: without the classes that fewer than `FOLDS` rows teach.
+
+    Args:
+        rows: `label`, and `proves` as the function of that name says.
+        kind: what the labels are.
+
+    Raises:
+        EvaluationError: fewer than two classes are left, fewer than `FEWEST_PROVING` rows prove, or all those that do
+            have one score.
+    """
+    taught = (~pl.col("proves")).sum().over("label") >= FOLDS
+    kept = rows.filter(taught) if kind == "classes" else rows
+    proving = kept.filter("proves")
+    found = f"{rows.height} labelled rows, of which {rows['proves'].sum()} prove and the others teach"
+    classes = kept["label"].n_unique()
+    if kind == "classes" and classes < _CLASSES:
+        raise EvaluationError(
+            f"{found}: {classes} of {rows['label'].n_unique()} classes have {FOLDS} rows that teach, expected "
+            f"{_CLASSES} or more; a row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on "
+            "other text do: label more rows of each class, or leave --labels out"
+        )
+    if proving.height < FEWEST_PROVING:
+        raise EvaluationError(
+            f"{found}: {proving.height} prove something of what can be learnt, expected at least {FEWEST_PROVING}; a "
+            f"row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on other text do, those "
+            f"that share a text together: label {round(FEWEST_PROVING / PROVING)} rows on other text or more, or leave "
+            "--labels out"
+        )
+    if kind == "pairs" and proving["label"].cast(pl.Float64).n_unique() == 1:
+        raise EvaluationError(
+            f"{found}: all that prove have the score {proving['label'][0]}, expected several; label more pairs, or "
+            "leave --labels out"
+        )
+    return kept
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -96,12 +145,25 @@ def shares(scores: pl.Series) -> pl.Series:
     """Scores as shares of the way from the lowest to the highest.
 
     Raises:
-        TrainingError: all of them are equal.
+        TrainingError: there are none, or all of them are equal.
     """
+    if scores.is_empty():
+        raise TrainingError("no labelled pair teaches, for all prove; label pairs of other text too")
     low, high = float(scores.min()), float(scores.max())  # type: ignore[arg-type]  # numbers, by the reader
     if low == high:
         raise TrainingError(f"all {len(scores)} scores are {low:g}, expected several; correct the column of scores")
     return (scores.cast(pl.Float64) - low) / (high - low)
+
+
+def _groups(ids: pl.DataFrame) -> pl.Series:
+    """The number of each row's group, the connected rows of the graph whose edges are shared texts."""
+    sides = ids.width
+    texts = pl.concat([ids[side] for side in ids.columns]).rank("dense").to_numpy().astype(np.int64) - 1
+    rows = np.tile(np.arange(ids.height), sides)
+    nodes = ids.height + int(texts.max(initial=-1)) + 1
+    graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, ids.height + texts)), shape=(nodes, nodes))
+    _, groups = connected_components(graph, directed=False)
+    return pl.Series("group", groups[: ids.height])
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:

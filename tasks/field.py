@@ -26,7 +26,7 @@ from tasks.stage.machine import settle_threads
 from tasks.stage.show import show_image, show_markdown, show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from models.evaluation.field import Proof, Ranking
     from storage.store import Store
@@ -46,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=4)
+@stage(ref=FieldRef, version=5)
 def compare_field(
     work: Work,
     title: str,
@@ -100,7 +100,7 @@ def compare_field(
     Raises:
         EvaluationError: vectors cannot be compared.
     """
-    from models.evaluation.field import field_rows, forgetful
+    from models.evaluation.field import field_rows, forgetful, not_chosen
     from models.report.field_plot import field_plot  # matplotlib, which a cached run never needs
 
     settle_threads(work.site)
@@ -118,7 +118,7 @@ def compare_field(
     )
     held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
     forgets = forgetful(table.iter_rows(named=True), held, may_forget)
-    ranked = _ranked(names, proofs, forgets, config.seed)
+    ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
     costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
     folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
     own = own_text(
@@ -148,10 +148,10 @@ def summary_of(store: Store, ref: FieldRef) -> Summary:
     return Summary.model_validate(store.manifest(ref).figures)
 
 
-def _ranked(names: list[str], proofs: Sequence[Proof], forgets: Mapping[str, float], seed: int) -> Ranking | None:
+def _ranked(names: list[str], proofs: Sequence[Proof], barred: Collection[str], seed: int) -> Ranking | None:
     from models.evaluation.field import decisive, ranking
 
-    return ranking(names, decisive(proofs), forgets, seed=seed) if len(names) > 1 else None
+    return ranking(names, decisive(proofs), barred, seed=seed) if len(names) > 1 else None
 
 
 def _costs(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from models.own_labels import FOLDS
 from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.evaluation.sts import cosines_of
 from tasks.evaluation.vectors import open_vectors
@@ -93,7 +94,7 @@ def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
     for split, own in (("train", rows.filter(~pl.col("proves"))), ("test", rows.filter("proves"))):
         features, classes = encoder.features(own["text_1"], f"labels, {split}"), own["class"].to_numpy()
         parts[split] = Part(features, classes, np.arange(own.height))
-    config = ProbeConfig(protocols=("fast",), folds=5)
+    config = ProbeConfig(protocols=("fast",), folds=FOLDS)
     names = tuple(map(str, range(rows["class"].n_unique())))
     problem = make_problem("your labels", "kfold", parts, names, folds=config.folds, seed=config.seed)
     ((outcome,),) = probe([problem], "fast", config)

@@ -9,7 +9,7 @@ import polars as pl
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
-from models.own_labels import class_pairs, proves, sentences_of, shares
+from models.own_labels import PROVING, class_pairs, provable, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
@@ -19,24 +19,34 @@ from tasks.stage.show import show_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic import JsonValue
+
     from models.evaluation.retrieval import Retrieval
     from storage.store import Store
 
 TRAIN: Final = "train"
-PROVING: Final = 0.3  # share of labels on other text that prove
 
 
-@stage(ref=CorpusRef, version=1)
+@stage(ref=CorpusRef, version=2)
 def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
-    """The sentences that every method may learn from: none that is held out, or that a proving label speaks of."""
+    """The sentences that every method may learn from: none that is held out, or that a proving label speaks of.
+
+    Raises:
+        EvaluationError: the labels are too few to prove anything, which is said before any method is trained.
+    """
     rows = work.store.scan(passages).collect()
     own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
+    rare: dict[str, JsonValue] = {}
     if labels is not None:
-        labelled = labelled_rows(work.store, passages, labels).filter("proves")
-        spoken = pl.concat([sentences_of(labelled[side]) for side in sides_of(labels)])
+        labelled = labelled_rows(work.store, passages, labels)
+        left_out = read_labels(labels).filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
+        rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+        proving = labelled.filter("proves")
+        spoken = pl.concat([sentences_of(proving[side]) for side in sides_of(labels)])
         own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
     work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
-    work.draft.note({"sentences": own.height, "held_out": rows.filter(pl.col("part") != TRAIN).height})
+    held_out = rows.filter(pl.col("part") != TRAIN).height
+    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare})
 
 
 @stage(ref=CorpusRef, version=1)
@@ -70,12 +80,13 @@ def field_asked(
     work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
 
 
-@stage(ref=PairsRef, version=1)
+@stage(ref=PairsRef, version=2)
 def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
     Raises:
         TrainingError: they tell nothing apart.
+        EvaluationError: they are too few to prove anything.
     """
     rows = labelled_rows(work.store, passages, labels).filter(~pl.col("proves"))
     if labels.kind == "classes":
@@ -96,13 +107,19 @@ def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
 
 
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
-    """`text_1`, `text_2` of pairs, `class` (a number) or `score`, and `proves`: whether a row is held out."""
+    """`text_1`, `text_2` of pairs, `label`, `class` (a number) or `score`, and `proves`: whether a row is held out.
+
+    Rows of classes that too few rows teach are left out.
+
+    Raises:
+        EvaluationError: too few rows are left to prove anything.
+    """
     parts = store.scan(passages).select("sentence_id", "part").collect()
     known = [parts.filter((pl.col("part") == TRAIN) == is_learnt)["sentence_id"] for is_learnt in (False, True)]
     rows = read_labels(labels)
+    divided = rows.with_columns(proves(rows, sides_of(labels), *known, share=PROVING).alias("proves"))
     said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
-    named = rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))
-    return named.with_columns(proves(rows, sides_of(labels), *known, share=PROVING).alias("proves"))
+    return provable(divided, labels.kind).with_columns(said.alias("class" if labels.kind == "classes" else "score"))
 
 
 def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:

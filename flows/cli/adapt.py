@@ -6,7 +6,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import (
+    TAKEN,
+    add_json,
+    add_reading_options,
+    add_site_options,
+    given_reading,
+    print_json,
+    print_table,
+)
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -31,9 +39,7 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", nargs="+", help="general sets that may not be forgotten (embedded:stsb/test)")
     parser.add_argument("--views", choices=["auto", "crops", "round trips", "both"], help="what is learnt (auto)")
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
-    parser.add_argument("--lang", help="ISO 639 code of the text (en)")
-    parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
-    parser.add_argument("--document", help="column whose equal values make a document, where the guess is wrong")
+    add_reading_options(parser)
     parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
     add_json(parser)
     add_site_options(parser)
@@ -47,18 +53,9 @@ def _adapt(arguments: argparse.Namespace) -> int:
 
     config = overridden(AdaptConfig(), changes)
     begun = begin(arguments)
-    from storage.texts import sources
-
-    own = sources(
-        arguments.texts,
-        mirror=begun.site.mirror,
-        lang=config.lang,
-        columns=config.columns,
-        title=config.title,
-        document=config.document,
-    )
+    own = config.sources(arguments.texts, begun.site.mirror)
     if not arguments.json:
-        print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
+        print_table(TAKEN, [source.told for source in own])
     from flows.adapt import adapt
 
     start = arguments.encoder
@@ -85,8 +82,8 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
         changes = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
         if not isinstance(changes, dict):
             raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")
-    given = {name: getattr(arguments, name) for name in ("views", "translators", "lang", "columns", "document")}
-    changes |= {name: value for name, value in given.items() if value is not None}
+    given = {name: getattr(arguments, name) for name in ("views", "translators")}
+    changes |= {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
     if arguments.suite:
         scored = changes.setdefault("evaluation", {})
         if not isinstance(scored, dict):

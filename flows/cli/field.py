@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import (
+    TAKEN,
+    add_json,
+    add_reading_options,
+    add_site_options,
+    given_reading,
+    print_json,
+    print_table,
+)
 from flows.cli.settings import changes_of
 from flows.cli.starting import begin
 
@@ -34,6 +42,7 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
     parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
+    add_reading_options(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"
     )
@@ -43,7 +52,8 @@ def define_field(parser: argparse.ArgumentParser) -> None:
 
 
 def _field(arguments: argparse.Namespace) -> int:
-    from flows.recipes.field import FieldSettings, budget_of, methods_of
+    from flows.recipes.field import methods_of
+    from flows.recipes.field_settings import FieldSettings, budget_of
 
     names = arguments.methods.split(",") if arguments.methods else None
     methods_of(names)  # what is wrong is said before anything is started
@@ -55,15 +65,19 @@ def _field(arguments: argparse.Namespace) -> int:
             "sentences": arguments.sentences,
             "teacher": arguments.teacher,
             "translators": arguments.translators,
+            **given_reading(arguments),
             **changes_of(arguments.set),
         }
     )
     start = begin(arguments)
     from flows.field import field, located
+    from tasks.pretrained import check_there
 
-    files, labels = located(start.site, arguments.texts, arguments.labels)
+    files, labels = located(start.site, arguments.texts, arguments.labels, settings)
+    for name in filter(None, (arguments.encoder, settings.teacher)):
+        check_there(start.site, name)
     if not arguments.json:
-        print_table("What your files were taken to hold", [source.told for source in files])
+        print_table(TAKEN, [source.told for source in files])
         if labels is not None:
             print(labels.told)
     ref = start.run(

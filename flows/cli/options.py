@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tasks.site import Site
     from tasks.use import Index
 
+TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+"""Above the table of what own files hold."""
+
 
 def add_site_options(parser: argparse.ArgumentParser) -> None:
     """Where a run happens; the environment decides what is not given."""
@@ -24,6 +27,20 @@ def add_site_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
     parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
     parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """How own files are read; the settings of the same names decide what is not given."""
+    parser.add_argument("--lang", help="ISO 639 code of the text (en)")
+    parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
+    parser.add_argument("--title", help="column that holds a title, where the guess is wrong")
+    parser.add_argument("--document", help="column whose equal values make a document, where the guess is wrong")
+
+
+def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those of the options of `add_reading_options` that were given, by the names of their settings."""
+    given = {name: getattr(arguments, name) for name in ("lang", "columns", "title", "document")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
-from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
+from flows.recipes.reading import ReadingConfig
+from flows.recipes.shared import PIVOTS, trips_of
+from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -41,19 +43,9 @@ GENTLE: Final = TrainingConfig(
 )
 
 
-class AdaptConfig(BaseModel):
+class AdaptConfig(ReadingConfig):
     """How an encoder is adapted to somebody's text."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    columns: tuple[str, ...] = ()
-    """Columns that hold text, where the guess is to be overruled."""
-    title: str | None = None
-    """Column that holds a title, where the guess is to be overruled."""
-    document: str | None = None
-    """Column whose equal values make a document; such as a source, where whole sources are to be held out."""
-    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
-    """ISO 639 code of the text."""
     encoder: EncoderConfig = EncoderConfig(model=DEFAULT_ENCODER)
     """How a bare transformer is read; what a sentence-transformers folder says of itself holds."""
     hold_out: HoldOutConfig = HoldOutConfig()
@@ -63,7 +55,7 @@ class AdaptConfig(BaseModel):
     which round trips then prove; crops alone where there is no translator for the language."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
-    pivots: tuple[str, ...] = ("de", "fr", "en")
+    pivots: tuple[str, ...] = PIVOTS
     """Languages through which a round trip may go; the first that the translators know both ways."""
     translated: int = Field(1500, ge=0)
     """Most sentences to learn from that are translated."""
@@ -90,9 +82,7 @@ class AdaptConfig(BaseModel):
     def trip(self) -> TranslatedView | None:
         """The round trip for the language; None where no translator knows the way."""
         known = TRANSLATORS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
-        ways = ((f"{self.lang}-{pivot}", f"{pivot}-{self.lang}") for pivot in self.pivots)
-        way = next((way for way in ways if way[0] in known and way[1] in known), None)
-        return None if way is None else round_trip(known[way[0]], known[way[1]])
+        return next(iter(trips_of(self.lang, known, self.pivots)), None)
 
     @property
     def crops(self) -> AugmentConfig:

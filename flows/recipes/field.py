@@ -7,37 +7,24 @@ ones for an encoder that is good already, which the papers' rates unlearn (BENCH
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-
-from flows.recipes.shared import ALONE, round_trips
-from flows.recipes.tiny import whole_sample
-from models.augmentation.config import ORIGINAL, AugmentConfig
-from models.augmentation.rewritings import DeletedView
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
-from models.evaluation.bootstrap import BootstrapConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.objectives.distil_config import DistilConfig
 from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
 from models.objectives.supervised_config import RegressionConfig
 from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
-from models.pairs import PairConfig, ViewPair
-from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
-from models.translation.catalog import MINI, OPUS_MT
-from models.translation.filters import UNFILTERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from models.baselines.config import AnyTransform
     from models.objectives.config import AnyObjective
-    from models.translation.config import TranslatorConfig
 
 Views = Literal["sentence", "deleted", "round trips", "labels"]
 Start = Literal["small", "raw", "trained"]
@@ -47,7 +34,7 @@ START: Final = "mean"
 """The encoder as it is, which every other method is compared with."""
 WORDS: Final = "tfidf"
 LABELS: Final = "labels"
-_FOREVER: Final = 1000  # epochs; the budget ends training before
+FOREVER: Final = 1000  # epochs; the budget ends training before
 
 
 @dataclass(frozen=True)
@@ -73,6 +60,7 @@ class Method:
         encoder: settings of the encoder while it learns.
         transform: what is fitted on the encoder's vectors of the text instead.
         taught: whether a teacher's vectors are learnt from.
+        headless: whether it starts only from encoders without modules after pooling.
     """
 
     name: str
@@ -84,6 +72,7 @@ class Method:
     encoder: Mapping[str, Any] = field(default_factory=dict)
     transform: AnyTransform | None = None
     taught: bool = False
+    headless: bool = False
 
     @property
     def steps(self) -> bool:
@@ -101,7 +90,7 @@ class Method:
             objective=self.objective,
             lr=getattr(self.rates, start),
             max_steps=steps,
-            epochs=_FOREVER,
+            epochs=FOREVER,
             precision="bf16",
             select="last",
             collapse=None,
@@ -114,7 +103,7 @@ class Method:
         assert self.transform is not None  # asked of methods that fit
         if isinstance(self.transform, WhiteningConfig):
             return self.transform.model_copy(update={"dimensions": max(1, width // 2)})
-        return self.transform.model_copy(update={"max_steps": steps, "epochs": _FOREVER, "seed": seed})
+        return self.transform.model_copy(update={"max_steps": steps, "epochs": FOREVER, "seed": seed})
 
 
 _TWO_BRANCHES: Final = Rates(1e-3, 1e-4)
@@ -136,6 +125,7 @@ METHODS: Final = (
         Rates(2e-6, 2e-6, 2e-6),
         {"eps": 1e-7, "bias_correction": False},
         {"cnn": CNNConfig(relu=False)},
+        headless=True,
     ),
     Method("simcse", "SimCSE", "sentence", SimCSEConfig(), training={**_PLAIN, "eps": 1e-8}, encoder=_DROPS),
     Method("contrastive", "contrastive", "round trips", ContrastiveConfig(), _TWO_BRANCHES, encoder=_DROPS),
@@ -166,85 +156,6 @@ METHODS: Final = (
 """In the order of the pages; the first is the start."""
 NAMES: Final = tuple(method.name for method in METHODS)
 
-if TYPE_CHECKING:
-    MethodName = str
-else:
-    MethodName = Literal[NAMES]  # so that the UI's form offers them
-
-
-class Budget(BaseModel):
-    """What each method may take."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    seconds: float | None = Field(None, gt=0)
-    """Of training steps; the pace of each method is measured once (`tasks/pace.py`)."""
-    steps: int | None = Field(None, ge=1)
-    """Optimizer steps, whatever they take."""
-
-    @model_validator(mode="after")
-    def _is_one(self) -> Self:
-        if (self.seconds is None) == (self.steps is None):
-            raise ValueError(f"budget of seconds {self.seconds} and steps {self.steps}: expected one of them")
-        return self
-
-    @property
-    def spelled(self) -> str:
-        """For people."""
-        return f"{self.steps:,} steps" if self.seconds is None else f"{self.seconds:g} s"
-
-
-class FieldSettings(BaseModel):
-    """What is tried on a text, for how long, and how it is judged."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    methods: tuple[MethodName, ...] | None = None
-    """Names of `METHODS`; all unless given. The encoder as it is is always there."""
-    budget: Budget = Budget(seconds=120)
-    """Of each method."""
-    seeds: int = Field(1, ge=1, le=100)
-    """Runs of each method that draws."""
-    sentences: int = Field(20_000, ge=100)
-    """Most sentences that are learnt; of more, runs of neighbours are drawn."""
-    held: int = Field(1_000, ge=100)
-    """Most sentences of each of the two held-out parts."""
-    questions: int = Field(1_000, ge=30)
-    """Most questions of a probe."""
-    translators: Literal["embedded", "opus-mt"] = "embedded"
-    """Of the round trips."""
-    teacher: str | None = None
-    """Encoder that teaches in distillation; by default the one that starts where it is better than
-    `embedded:mini-sentence` on STS-B's dev set, else that."""
-    may_forget: float = Field(0.005, ge=0, le=2)
-    """By how much a method's figure on STS-B may fall before it is not to be chosen, sure or not."""
-    bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
-    """Draws; all pairs of many methods need many."""
-
-    @property
-    def catalog(self) -> Mapping[str, TranslatorConfig]:
-        """The translators by direction."""
-        return {"embedded": MINI, "opus-mt": OPUS_MT}[self.translators]
-
-    @property
-    def hold_out(self) -> HoldOutConfig:
-        """What is held out."""
-        return HoldOutConfig(limit=self.sentences, choose=self.held, report=self.held)
-
-
-def budget_of(text: str) -> Budget:
-    """`90s`, `10m`, `1.5h` or `200steps`.
-
-    Raises:
-        ValueError: it has another form.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|h|steps)", text)
-    if match is None or (match[2] == "steps" and "." in match[1]):
-        raise ValueError(f"a budget of {text!r}; expected seconds, minutes, hours or steps: 90s, 10m, 1.5h, 200steps")
-    if match[2] == "steps":
-        return Budget(steps=int(match[1]))
-    return Budget(seconds=float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]])
-
 
 def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:
     """The methods of some names, the start always first; all of them unless names are given.
@@ -258,21 +169,3 @@ def methods_of(names: Iterable[str] | None) -> tuple[Method, ...]:
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
         raise ValueError(f"no method is called {unknown[0]!r}; there are {', '.join(NAMES)}.{hint}")
     return tuple(method for method in METHODS if method.name in asked)
-
-
-def augmentation(views: Views, translators: Mapping[str, TranslatorConfig]) -> AugmentConfig:
-    """The views that a method's pairs are made of, without labels."""
-    if views == "round trips":
-        return AugmentConfig(translations=round_trips(translators))
-    if views == "deleted":
-        return AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
-    return AugmentConfig(filters=UNFILTERED)
-
-
-def pairing(views: Views) -> PairConfig:
-    """How a method's views are paired: round trips as by `tiny`, for embedded translators lose much of a sentence."""
-    if views == "round trips":
-        return whole_sample().pairs
-    if views == "deleted":
-        return PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
-    return ALONE

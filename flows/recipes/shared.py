@@ -9,7 +9,7 @@ from models.augmentation.rewritings import EntailView
 from models.pairs import PairConfig, ViewPair
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from models.translation.config import TranslatorConfig
 
@@ -18,6 +18,9 @@ LANGUAGES: Final = ("ar", "es", "tr", "de", "fr")
 ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang) for lang in LANGUAGES)
 """English beside each of its translations."""
 
+PIVOTS: Final = ("de", "fr", "en")
+"""Languages through which a round trip may go."""
+
 ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
 """Each sentence beside itself, for objectives that read one view."""
 
@@ -25,6 +28,18 @@ ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),)
 def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
     """Back-translations through German and French."""
     return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))
+
+
+def trips_of(
+    lang: str, translators: Mapping[str, TranslatorConfig], pivots: Sequence[str] = PIVOTS
+) -> tuple[TranslatedView, ...]:
+    """Back-translations of a language through each of the pivots that the translators know both ways."""
+    ways = ((f"{lang}-{pivot}", f"{pivot}-{lang}") for pivot in pivots)
+    return tuple(
+        round_trip(translators[there], translators[back])
+        for there, back in ways
+        if there in translators and back in translators
+    )
 
 
 def beside_original(*methods: str) -> PairConfig:

@@ -75,12 +75,10 @@ class Ranking:
 
     Attributes:
         best: its label.
-        highest: label of the highest figure, which may be one that cannot be chosen.
         others: how far each other method is behind the best, in the order of the methods.
     """
 
     best: str
-    highest: str
     others: tuple[Standing, ...]
 
 
@@ -163,6 +161,18 @@ def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowe
     return lost
 
 
+def not_chosen(rows: Iterable[Mapping[str, Any]], forgets: Collection[str]) -> set[str]:
+    """Labels that are not to be chosen: what forgets, and where some are above the start for sure, all that are not.
+
+    Args:
+        rows: of the table.
+        forgets: labels that lost too much on a check.
+    """
+    verdicts = {row["label"]: row["verdict"] for row in rows if row["dataset"] == TEXT}
+    sure = {label for label, found in verdicts.items() if found == "above"} - set(forgets)
+    return set(verdicts) - sure if sure else set(forgets)
+
+
 def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[str] = (), *, seed: int = 0) -> Ranking:
     """The best method, and which of the others it is better than for sure.
 
@@ -173,7 +183,6 @@ def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[
         seed: of the draws of seeds.
     """
     figures = {label: float(draws.figures.mean()) for label, draws in zip(labels, methods, strict=True)}
-    highest = max(figures, key=figures.__getitem__)
     best = max((label for label in labels if label not in barred), key=figures.__getitem__)
     pairs = list(itertools.combinations(range(len(labels)), 2))
     differences = [difference_of([methods[one]], [methods[two]], seed=seed) for one, two in pairs]
@@ -188,7 +197,7 @@ def ranking(labels: Sequence[str], methods: Sequence[Draws], barred: Collection[
         for number, label in enumerate(labels)
         if number != place
     ]
-    return Ranking(best, highest, tuple(others))
+    return Ranking(best, tuple(others))
 
 
 def _mean_of(sets: Sequence[Sequence[Draws]]) -> tuple[Draws, ...]:

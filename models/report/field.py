@@ -21,8 +21,8 @@ LEGEND: Final = (
     "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
     "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
     "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
-    "was not known before. *Forgets*: the figure on the check fell by more than it may, sure or not; such a method is "
-    "not chosen."
+    "was not known before; the best is the highest of those *above*, if there are any. *Forgets*: the figure on the "
+    "check fell by more than it may, sure or not; such a method is not chosen."
 )
 _ONE_SEED: Final = (
     "One seed: another one would move every trained figure by what the intervals do not know. Run again with "
@@ -66,7 +66,7 @@ def field_page(content: FieldContent) -> str:
         f"## Methods\n\n{markdown_table(method_rows(content))}\n\n{LEGEND}",
         *_faults(content.methods),
         f"## What each was proved on\n\n{markdown_table(proof_rows(content.table))}",
-        "## How\n\n" + "\n".join(f"- {note}" for note in [*content.notes, *of_seeds(content.table)]),
+        "## How\n\n" + "\n".join(f"- {note}" for note in [*map(plain, content.notes), *of_seeds(content.table)]),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -81,12 +81,7 @@ def advice(content: FieldContent) -> list[str]:
     said = [_choice(rows, start, best)]
     if rows[best]["verdict"] == "above":
         said += [_sureness(content.ranking), _cost(content, best)]
-    if (highest := content.ranking.highest) in content.forgets:
-        said.append(
-            f"{plain(highest)} is higher on your text ({_mean(rows[highest])}), but its "
-            f"figure on the check falls by {-100 * content.forgets[highest]:.1f}: it is for this text alone."
-        )
-    return said
+    return said + _higher(content, rows, best)
 
 
 def method_rows(content: FieldContent) -> list[dict[str, str]]:
@@ -131,6 +126,27 @@ def _choice(rows: Mapping[str, Mapping[str, Any]], start: str, best: str) -> str
     return (
         f"**Keep the encoder as it is**: nothing is above it for sure; highest is {plain(best)}, {held} on your text."
     )
+
+
+def _higher(content: FieldContent, rows: Mapping[str, Mapping[str, Any]], best: str) -> list[str]:
+    """What has a higher figure and was not chosen, and why: the highest that is unsure, the highest that forgets."""
+    above = [label for label, row in rows.items() if row["mean"] > rows[best]["mean"]]
+    above.sort(key=lambda label: rows[label]["mean"], reverse=True)
+    unsure = next((label for label in above if label not in content.forgets), None)
+    forgets = next((label for label in above if label in content.forgets), None)
+    said = []
+    if unsure is not None:
+        held = f"{_difference(rows[unsure])}, p {_p(rows[unsure]['p_value'])}"
+        said.append(
+            f"{plain(unsure)} is higher on your text ({_mean(rows[unsure])}), but not above the encoder as it is for "
+            f"sure: {held}."
+        )
+    if forgets is not None:
+        said.append(
+            f"{plain(forgets)} is higher on your text ({_mean(rows[forgets])}), but its figure on the check falls by "
+            f"{-100 * content.forgets[forgets]:.1f}: it is for this text alone."
+        )
+    return said
 
 
 def _sureness(ranking: Ranking) -> str:
@@ -183,7 +199,7 @@ def _faults(methods: pl.DataFrame) -> list[str]:
 
 
 def _count_faults(methods: pl.DataFrame) -> str:
-    return f"{methods['fault'].count()} of {methods.height} ended with an error"
+    return f"{methods['fault'].count()} of {methods.height} could not be tried or ended with an error"
 
 
 def of_seeds(table: pl.DataFrame) -> list[str]:

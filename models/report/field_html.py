@@ -61,7 +61,10 @@ def _parts(content: FieldContent) -> Iterator[Part]:
     broken = content.methods.filter(pl.col("fault").is_not_null()).rows(named=True)
     faults = [{"method": row["label"], "what": row["fault"]} for row in broken]
     yield Part(
-        "What went wrong", [Table.of("Methods that ended with an error, or lost what they knew", faults)][: len(faults)]
+        "What went wrong",
+        [Table.of("Methods that could not be tried, ended with an error, or lost what they knew", faults)][
+            : len(faults)
+        ],
     )
     yield Part("What each was proved on", [_proofs(content)])
     yield Part("How", [Prose(note.replace("`", "")) for note in [*content.notes, *of_seeds(content.table)]])

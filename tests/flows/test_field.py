@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from flows.field import field
-from flows.recipes.field import Budget, FieldSettings
+from flows.recipes.field_settings import Budget, FieldSettings
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.field import TEXT
 from storage.refs import ArtifactRef

@@ -3,21 +3,24 @@
 import pytest
 
 from flows.cli.main import main
-from flows.field import contested
-from flows.recipes.field import (
-    METHODS,
-    NAMES,
-    START,
-    Budget,
-    FieldSettings,
-    augmentation,
-    budget_of,
-    methods_of,
-    pairing,
-)
+from flows.contender import contender_of, inapplicable
+from flows.field import contested, field, located
+from flows.field_methods import _ended, _steps_of
+from flows.recipes.field import METHODS, NAMES, START, methods_of
+from flows.recipes.field_settings import Budget, FieldSettings, augmentation, budget_of, pairing
+from flows.recipes.shared import ALONE, round_trips
+from flows.recipes.tiny import whole_sample
+from models.augmentation.config import AugmentConfig
 from models.baselines.config import FlowConfig, WhiteningConfig
-from models.translation.catalog import MINI, OPUS_MT
+from models.translation.catalog import MINI
+from storage.errors import StorageError
+from storage.manifest import Provenance
+from storage.refs import TransformRef
+from tasks.pretrained import check_there
+from tasks.site import Site
 
+SETTINGS = FieldSettings()
+BY_NAME = {method.name: method for method in METHODS}
 TRAINED = [method for method in METHODS if method.objective is not None]
 
 
@@ -33,19 +36,80 @@ def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
 
 @pytest.mark.parametrize("method", [m for m in TRAINED if m.views != "labels"], ids=lambda method: method.name)
 def test_a_method_s_pairs_are_of_views_that_it_makes(method):
-    made = {"original", *augmentation(method.views, MINI).methods}
-    assert {name for pair in pairing(method.views).pairings for name in (pair.view_1, pair.view_2)} <= made
+    for lang in ("en", "de"):
+        settings = FieldSettings(lang=lang)
+        made = {"original", *augmentation(method.views, settings).methods}
+        pairings = pairing(method.views, settings).pairings
+        assert {name for pair in pairings for name in (pair.view_1, pair.view_2)} <= made
+        assert {spoken for pair in pairings for spoken in (pair.lang_1, pair.lang_2)} == {lang}
 
 
-def test_methods_of_one_view_share_it():
-    assert augmentation("round trips", MINI) == augmentation("round trips", MINI)
-    assert augmentation("round trips", MINI) != augmentation("round trips", OPUS_MT)
+def test_english_is_paired_as_by_tiny_and_alone():
+    assert augmentation("round trips", SETTINGS) == AugmentConfig(translations=round_trips(MINI))
+    assert pairing("round trips", SETTINGS) == whole_sample().pairs
+    assert pairing("sentence", SETTINGS) == ALONE
+
+
+def test_translators_are_those_of_the_settings():
+    opus = FieldSettings(translators="opus-mt")
+    assert augmentation("round trips", SETTINGS) != augmentation("round trips", opus)
+
+
+@pytest.mark.parametrize(
+    ("lang", "ways"),
+    [("en", ["en-de-en", "en-fr-en"]), ("de", ["de-en-de"]), ("fr", ["fr-en-fr"]), ("fi", [])],
+)
+def test_text_goes_through_translators_of_its_language(lang, ways):
+    trips = FieldSettings(lang=lang).trips
+    assert ["-".join([trip.hops[0].source_lang, *(hop.target_lang for hop in trip.hops)]) for trip in trips] == ways
+
+
+def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
+    site = Site(store=str(tmp_path / "store"), device="cpu")
+    bert, mini = (contender_of(site, f"embedded:{name}") for name in ("bert-mini", "mini-sentence"))
+    assert inapplicable(METHODS, bert, SETTINGS) == {}
+    (reason,) = inapplicable(METHODS, mini, SETTINGS).items()
+    assert reason[0] == "isbert"
+    assert f"mini-sentence has {', '.join(mini.heads)} after pooling" in reason[1]
+    reasons = inapplicable(METHODS, bert, FieldSettings(lang="fi"))
+    assert list(reasons) == [method.name for method in METHODS if method.views == "round trips"]
+    assert "no translator of 'embedded' knows a way from 'fi' and back" in reasons["bsl"]
+
+
+def test_files_are_read_as_the_settings_say(tmp_path):
+    path = tmp_path / "tickets.csv"
+    path.write_text("text,body,who\nEs regnet seit Tagen.,Der Zug kam viel zu spät.,a\n")
+    settings = FieldSettings(lang="de", columns=("body",), document="who")
+    ((source,), labels) = located(Site(store=str(tmp_path / "store")), [str(path)], None, settings)
+    assert (source.lang, source.texts, source.document, labels) == ("de", ("body",), "who", None)
+
+
+def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
+    site = Site(store=str(tmp_path / "store"), device="cpu")
+    with pytest.raises(StorageError, match="professor"):
+        check_there(site, "embedded:professor")
+    path = tmp_path / "x.txt"
+    path.write_text("It has rained for days.\n")
+    with pytest.raises(StorageError, match="professor"):
+        field.fn([str(path)], settings=FieldSettings(teacher="embedded:professor"), site=site)
+    assert list(site.open_store().refs()) == []
+
+
+def test_steps_are_those_that_were_taken(tmp_path):
+    site, ref = Site(store=str(tmp_path / "store")), TransformRef(key=f"{3:064x}")
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        (draft.folder / "transform.json").write_text("{}")
+        draft.note({"steps": 12_000})
+    assert _steps_of(site, ref) == 12_000
+    assert _ended(BY_NAME["flow"], 12_000, 12_000) == ()
+    assert _ended(BY_NAME["flow"], 12_000, 40_000) == (
+        "flow: 1,000 passes over so little end it after 12,000 of 40,000 steps.",
+    )
 
 
 def test_a_transform_takes_half_of_the_width_or_the_budget():
-    by_name = {method.name: method for method in METHODS}
-    assert by_name["whitening"].fitted(256, 9) == WhiteningConfig(dimensions=128)
-    fitted = by_name["flow"].fitted(256, 9, seed=3)
+    assert BY_NAME["whitening"].fitted(256, 9) == WhiteningConfig(dimensions=128)
+    fitted = BY_NAME["flow"].fitted(256, 9, seed=3)
     assert (fitted.max_steps, fitted.seed) == (9, 3)
     assert fitted.epochs > FlowConfig().epochs
     assert [method.name for method in METHODS if method.transform and method.steps] == ["flow"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from models.evaluation.field import TEXT, Ranking, Standing
+from models.evaluation.field import TEXT, Ranking, Standing, not_chosen
 from models.evaluation.paired import Difference
 from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
 from models.report.field_html import field_html
@@ -47,7 +47,7 @@ def content(rows, ranking, forgets=None, methods=METHODS):
 
 
 ROWS = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above"), row("SimCSE", 0.44, 0.04, 0.002, "above")]
-RANKED = Ranking("BSL", "BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0.005, 0.4)))
+RANKED = Ranking("BSL", (standing("as it is", 0.05, 0.001), standing("SimCSE", 0.005, 0.4)))
 
 
 def test_the_best_is_named_with_how_sure_and_what_it_costs():
@@ -62,19 +62,19 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
 
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
-    (said,) = advice(content(rows, Ranking("BSL", "BSL", (standing("as it is", 0.005, 0.3),))))
+    (said,) = advice(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
     assert said.startswith("**Keep the encoder as it is**: nothing is above it for sure; highest is BSL, 40.50")
 
 
 def test_a_start_that_is_best_is_kept():
     rows = [row("as it is", 0.40), row("BSL", 0.35, -0.05, 0.001, "below")]
-    (said,) = advice(content(rows, Ranking("as it is", "as it is", (standing("BSL", 0.05, 0.001),))))
+    (said,) = advice(content(rows, Ranking("as it is", (standing("BSL", 0.05, 0.001),))))
     assert said == "**Keep the encoder as it is**: no method that may be chosen is higher than its 40.00."
 
 
 def test_what_forgets_is_named_and_not_chosen():
     rows = [*ROWS, row("TF-IDF", 0.50, 0.10, 0.001, "above")]
-    ranked = Ranking("BSL", "TF-IDF", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
+    ranked = Ranking("BSL", (*RANKED.others, standing("TF-IDF", -0.05, 0.001)))
     said = advice(content(rows, ranked, {"TF-IDF": -0.181}))
     assert said[0].startswith("**Use BSL**")
     assert said[-1] == (
@@ -82,9 +82,27 @@ def test_what_forgets_is_named_and_not_chosen():
     )
 
 
+def test_what_is_above_for_sure_is_chosen_before_what_is_higher_and_unsure():
+    rows = [*ROWS, row("flow", 0.46, 0.06, 0.2, "no")]
+    forgets = {"SimCSE": -0.02}
+    assert not_chosen(rows, forgets) == {"as it is", "SimCSE", "flow"}
+    said = advice(content(rows, Ranking("BSL", (*RANKED.others, standing("flow", -0.01, 0.6))), forgets))
+    assert said[0].startswith("**Use BSL**")
+    assert "cannot be told apart from SimCSE (-0.5), flow (+1.0)" in said[1]
+    assert said[-1] == (
+        "flow is higher on your text (46.00), but not above the encoder as it is for sure: +6.00 [+5.00, +7.00], "
+        "p 0.200."
+    )
+
+
+def test_where_nothing_is_above_for_sure_only_what_forgets_is_not_chosen():
+    rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no"), row("flow", 0.5, 0.1, 0.001, "above")]
+    assert not_chosen(rows, {"flow": -0.1}) == {"flow"}
+
+
 def test_without_other_figures_the_start_is_kept():
     (said,) = advice(content(ROWS[:1], None))
-    assert said == "**Keep the encoder as it is**: no other method has figures (1 of 4 ended with an error)."
+    assert said.startswith("**Keep the encoder as it is**: no other method has figures (1 of 4 could not be tried")
 
 
 def test_every_method_has_a_row_also_those_that_ended_with_an_error():

@@ -1,0 +1,60 @@
+"""What a field's methods may learn: nothing of what proves; labels that prove nothing end it before it begins."""
+
+import polars as pl
+import pytest
+
+from models.errors import EvaluationError
+from models.text.normalize import sentence_ids
+from storage.labels import label_source
+from storage.manifest import Provenance
+from storage.refs import PassagesRef
+from storage.schemas import PASSAGES
+from tasks.field_text import field_corpus, pair_own_labels
+from tasks.site import Site
+
+SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture
+def passages(site):
+    """Sixty documents of a sentence, every third of which is held out."""
+    ref = PassagesRef(key=f"{5:064x}")
+    rows = pl.DataFrame({"text": SENTENCES}).with_row_index("document")
+    own = {"sentence_id": sentence_ids(pl.col("text")), "source": pl.lit("boats"), "lang": pl.lit("en")}
+    part = pl.when(pl.col("document") % 3 == 0).then(pl.lit("report")).otherwise(pl.lit("train"))
+    others = {name: pl.lit(None if dtype == pl.String else 0) for name, dtype in PASSAGES.items() if name != "text"}
+    table = rows.with_columns(**{**others, "document": pl.col("document"), **own, "part": part})
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(table.select(PASSAGES.names()).cast(PASSAGES))
+    return ref
+
+
+def labelled(tmp_path, labels):
+    path = tmp_path / "labels.csv"
+    pl.DataFrame({"text": SENTENCES[: len(labels)], "label": labels}).write_csv(path)
+    return label_source(str(path))
+
+
+def test_what_a_proving_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
+    labels = labelled(tmp_path, ["late", "early"] * 30)
+    corpus = field_corpus.run(site, {"passages": passages, "labels": labels})
+    figures = site.open_store().manifest(corpus).figures
+    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}}
+
+    labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
+    corpus = field_corpus.run(site, {"passages": passages, "labels": labels})
+    assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
+    taught = pair_own_labels.run(site, {"passages": passages, "labels": labels})
+    texts = site.open_store().scan(taught).collect()["text_1"]
+    assert not texts.is_in([SENTENCES[row] for row in (1, 2, 4)]).any()
+
+
+def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path):
+    labels = labelled(tmp_path, ["late", "early"] * 4)
+    with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 prove"):
+        field_corpus.run(site, {"passages": passages, "labels": labels})
