@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from storage.address import shown
 from storage.digest import file_sha256
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.files import whole
@@ -257,11 +258,11 @@ def _page(error: errors.HfHubHTTPError) -> str:
     found = re.match(
         r"(.*?)(?:/api)?((?:/datasets|/models)?/[^/]+/[^/]+)/(?:resolve|revision|tree)/", str(error.response.url)
     )
-    return f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url)
+    return shown(f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url))
 
 
 def _line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    return shown((str(error).strip() or type(error).__name__).splitlines()[0])
 
 
 def _folder(kind: Kind, name: str, cache: Path | None) -> Path:
