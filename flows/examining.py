@@ -54,19 +54,22 @@ def examine_server(site: Site, recipe: str, said: str) -> list[Check]:
 def _versions(own: str, found: str, said: str) -> Check:
     if own == found:
         return Check("server", "ok", f"{said}, prefect {found} here and there")
-    remedy = "install one version of Prefect on both sides"
-    verdict = "note" if own.partition(".")[0] == found.partition(".")[0] else "NO"  # which the client refuses
-    return Check("server", verdict, f"{said}: prefect {found} there, {own} here", remedy)
+    told, remedy = f"{said}: prefect {found} there, {own} here", "install one version of Prefect on both sides"
+    alike = own.partition(".")[0] == found.partition(".")[0]  # else the client refuses the server
+    return Check("server", "note" if alike else "NO", told, remedy)
 
 
 def _set_up(client: SyncPrefectClient) -> Iterator[Check]:
     """What `bsl pools` would change."""
     changes = find_changes(client, webhook=os.environ.get("BSL_NOTIFY_URL") or None)
+    ours = ", ".join(f"{change.subject} ({change.found})" for change in changes if change.make is not None)
+    if ours:
+        yield Check("pools", "note", ours, "`bsl pools` sets up pools, queues, automations and schedules")
+    else:
+        yield Check("pools", "ok", "pools and queues as `bsl pools` makes them")
     for change in changes:
-        remedy = change.wanted if change.make is None else "`bsl pools --dry-run` shows what it would set up"
-        yield Check(change.subject, "note", change.found, remedy)
-    if not changes:
-        yield Check("pools", "ok", "pools, queues, automations and schedules as `bsl pools` makes them")
+        if change.make is None:
+            yield Check(change.subject, "note", change.found, change.wanted)
 
 
 def _workers(client: SyncPrefectClient) -> Iterator[Check]:

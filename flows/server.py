@@ -95,8 +95,8 @@ def check_server(address: str) -> str:
     Raises:
         OSError: it does not answer, or wants credentials.
     """
-    from prefect.client.base import PrefectHTTPStatusError
     from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
 
     with get_client(sync_client=True) as client:
         fault = client.api_healthcheck()

@@ -72,11 +72,11 @@ def test_a_server_is_made_ready_once_and_keeps_what_a_person_set(server, monkeyp
     assert todo(server) == []
 
 
-def test_the_doctor_says_what_a_server_lacks(server, tmp_path):
+def test_the_doctor_says_what_a_server_lacks(server, tmp_path, monkeypatch):
     site = Site(store=str(tmp_path / "store"))
-    for change in find_changes(server):
-        if change.make is not None:
-            change.make(server)
+    lost = "automation bsl: runs without a heartbeat have crashed"
+    monkeypatch.setenv("BSL_NOTIFY_URL", "http://127.0.0.1:9/x")
+    assert main(["pools"]) == 0
     for automation in server.read_automations():
         server.delete_automation(automation.id)
     checks = {check.subject: check for check in examine_server(site, "tiny", "Prefect server")}
@@ -84,8 +84,7 @@ def test_the_doctor_says_what_a_server_lacks(server, tmp_path):
     assert f"prefect {prefect.__version__} here and there" in checks["server"].found
     found = {name: (check.verdict, check.found) for name, check in checks.items() if name != "server"}
     assert found == {
-        "automation bsl: runs without a heartbeat have crashed": ("note", "missing"),
-        "automation bsl: tell of failed runs": ("note", "missing"),
+        "pools": ("note", f"{lost} (missing), automation bsl: tell of failed runs (missing)"),
         "schedule bsl-pipeline/nli weekly": ("note", "its deployment is missing"),
         "workers of gpu": ("note", "none polls it, or it is paused"),
         "workers of cpu": ("note", "none polls it, or it is paused"),
