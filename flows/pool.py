@@ -13,6 +13,7 @@ from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from threading import Event
 
     from flows.config import PipelineConfig
     from flows.pipeline import Run
@@ -51,13 +52,14 @@ def asked_of(job: Job, site: Site) -> dict[str, Any]:
     return {"recipe_name": job.recipe, "overrides": job.overrides, "site": abroad}
 
 
-def run_on_pool(job: Job, planned: Run, site: Site) -> Run:
+def run_on_pool(job: Job, planned: Run, site: Site, off: Event | None = None) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
     Args:
         job: what to run.
         planned: what the run makes, as this process reckons it.
         site: where this process runs, of which workers take what all machines share (`asked_of`).
+        off: set by another thread, it cancels the run.
 
     Returns:
         `planned`, of which all is there.
@@ -66,7 +68,7 @@ def run_on_pool(job: Job, planned: Run, site: Site) -> Run:
         PoolError: there is no such deployment, its run did not finish, or the store lacks what was planned.
     """
     name = f"bsl-pipeline/{job.recipe}"
-    (finished,) = run_deployed(name, [Wanted(asked_of(job, site), name)])
+    (finished,) = run_deployed(name, [Wanted(asked_of(job, site), name)], off)
     store = site.open_store()
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):

@@ -19,6 +19,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from flows.presence import enter
 
@@ -48,15 +49,30 @@ def use_server(home: Path = HOME) -> str:
     Returns:
         A sentence that says which server it is.
     """
+    address = named_server()
     for name, value in HEARTBEATS.items():  # a shared server ends a run of ours that is silent (flows/automations.py)
         os.environ.setdefault(name, value)
-    address = os.environ.get("PREFECT_API_URL")
     if address:
         return f"Prefect server {address}"
     os.environ.setdefault("PREFECT_HOME", str(home.absolute() / "prefect"))
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
+
+
+def named_server() -> str | None:
+    """The address in PREFECT_API_URL, without credentials: these go to PREFECT_API_AUTH_STRING, which sends the same.
+
+    Prefect shows the address on the console and in its UI; it is settled before Prefect is imported.
+    """
+    address = os.environ.get("PREFECT_API_URL")
+    parts = urlsplit(address or "")
+    if not address or parts.username is None:
+        return address or None
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    os.environ.setdefault("PREFECT_API_AUTH_STRING", credentials)
+    os.environ["PREFECT_API_URL"] = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    return os.environ["PREFECT_API_URL"]
 
 
 def start_server() -> EmbeddedServer | None:
@@ -70,18 +86,35 @@ def make_home() -> None:
         Path(home).expanduser().mkdir(parents=True, exist_ok=True)
 
 
-def check_server(address: str) -> None:
-    """That a server which a person named answers, told before Prefect's client tries for long.
+def check_server(address: str) -> str:
+    """That a server which a person named answers and takes our credentials, told before Prefect tries for long.
+
+    Returns:
+        Its version.
 
     Raises:
-        OSError: it does not.
+        OSError: it does not answer, or wants credentials.
     """
     from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
 
     with get_client(sync_client=True) as client:
         fault = client.api_healthcheck()
-    if fault is not None:
-        raise OSError(f"Prefect server {address} does not answer ({fault}); start it, or unset PREFECT_API_URL")
+        try:
+            version = client.api_version() if fault is None else ""  # anyone is told of a server's health
+        except Exception as error:  # whatever the client raises
+            fault = error
+    if fault is None:
+        return version
+    if isinstance(fault, PrefectHTTPStatusError) and fault.response.status_code in (401, 403):
+        raise OSError(
+            f"Prefect server {address} wants credentials ({fault.response.status_code}); set "
+            "PREFECT_API_AUTH_STRING=user:password"
+        ) from fault
+    line = (str(fault) or type(fault).__name__).splitlines()[0]
+    raise OSError(
+        f"Prefect server {address} does not answer ({line}); start it, correct or unset PREFECT_API_URL"
+    ) from fault
 
 
 def is_alone(*, inherited: bool = False) -> bool:

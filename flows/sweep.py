@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from prefect import flow
@@ -123,18 +124,26 @@ def _on_pool(jobs: Sequence[Job], site: Site, lanes: int | None) -> list[Run]:
     with planning():
         plans = [(job, run(job.config, site)) for job in jobs]
     first = run_on_pool(*plans[0], site)
-    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, site), lanes or len(jobs))
+    off = Event()
+    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, site, off), lanes or len(jobs), off)
     return [first, *others]
 
 
-def _side_by_side(jobs: Sequence[T], way: Callable[[T], Run], lanes: int) -> list[Run]:
-    """The runs in the order of their jobs."""
+def _side_by_side(jobs: Sequence[T], way: Callable[[T], Run], lanes: int, off: Event | None = None) -> list[Run]:
+    """The runs in the order of their jobs; Ctrl-C and SIGTERM, which only this thread gets, set `off`."""
     if lanes == 1:
         return [way(job) for job in jobs]
     with ThreadPoolExecutor(lanes) as pool:
         # Each with a copy of this flow run's context, or its tasks would belong to no run.
         runs = [pool.submit(contextvars.copy_context().run, way, job) for job in jobs]
-        return [finished.result() for finished in runs]
+        try:
+            return [finished.result() for finished in runs]
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                pool.shutdown(wait=False, cancel_futures=True)
+                if off is not None:
+                    off.set()
+            raise
 
 
 def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:

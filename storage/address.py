@@ -9,31 +9,49 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 HIDDEN: Final = "…"
-_PASSWORD: Final = re.compile(r"://[^/]*:[^/]*@")
+# After `user:` a password may hold "/"; digits and "/" are a port and its path, and "::" is a chain of addresses.
+_PASSWORD: Final = re.compile(r"(://)[^/:\[\s]*:(?!:|\d+/)\S*(@)")
+_USER: Final = re.compile(r"(https?://)[^/\s]+(@)", re.IGNORECASE)  # a token; elsewhere a user or container
+_SIGNATURE: Final = re.compile(
+    r"(://\S*?[?&](?:[\w-]*(?:signature|token|secret|password|credential)|sig|key|api_?key)=)"
+    rf"(?!{HIDDEN})[^&#'\"\s]+()",
+    re.IGNORECASE,
+)
+_SECRETS: Final = (_PASSWORD, _USER, _SIGNATURE)
 
 
 def without_password(address: str) -> str:
-    """The address, if it can be shown.
+    """The address, if it can be shown: it holds no password, token or signature.
 
     An address reaches consoles, logs, pages of the Prefect UI, its database and reports. Clients have other places for
     credentials, which reach none of these.
 
     Raises:
-        ValueError: it holds a password; the message does not repeat it.
+        ValueError: it holds one; the message does not repeat it.
     """
-    if _PASSWORD.search(address):
-        protocol = address.partition("://")[0]
-        raise ValueError(
-            f"an address {protocol}://… holds a password, which would be shown and recorded with it; expected one "
-            f"without; give the password as FSSPEC_{protocol.rpartition('::')[2].upper()}_PASSWORD in the environment "
-            "(fsspec's settings, also in ~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
-        )
-    return address
+    if not any(secret.search(address) for secret in _SECRETS):
+        return address
+    protocol = address.partition("://")[0].rpartition("::")[2]
+    web = protocol.lower() in {"http", "https"}
+    elsewhere = f"""FSSPEC_{protocol.upper()}='{{"client_kwargs": {{"headers": {{"Authorization": "…"}}}}}}'"""
+    remedy = (
+        f"give a token as {elsewhere} in the environment; what a signed address names, fetch first, and give its path"
+        if web
+        else f"give the password as FSSPEC_{protocol.upper()}_PASSWORD in the environment (fsspec's settings, also in "
+        "~/.config/fsspec), or as the client's own, such as AWS_SECRET_ACCESS_KEY"
+    )
+    raise ValueError(
+        f"an address {protocol}://… holds a password, token or signature, which would be shown and recorded with it; "
+        f"expected one without; {remedy}"
+    )
 
 
 def shown(text: str) -> str:
-    """A text with what looks like a user and password of an address left out."""
-    return _PASSWORD.sub(f"://{HIDDEN}@", text)
+    """A text with what looks like a password, token or signature of an address left out."""
+    for secret in _SECRETS:
+        while (cleaner := secret.sub(rf"\1{HIDDEN}\2", text)) != text:  # an address may hold several
+            text = cleaner
+    return text
 
 
 def _without_nul(address: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "study", "field")
+_ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
 _STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
 _STILL_LENT = timedelta(days=30)  # a plan is written once, and lent as long as its shards take
 
@@ -100,6 +103,30 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     return sorted(folder for folder in folders if _newest(folder) < limit)
 
 
+def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
+    """Copies on this machine of an object store's artifacts: those read long ago, and those of artifacts that went.
+
+    A copy that was read within a day stays, for a stage may still work with it.
+
+    Raises:
+        StoreReadError: the store does not say what it holds.
+    """
+    if store.local is not None:
+        return []
+    there = {ref.path for ref in store.refs()}
+    now = time.time()
+    found = []
+    for folder in (path for pattern in ("*/*/*", "*/*/*/*") for path in store.workplace.glob(pattern)):
+        name = folder.parent.relative_to(store.workplace).as_posix()
+        if _ARTIFACT.fullmatch(name) is None:
+            continue
+        least = max(older_than, _STILL_AT_WORK) if name in there else _STILL_AT_WORK
+        with suppress(FileNotFoundError):  # another collection was faster
+            if now - folder.lstat().st_mtime > least.total_seconds():
+                found.append(folder)
+    return sorted(found)
+
+
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
     """What killed runs lent to others on an object store, or uploaded, by name.
 
@@ -119,7 +146,7 @@ def _newest(folder: Path) -> float:
 
 
 def collect(store: Store, refs: Sequence[ArtifactRef], folders: Sequence[Path], loans: Sequence[str] = ()) -> None:
-    """Delete what `collectable`, `leftovers` and `forgotten_loans` listed."""
+    """Delete what `collectable`, `leftovers`, `unused_copies` and `forgotten_loans` listed."""
     for loan in loans:
         store.forget_loan(loan)
     for ref in refs:

@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+STAGING: Final = ".staging"  # where collection finds what a killed process leaves
 _REMEDY: Final = "delete the artifact or run its stage again"
 
 
@@ -143,10 +145,13 @@ class Holdings:
         folder = self._cache / path / manifest.digest[:16]
         if not _is_copy(folder, manifest):
             shutil.rmtree(folder, ignore_errors=True)
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=folder.parent) as staging:
+            for needed in (folder.parent, self._cache / STAGING):
+                needed.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self._cache / STAGING) as staging:
                 self._copy(manifest, Path(staging) / "files")
                 renamed(Path(staging) / "files", folder)
+        with suppress(OSError):  # another user's copy may be read
+            os.utime(folder)  # used now, from which collection tells its age
         return folder
 
     def _copy(self, manifest: Manifest, folder: Path) -> None:

@@ -3,8 +3,9 @@
 Design choices
 - A repository's listing at a commit never changes, so it is kept beside its files in the Hub's own cache; so is what a
   branch meant last. What is kept is not asked for again: a second run needs no Hub.
-- A fault of the Hub costs retries, then one clear line. A Hub that does not answer at all is not asked again for a
-  minute: a run looks for dozens of sets.
+- A fault of the Hub costs retries, then one clear line. They come by chance a little sooner or later: many workers
+  whom one fault stopped at once would else come back at once. A Hub that does not answer at all is not asked again for
+  a minute: a run looks for dozens of sets.
 - Every file is held against the listing's digest, for a proxy's page or a broken disk has the right name too.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import random
 import re
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from storage.address import shown
 from storage.digest import file_sha256
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.files import whole
@@ -34,12 +37,15 @@ Kind = Literal["model", "dataset"]
 COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 SECONDS_TO_ANSWER: Final = 10.0
 SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # one try more than waits
+SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # likewise, where a connection is refused, as while a proxy restarts
 LONGEST_WAIT: Final = 60.0  # that a busy Hub may ask for
 SECONDS_SILENT: Final = 60.0
 _MIRROR: Final = "set BSL_DATA_MIRROR to a mirror that holds it (`bsl mirror` fills one on a connected machine)"
 OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_MIRROR}"
 SILENT: Final = f"run again when it does, {_MIRROR}, or set HF_HUB_OFFLINE=1 to do without what only the Hub has"
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+_chance: Final = random.SystemRandom()  # Python's own generator is a run's
 
 _silent: dict[str, tuple[float, str]] = {}  # endpoint → when it did not answer, and why
 T = TypeVar("T")
@@ -171,28 +177,39 @@ def _retried(address: str, call: Callable[[], T]) -> T:
     since, why = _silent.get(constants.ENDPOINT, (-SECONDS_SILENT, ""))
     if time.monotonic() - since < SECONDS_SILENT:
         raise HubSilentError(f"{address}: the Hub does not answer ({why})", SILENT)
-    for wait in (*SECONDS_BETWEEN_TRIES, None):
+    waits, refused = iter(SECONDS_BETWEEN_TRIES), iter(SECONDS_TO_CONNECT)
+    while True:
         try:
             return call()
         except (
             Exception
-        ) as error:  # the client lets its transport's own errors through, which share no base with its own
-            fault, longest = _judged(address, error)
-            if not isinstance(fault, HubSilentError) or wait is None or longest > LONGEST_WAIT:
+        ) as raised:  # the client lets its transport's own errors through, which share no base with its own
+            error = _cause(raised)
+            fault, asked = _judged(address, error)
+            silence = _is_silence(error)
+            wait = None if _is_timeout(error) else next(refused if silence else waits, None)
+            if silence and wait is None:
+                _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
+            if wait is None or asked > LONGEST_WAIT or not isinstance(fault, HubSilentError):
                 raise fault from error
             logger.warning("%s; trying again", fault.finding)
-            time.sleep(max(wait, longest))
-    raise AssertionError(address)  # the last try returns or raises
+            time.sleep(asked + wait * _chance.uniform(0.5, 1.5))
+
+
+def _cause(error: Exception) -> Exception:
+    """What went wrong where the client says that a file is not here either."""
+    from huggingface_hub import errors
+
+    inner = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) else None
+    return _cause(inner) if isinstance(inner, Exception) else error
 
 
 def _judged(address: str, error: Exception) -> tuple[SourceError, float]:
     """What an error of the client means, and the seconds that the Hub asks to wait."""
-    from huggingface_hub import constants, errors
+    from huggingface_hub import errors
 
     if isinstance(error, SourceError):
         return error, 0.0
-    if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
-        return _judged(address, error.__cause__)
     if isinstance(error, errors.OfflineModeIsEnabled):
         return SourceError(f"{address} is not kept here and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
     status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
@@ -213,8 +230,7 @@ def _judged(address: str, error: Exception) -> tuple[SourceError, float]:
     if status is not None:
         return _busy(address, status, error.response.headers.get("Retry-After"))  # type: ignore[attr-defined]
     if _is_silence(error):
-        _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
-        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT), LONGEST_WAIT + 1
+        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT), 0.0
     return HubSilentError(f"{address}: the Hub broke off ({_line(error)})", SILENT), 0.0
 
 
@@ -232,16 +248,21 @@ def _is_silence(error: Exception) -> bool:
     return bool(names & {"ConnectError", "ConnectTimeout", "ConnectionError", "ProxyError"})
 
 
+def _is_timeout(error: Exception) -> bool:
+    """Whether the wait for a connection has been long already, in which the system tried more than once."""
+    return "ConnectTimeout" in {kind.__name__ for kind in type(error).__mro__}
+
+
 def _page(error: errors.HfHubHTTPError) -> str:
     """The page of the repository that an answer is about."""
     found = re.match(
         r"(.*?)(?:/api)?((?:/datasets|/models)?/[^/]+/[^/]+)/(?:resolve|revision|tree)/", str(error.response.url)
     )
-    return f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url)
+    return shown(f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url))
 
 
 def _line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    return shown((str(error).strip() or type(error).__name__).splitlines()[0])
 
 
 def _folder(kind: Kind, name: str, cache: Path | None) -> Path:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from storage.draft import Draft
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StoreWriteError
 from storage.files import renamed, sync
-from storage.holdings import Holdings
+from storage.holdings import STAGING, Holdings
 from storage.kept import put
 from storage.manifest import NAME, Provenance, parse_manifest
 from storage.refusals import full_disk_named, reading, writing
@@ -71,7 +71,7 @@ class Store(Holdings):
     def workspace(self) -> Iterator[Path]:
         """A local folder for the length of a block; `storage.collect` finds what a killed process leaves of it."""
         with writing(self.workplace):
-            folder = _made(self.workplace / ".staging" / uuid.uuid4().hex)
+            folder = _made(self.workplace / STAGING / uuid.uuid4().hex)
         try:
             yield folder
         finally:
@@ -149,12 +149,14 @@ class Store(Holdings):
             self.remember(ref, ref.model_dump_json().encode())
 
     def remove(self, ref: ArtifactRef) -> None:
-        """Delete an artifact, its manifest first, so that it is never half there."""
+        """Delete an artifact, its manifest first, so that it is never half there, and its copy on this machine."""
         with writing(self.url):
             self.fs.rm_file(f"{self.root}/{ref.path}/{NAME}")
             self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
             if self.fs.exists(self._record(ref)):
                 self.fs.rm_file(self._record(ref))
+        if self.local is None:
+            shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
 
     def _refuse_newer(self, ref: ArtifactRef) -> None:
         try:

@@ -6,8 +6,9 @@ import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from models.augmentation.wordnet import FILES
 from storage.errors import HubError, SourceError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
+
+_RUNNERS: Final = {"dask": "prefect_dask", "ray": "prefect_ray"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,11 @@ class Check:
     remedy: str = ""
 
 
-def examine(site: Site, server: str, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
-    """All checks of a run: machine, store, server, every model and data set.
+def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
+    """All checks of a run but its server's: machine, store, runner, every model and data set.
 
     Args:
         site: where the run would happen.
-        server: which Prefect server the run would talk to, for people.
         run: its settings; sets that nobody has are named by a run, as long as there is one, but the corpus, the
             encoders and the set that training is steered by it cannot do without.
         models: (folder, `embedded:` name or Hub id; revision) of each model, encoders too.
@@ -63,7 +65,7 @@ def examine(site: Site, server: str, run: RunSettings, models: Iterable[tuple[st
         ("device", lambda: _device(site)),
         ("disk", lambda: _disk(site)),
         ("store", lambda: _store(site)),
-        ("server", lambda: _server(server)),
+        ("runner", lambda: _runner(site)),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
         *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
@@ -126,18 +128,11 @@ def _store(site: Site) -> str:
     return f"{store.url}: written, read back and removed a probe; {len(store.refs())} artifacts"
 
 
-def _server(server: str) -> str:
-    import prefect
-    from prefect.client.orchestration import get_client
-    from prefect.settings import get_current_settings
-
-    if get_current_settings().api.url is None:
-        return f"prefect {prefect.__version__}, {server}"
-    with get_client(sync_client=True) as client:
-        fault = client.api_healthcheck()
-        if fault is not None:
-            raise RuntimeError(f"{server} does not answer ({fault}); start it or unset PREFECT_API_URL")
-        return f"prefect {prefect.__version__}, {server}, version {client.api_version()}"
+def _runner(site: Site) -> str:
+    module = _RUNNERS.get(site.runner)
+    if module is not None and find_spec(module) is None:
+        raise RuntimeError(f"{site.runner}: {module} is not installed; install bsl-pipeline[{site.runner}]")
+    return site.runner
 
 
 def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, print_json
 from flows.site import site_of
-from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests
+from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
 from storage.lookup import find
@@ -58,7 +58,7 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     collection.add_argument(
         "--older-than",
         default="30d",
-        help="since it was last used, such as 12h, 30d (default 30d); leftovers of killed runs stay a day at least",
+        help="since it was last used, such as 12h, 30d (default 30d); leftovers and copies stay a day at least",
     )
     collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
     collection.set_defaults(call=_gc)
@@ -166,7 +166,8 @@ def _gc(arguments: argparse.Namespace) -> int:
     except CorruptArtifactError as error:
         print(f"bsl: {error}", file=sys.stderr)
         return 1
-    folders, loans = leftovers(store, older), forgotten_loans(store, older, now)
+    folders = [*leftovers(store, older), *unused_copies(store, older)]
+    loans = forgotten_loans(store, older, now)
     left = [*map(str, folders), *(f"{store.url}/{loan}" for loan in loans)]
     if not arguments.json:
         _print(manifests, store.url)

@@ -70,12 +70,16 @@ def _compared(check: Check) -> dict[str, str]:
 def _build(arguments: argparse.Namespace) -> int:
     use_server()
     embedded = start_server()
+    from prefect import tags
+
     from flows.assets import AssetsConfig, assets
+    from flows.automations import TAG
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
     site = site_of(vars(arguments))
-    wait_for(embedded)
-    made = {name: f"asset/{key}" for name, key in assets(config, site, arguments.root).items()}
+    wait_for(embedded, site)
+    with tags(TAG):
+        made = {name: f"asset/{key}" for name, key in assets(config, site, arguments.root).items()}
     if arguments.json:
         print_json(made)
     else:

@@ -41,9 +41,10 @@ def _doctor(arguments: argparse.Namespace) -> int:
         be_quiet()
     site = site_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
+    from flows.examining import examine_server
     from tasks.doctor import examine
 
-    checks = examine(site, server, config, config.models())
+    checks = [*examine(site, config, config.models()), *examine_server(site, arguments.recipe, server)]
     if arguments.json:
         print_json([asdict(check) for check in checks])
     else:

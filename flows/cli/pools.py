@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_json, print_json, print_table
-from flows.server import check_server
+from flows.server import check_server, named_server
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +26,7 @@ def define_pools(parser: argparse.ArgumentParser) -> None:
 
 def _pools(arguments: argparse.Namespace) -> int:
     limits = _limits(arguments.limit)
-    address = os.environ.get("PREFECT_API_URL")
+    address = named_server()
     if not address:
         raise ValueError(
             "bsl pools: PREFECT_API_URL names no server, and this command's own ends with it; start one "

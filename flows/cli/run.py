@@ -62,12 +62,14 @@ def _run(arguments: argparse.Namespace) -> int:
         store = site.open_store()
         if not arguments.dry_run:
             _import_ahead(store, plan)
-            wait_for(embedded)
+            wait_for(embedded, site)
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags
 
-    with nullcontext() if arguments.json else watching(store, plan), tags("bsl", arguments.recipe):
+    from flows.automations import TAG
+
+    with nullcontext() if arguments.json else watching(store, plan), tags(TAG, arguments.recipe):
         state = pipeline(arguments.recipe, changes or None, site, arguments.start, arguments.until, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))

@@ -48,10 +48,13 @@ class Start:
 
         for config in configs:
             locate_sources(self.site, config.ingest)
-        wait_for(self.embedded)
+        wait_for(self.embedded, self.site)
+        from prefect import tags
+
+        from flows.automations import TAG
         from flows.cli.watching import watching
 
-        with watching(self.site.open_store(), []) if self.watched else nullcontext():
+        with watching(self.site.open_store(), []) if self.watched else nullcontext(), tags(TAG):
             state = flow(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
@@ -70,15 +73,18 @@ def begin(arguments: argparse.Namespace) -> Start:
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
 
 
-def wait_for(embedded: EmbeddedServer | None) -> None:
+def wait_for(embedded: EmbeddedServer | None, site: Site) -> None:
     """Until the command's own server answers, in whose database runs of killed commands end then.
 
     Raises:
         OSError: it does not, or another that PREFECT_API_URL names does not.
+        ValueError: the site's runner wants workers, of which the command's own server has none.
     """
     if embedded is None:
         check_server(os.environ["PREFECT_API_URL"])
         return
+    if site.runner == "pool":
+        raise ValueError("--runner pool: this command's own server has no workers; set PREFECT_API_URL to one that has")
     embedded.wait()
     if embedded.alone is not None:
         from flows.stranded import end_stranded_runs

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.server import is_alone, make_home, use_server
+from flows.server import is_alone, make_home, named_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -21,7 +21,7 @@ def define_ui(parser: argparse.ArgumentParser) -> None:
 
 def _ui(arguments: argparse.Namespace) -> int:
     server = use_server()
-    if address := os.environ.get("PREFECT_API_URL"):
+    if address := named_server():
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
         return 0
     make_home()

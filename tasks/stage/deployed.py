@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from itertools import islice
@@ -10,22 +11,28 @@ from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import TERMINAL_STATES
+from prefect.client.schemas.objects import TERMINAL_STATES, WorkPoolStatus
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
+from prefect.states import Cancelling
 
 from models.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from threading import Event
 
     from prefect.client.orchestration import SyncPrefectClient
     from prefect.client.schemas.objects import FlowRun
     from prefect.client.schemas.responses import DeploymentResponse
 
+logger = logging.getLogger(__name__)
+
 _SECONDS: Final = 2.0  # between two looks at runs of minutes or hours
 _AT_ONCE: Final = 4096  # runs that wait or work: several for each of a thousand workers
 _ANSWERED: Final = 200  # runs that the server tells of at a time
+_SECONDS_TO_BEGIN: Final = 10.0  # before it is asked whether anybody takes the runs
+_SECONDS_BETWEEN_WARNINGS: Final = 60.0
 
 
 class PoolError(ModelError):
@@ -45,12 +52,15 @@ class Wanted:
     title: str
 
 
-def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
+def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) -> list[str]:
     """Have a deployment run to its end as often as wanted, by whoever takes the runs from its pool.
+
+    Whatever ends the wait, Ctrl-C and SIGTERM too, runs that have not ended are cancelled.
 
     Args:
         name: `<flow>/<deployment>`.
         wanted: The runs; with thousands at a time, all are looked at together.
+        off: Set by another thread when nobody waits any more, for signals reach the main thread alone.
 
     Returns:
         The runs' names, in their order.
@@ -65,18 +75,69 @@ def run_deployed(name: str, wanted: Sequence[Wanted]) -> list[str]:
     with get_client(sync_client=True) as client:
         deployment = _found(client, name)
         _require_room(client, deployment)
-        while len(ended) < len(wanted):
-            for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
-                sent = client.create_flow_run_from_deployment(deployment.id, parameters=dict(run_wanted.parameters))
-                waiting[sent.id] = number
-            for run in _ended(client, list(waiting)):
-                ended[waiting.pop(run.id)] = run
-            if not all(map(_is_completed, ended.values())):
-                to_send = iter(())  # what was sent is waited for, since it needs what this process lends
-                if not waiting:
-                    break
-            time.sleep(_SECONDS if waiting else 0)
+        watch = _Watch(client, deployment)
+        try:
+            while len(ended) < len(wanted):
+                for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
+                    sent = client.create_flow_run_from_deployment(deployment.id, parameters=dict(run_wanted.parameters))
+                    waiting[sent.id] = number
+                for run in _ended(client, list(waiting)):
+                    ended[waiting.pop(run.id)] = run
+                if not all(map(_is_completed, ended.values())):
+                    to_send = iter(())  # what was sent is waited for, since it needs what this process lends
+                    if not waiting:
+                        break
+                watch.look(len(waiting))
+                _pause(_SECONDS if waiting else 0, off)
+        finally:
+            _call_off(client, name, list(waiting))
     return [_completed(ended[number], wanted[number].title) for number in sorted(ended)]
+
+
+def can_start(client: SyncPrefectClient, pool: str) -> bool:
+    """Whether a worker polls a pool that is not paused."""
+    return client.read_work_pool(pool).status == WorkPoolStatus.READY
+
+
+class _Watch:
+    """Says that nobody takes the runs: after some seconds, then once a minute."""
+
+    def __init__(self, client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
+        self._client, self._pool = client, deployment.work_pool_name
+        self._due = time.monotonic() + _SECONDS_TO_BEGIN
+
+    def look(self, waiting: int) -> None:
+        if not waiting or self._pool is None or time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _SECONDS_BETWEEN_WARNINGS
+        if not can_start(self._client, self._pool):
+            logger.warning(
+                "%d runs wait, and no worker polls pool %s, or it is paused; start one with `prefect worker start "
+                "--pool %s`, or resume it",
+                waiting,
+                self._pool,
+                self._pool,
+            )
+
+
+def _pause(seconds: float, off: Event | None) -> None:
+    if off is None:
+        time.sleep(seconds)
+    elif off.wait(seconds):
+        raise PoolError("called off: this process was told to end; run again to go on")
+
+
+def _call_off(client: SyncPrefectClient, name: str, waiting: Sequence[UUID]) -> None:
+    """Cancel runs that nobody waits for any more, the last first, for workers take the first."""
+    if not waiting:
+        return
+    try:
+        for run in reversed(waiting):
+            client.set_flow_run_state(run, Cancelling(message="the run that wanted it has ended"))
+    except Exception as error:  # what ended the wait is raised, and this said beside it
+        logger.warning("%s: of %d runs some are not cancelled (%s); cancel them in the UI", name, len(waiting), error)
+    else:
+        logger.warning("%s: %d runs are cancelled", name, len(waiting))
 
 
 def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:

@@ -5,17 +5,24 @@ import threading
 from pathlib import Path
 from uuid import uuid4
 
+import prefect
 import pytest
 import yaml
+from prefect import flow
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolUpdate
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 from flows.automations import TAG, WEBHOOK
 from flows.cli.main import main
+from flows.cli.starting import Start
+from flows.errands import do_errand
+from flows.examining import examine_server
 from flows.pools import POOLS, QUEUES, SCHEDULES, find_changes
 from flows.server import HEARTBEATS
+from tasks.site import Site
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +70,43 @@ def test_a_server_is_made_ready_once_and_keeps_what_a_person_set(server, monkeyp
     assert "secret-of-the-webhook" not in capsys.readouterr().out
     assert len(server.read_automations()) == 2
     assert todo(server) == []
+
+
+def test_the_doctor_says_what_a_server_lacks(server, tmp_path, monkeypatch):
+    site = Site(store=str(tmp_path / "store"))
+    lost = "automation bsl: runs without a heartbeat have crashed"
+    monkeypatch.setenv("BSL_NOTIFY_URL", "http://127.0.0.1:9/x")
+    assert main(["pools"]) == 0
+    for automation in server.read_automations():
+        server.delete_automation(automation.id)
+    checks = {check.subject: check for check in examine_server(site, "tiny", "Prefect server")}
+    assert checks["server"].verdict == "ok"
+    assert f"prefect {prefect.__version__} here and there" in checks["server"].found
+    found = {name: (check.verdict, check.found) for name, check in checks.items() if name != "server"}
+    assert found == {
+        "pools": ("note", f"{lost} (missing), automation bsl: tell of failed runs (missing)"),
+        "schedule bsl-pipeline/nli weekly": ("note", "its deployment is missing"),
+        "workers of gpu": ("note", "none polls it, or it is paused"),
+        "workers of cpu": ("note", "none polls it, or it is paused"),
+        "deployment bsl-pipeline/tiny": ("note", "the server has none"),
+    }
+    assert checks["workers of gpu"].remedy.startswith("`prefect worker start --pool gpu`")
+    server.create_deployment(server.create_flow(do_errand), "any", work_pool_name="cpu")
+    wanted = examine_server(site.model_copy(update={"runner": "pool"}), "tiny", "")
+    refused = [(check.subject, check.found) for check in wanted if check.verdict == "NO"]
+    assert refused == [("deployment bsl-errand/any", "no worker takes its runs from pool cpu")]
+    server._client.post("/work_pools/cpu/workers/heartbeat", json={"name": "one"})
+    assert {check.verdict for check in examine_server(site, "tiny", "") if check.subject == "workers of cpu"} == {"ok"}
+
+
+@flow
+def own_tags(site: Site) -> list[str]:
+    return list(flow_run.tags)
+
+
+def test_what_a_verb_starts_has_the_tag_by_which_rules_know_our_runs(server, tmp_path):
+    start = Start(Site(store=str(tmp_path / "store")), None, watched=False)
+    assert start.run(own_tags, []) == [TAG]
 
 
 def test_a_webhook_is_told_in_json(server, tmp_path):

@@ -66,8 +66,10 @@ def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_fou
         ref.path: store.manifest(ref).provenance.stage for ref in store.refs() if ref.kind != "model"
     }
     assert {run for run, _ in told.values()} == {store.manifest(store.refs("report")[0]).provenance.run}
-    nobody = {**server, "PREFECT_API_AUTH_STRING": "admin:guessed"}
-    assert bsl(nobody, tmp_path, "pools").returncode == 1
+    for wrong in ("admin:guessed", ""):
+        refused = bsl({**server, "PREFECT_API_AUTH_STRING": wrong}, tmp_path, "pools")
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
+        assert "wants credentials (401); set PREFECT_API_AUTH_STRING=user:password" in refused.stderr
     (tmp_path / "console.log").write_text("".join(call.stdout + call.stderr for call in calls))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.name == "prefect.db" for path in files)

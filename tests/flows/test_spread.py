@@ -1,8 +1,10 @@
 """Work done by other processes leaves the bytes of one; what is sent to them names nothing of this machine."""
 
 import json
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from prefect import flow
@@ -121,6 +123,53 @@ def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(prefect_serve
     monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
     with pytest.raises(PoolError, match="pool narrow takes 1 runs at a time and this run is one of them"):
         run_deployed("bsl-errand/narrow", [Wanted({}, "x")])
+
+
+@pytest.fixture
+def idle(prefect_server, monkeypatch):
+    """A deployment on a pool that nobody polls; gives its name and how its runs stand."""
+    monkeypatch.setattr(deployed, "_SECONDS", 0.1)
+    monkeypatch.setattr(deployed, "_SECONDS_TO_BEGIN", 0.0)
+    with get_client(sync_client=True) as client:
+        if not any(pool.name == "idle" for pool in client.read_work_pools()):
+            client.create_work_pool(WorkPoolCreate(name="idle", type="process"))
+        number = client.create_deployment(client.create_flow(do_errand), "idle", work_pool_name="idle")
+        asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [number]}})
+        yield (
+            "bsl-errand/idle",
+            lambda: [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)],
+        )
+
+
+def test_a_pool_that_nobody_polls_is_named_and_an_interrupt_leaves_no_run_there(idle, caplog):
+    name, states = idle
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 2.0)
+    with pytest.raises(KeyboardInterrupt):
+        run_deployed(name, [Wanted({}, "x")] * 2)
+    signal.signal(signal.SIGALRM, former)
+    said = [line for line in caplog.messages if "no worker polls pool idle" in line]
+    assert len(said) == 1
+    assert said[0].startswith("2 runs wait")
+    assert states() == ["CANCELLED", "CANCELLED"]
+
+
+def test_a_thread_that_waits_ends_when_it_is_called_off(idle):
+    name, states = idle
+    off = Event()
+    before = states()
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(run_deployed, name, [Wanted({}, "x")], off)
+        while states() == before:
+            assert not going.done()
+        off.set()
+        with pytest.raises(PoolError, match="called off"):
+            going.result()
+    assert set(states()) == {"CANCELLED"}
 
 
 def test_runs_are_waited_for_together_and_one_that_failed_is_named(prefect_server, monkeypatch):

@@ -26,6 +26,7 @@ def use(hub: StandInHub, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 2)
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(hub_client, "SECONDS_BETWEEN_TRIES", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(hub_client, "SECONDS_TO_CONNECT", (0.01, 0.01))
     monkeypatch.setattr(hub_client, "SECONDS_TO_ANSWER", 2.0)
     monkeypatch.setattr(hub_client, "_silent", {})
     close_session()  # connections that an earlier test left open

@@ -3,6 +3,7 @@
 import io
 import itertools
 import re
+import threading
 import time
 
 import polars as pl
@@ -177,6 +178,31 @@ def test_a_dead_hub_is_asked_once(hub):
         with pytest.raises(HubSilentError, match=rf"{name}@main: the Hub does not answer \(.*refused.*\); run again"):
             resolve_source(SourceSpec(dataset=name))
     assert time.monotonic() - started < 1.0
+
+
+def test_a_hub_that_is_back_within_a_second_costs_a_retry(hub, monkeypatch):
+    monkeypatch.setattr(hub_client, "SECONDS_TO_CONNECT", (0.4, 0.4))
+    pairs(hub)
+    hub.stop()
+    hub.faults.clear()
+    restart = threading.Timer(0.1, hub.start, [hub.port])
+    restart.start()
+    assert read(resolve_source(SourceSpec(dataset=SET))).height == 2
+    restart.join()
+
+
+def test_workers_that_one_fault_stopped_come_back_at_different_times(hub, monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(hub_client, "SECONDS_BETWEEN_TRIES", (8.0,) * 20)
+    for headers, least in (({}, 4.0), ({"Retry-After": "30"}, 34.0)):
+        hub.fail("api/", status=429, headers=headers, times=20)
+        with pytest.raises(HubError, match="no such repository"):
+            resolve_source(SourceSpec(dataset="no/set"))
+        waits = [seconds for seconds in slept if seconds]  # the stand-in sleeps no time at all
+        assert len(set(waits)) == len(waits) > 10
+        assert [seconds for seconds in waits if not least <= seconds <= least + 8.0] == []
+        slept.clear()
 
 
 def test_a_branch_that_moved_is_followed_and_what_it_meant_is_kept(hub, caplog):

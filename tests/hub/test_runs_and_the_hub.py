@@ -140,7 +140,7 @@ def write_all(folder, files):
 
 
 def look(config, site):
-    return {check.subject: check for check in examine(site, "", config, config.models())}
+    return {check.subject: check for check in examine(site, config, config.models())}
 
 
 def test_doctor_tells_a_dead_hub_at_once_and_one_remedy_once(hub, site, capsys):

@@ -1,8 +1,15 @@
 """What goes to other machines names nothing that is this machine's own."""
 
+import signal
+import threading
+import time
+
+import pytest
+
 from flows.pool import Job, asked_of
 from flows.recipes import recipe
 from flows.site import site_of
+from flows.sweep import _side_by_side
 from tasks.site import Site
 
 JOB = Job("tiny", recipe("tiny"))
@@ -26,3 +33,24 @@ def test_workers_are_told_the_store_that_the_sender_looks_into(tmp_path, monkeyp
     monkeypatch.setenv("BSL_CACHE", str(tmp_path))
     monkeypatch.setenv("BSL_RUNNER", "pool")
     assert asked_of(JOB, site_of(None))["site"] == {"store": "s3://bucket/store"}
+
+
+def test_an_interrupt_reaches_lanes_that_wait_for_a_pool():
+    """Signals come to the main thread alone; points that were not begun are not begun."""
+    off, begun = threading.Event(), []
+
+    def wait(job):
+        begun.append(job)
+        off.wait(60)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _side_by_side([1, 2, 3], wait, 2, off)
+    signal.signal(signal.SIGALRM, former)
+    assert time.monotonic() - started < 30
+    assert sorted(begun) == [1, 2]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from storage.address import shown, without_password
 from storage.sources import SourceSpec
 from storage.weights import resolve_model
 from tasks.site import Site
@@ -33,3 +34,45 @@ def test_a_model_is_found_at_home_and_in_a_mirror_there(home: Path) -> None:
     found = resolve_model("~/mirror/models/me/mine")
     assert found.place is not None
     assert resolve_model("me/mine", mirror=Site(mirror="~/mirror").mirror).identity == found.identity
+
+
+SECRET = "planted"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"ftp://user:{SECRET}@host/a",
+        f"ftp://me@corp.org:{SECRET}@host/a",
+        f"ftp://user:p@{SECRET}@host/a",
+        f"s3://AKIA:ab/{SECRET}@bucket/x",
+        f"filecache::ftp://u:{SECRET}@host/x",
+        f"https://{SECRET}@host/x",
+        f"https://host/x?sv=2024&sig={SECRET}",
+        f"https://b.s3.amazonaws.com/x?X-Amz-Credential={SECRET}&X-Amz-Date=1&X-Amz-Signature={SECRET}",
+        f"https://host/x?a=1&access_token={SECRET}#b",
+    ],
+)
+def test_no_password_token_or_signature_is_taken_or_shown(address: str) -> None:
+    with pytest.raises(ValueError, match=r"holds a password, token or signature, .* expected one without; give") as why:
+        SourceSpec(path=address)
+    assert SECRET not in str(why.value)
+    assert SECRET not in shown(f"{address} and {address}: no such file")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://host:8080/people/me@home.txt",
+        "http://[::1]:80/me@home.txt",
+        "zip://a.csv::s3://bucket/me@home.zip",
+        "sftp://me@host:22/x",
+        "abfs://container@account.dfs.core.windows.net/x",
+        "hf://datasets/some/one@main/x",
+        "s3://bucket/a:b/c@2x.txt",
+        "https://host/x?download=1",
+        "own?token=1.txt",
+    ],
+)
+def test_what_only_looks_like_a_password_is_an_address(address: str) -> None:
+    assert without_password(address) == shown(address) == address

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -80,3 +81,23 @@ def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path
     collect(store, [], leftovers(store, timedelta(0)))
     assert (tmp_path / "precious" / "file").read_text() == "kept"
     assert list((store.workplace / ".trash").iterdir()) == []
+
+
+def test_a_clock_that_was_set_back_makes_nothing_old(store, monkeypatch):
+    """What was made while it was ahead has an age below nothing, and stays until time has passed there."""
+    put(store, 1)
+    with store.workspace() as folder:
+        (folder / "part.parquet").write_bytes(b"x")
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        assert leftovers(store, timedelta(0)) == []
+    assert collectable(store, timedelta(0), datetime.fromtimestamp(0, UTC)) == []
+
+
+def test_a_clock_that_is_hours_ahead_takes_nothing_at_work(store, monkeypatch):
+    """Not even where nothing shall be spared: a machine in another zone's time, a stage that thinks."""
+    ahead = time.time() + 23 * 3600
+    with store.workspace():
+        monkeypatch.setattr(time, "time", lambda: ahead)
+        assert leftovers(store, timedelta(0)) == []
+        ahead += 2 * 3600
+        assert len(leftovers(store, timedelta(0))) == 1

@@ -3,13 +3,16 @@
 A hit asks the store and reads nothing but manifests.
 """
 
+import os
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.collect import collect, forgotten_loans
+from storage.collect import collect, forgotten_loans, leftovers, unused_copies
 from storage.errors import ArtifactMissingError, CorruptArtifactError
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
@@ -72,6 +75,52 @@ def test_object_without_manifest_is_no_artifact(store):
     assert store.refs() == []
     put(store)
     assert store.defect(REF) is None
+
+
+def aged(folder: Path, days: float) -> None:
+    then = time.time() - days * 86_400
+    os.utime(folder, (then, then))
+
+
+def test_a_copy_goes_when_it_is_not_read_or_its_artifact_went(store):
+    put(store)
+    copy = store.fetch(REF)
+    month = timedelta(days=30)
+    aged(copy, 29)
+    assert unused_copies(store, month) == []
+    aged(copy, 31)
+    assert unused_copies(store, month) == [copy]
+    assert store.fetch(REF) == copy
+    assert unused_copies(store, timedelta(0)) == []
+    aged(copy, 2)
+    store.fs.rm(f"{store.root}/{REF.path}", recursive=True)
+    assert unused_copies(store, month) == [copy]
+    collect(store, [], [copy])
+    assert not copy.exists()
+
+
+def test_an_artifact_goes_with_its_copy(store):
+    put(store)
+    copy = store.fetch(REF)
+    store.remove(REF)
+    assert not copy.exists()
+
+
+def test_a_copy_under_way_lies_where_collection_finds_what_is_left_of_it(store, monkeypatch):
+    put(store)
+    fetched, under_way = store.fs.get_file, []
+
+    def observed(*where):
+        under_way.extend(store.workplace.glob(".staging/*"))
+        fetched(*where)
+
+    monkeypatch.setattr(store.fs, "get_file", observed)
+    store.fetch(REF)
+    (folder,) = set(under_way)
+    assert not folder.exists()
+    folder.mkdir()  # as kill -9 leaves it
+    aged(folder, 2)
+    assert leftovers(store, timedelta(days=1)) == [folder]
 
 
 def test_changed_object_is_refused(store):

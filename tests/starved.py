@@ -1,0 +1,30 @@
+"""A stage that needs more memory than a limit leaves it: `python -m tests.starved STORE` is ended in its midst."""
+
+import resource
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from storage.refs import ViewsRef
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+
+NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
+
+
+@stage(ref=ViewsRef, version=1)
+def hungry_views(work: Work, rows: int) -> None:
+    """Views, of which the second part takes much memory."""
+    frame = pl.DataFrame({"sentence_id": range(rows), "method": "toy", "text": "A cat sits."})
+    first = frame.cast({"sentence_id": pl.UInt64})
+    work.draft.write(first)
+    held = pl.Series([1], dtype=pl.UInt8).new_from_index(0, NEEDED)
+    work.draft.write(first.with_columns(sentence_id=pl.col("sentence_id") + len(held)))
+
+
+if __name__ == "__main__":
+    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + LEFT, size + LEFT))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hungry_views.have(Site(store=sys.argv[1]), 1000)

@@ -1,0 +1,71 @@
+"""Which server a command talks to: what it is asked before a run, and what of its address is shown."""
+
+import base64
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+
+from flows.cli.main import main
+from flows.cli.starting import wait_for
+from flows.server import EmbeddedServer, check_server, named_server, use_server
+from tasks.site import Site
+
+AUTH = "admin:of-the-server"
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """As Prefect's server with a password answers: of its health anyone, of all else those who know it."""
+
+    def do_GET(self):
+        known = self.headers["Authorization"] == f"Basic {base64.b64encode(AUTH.encode()).decode()}"
+        self.send_response(200 if known or self.path.endswith("/health") else 401)
+        self.end_headers()
+        self.wfile.write(b'"3.8.8"')
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Guarded) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/api"
+        monkeypatch.setenv("PREFECT_API_URL", address)
+        with temporary_settings({PREFECT_API_URL: address}):
+            yield address
+        server.shutdown()
+
+
+@pytest.mark.parametrize("verb", [["pools"], ["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
+def test_a_server_that_wants_credentials_is_said_in_a_line(guarded, verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    with temporary_settings({PREFECT_API_AUTH_STRING: "admin:guessed"}):
+        assert main(verb) == 1
+    told = " ".join("".join(capsys.readouterr()).replace("│", " ").split())
+    assert f"Prefect server {guarded} wants credentials (401); set PREFECT_API_AUTH_STRING=user:password" in told
+
+
+def test_with_its_password_a_server_tells_its_version(guarded):
+    with temporary_settings({PREFECT_API_AUTH_STRING: AUTH}):
+        assert check_server(guarded) == "3.8.8"
+
+
+@pytest.mark.parametrize(("given", "sent"), [("u:s%2Fk@", "u:s/k"), ("token@", "token:")])
+def test_credentials_of_an_address_are_sent_and_not_shown(given, sent, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", f"http://{given}host:4200/api")
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "")
+    monkeypatch.delenv("PREFECT_API_AUTH_STRING")
+    assert use_server() == "Prefect server http://host:4200/api"
+    assert named_server() == "http://host:4200/api"
+    assert os.environ["PREFECT_API_AUTH_STRING"] == sent
+
+
+def test_a_pool_is_refused_on_a_server_that_has_no_workers():
+    nobody = EmbeddedServer.__new__(EmbeddedServer)  # which would start a process
+    with pytest.raises(ValueError, match="own server has no workers; set PREFECT_API_URL"):
+        wait_for(nobody, Site(runner="pool"))

@@ -1,0 +1,31 @@
+"""A stage's process that gets no more memory is ended by the system: nothing half made is found, a rerun makes it."""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from storage.collect import leftovers
+from tasks.site import Site
+from tests.starved import hungry_views
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_path):
+    sites = [Site(store=str(tmp_path / name)) for name in ("starved", "undisturbed")]
+    command = [sys.executable, "-m", "tests.starved", sites[0].store]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == -signal.SIGABRT, ended.stderr
+    assert "memory allocation" in ended.stderr
+    store = sites[0].open_store()
+    assert store.refs() == []
+    (left,) = store.workplace.glob(".staging/*")
+    assert list(left.glob("views-*.parquet"))
+    refs = [hungry_views.have(site, 1000) for site in sites]
+    assert len({site.open_store().check(ref).digest for site, ref in zip(sites, refs, strict=True)}) == 1
+    for path in (left, *left.rglob("*")):
+        os.utime(path, (0, 0))
+    assert leftovers(store, timedelta(days=1)) == [left]
