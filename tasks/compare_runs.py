@@ -25,7 +25,7 @@ PAGE: Final = "comparison.md"
 _LETTERS: Final = 40  # of a title, in names
 
 
-@stage(ref=EvaluationRef, version=1)
+@stage(ref=EvaluationRef, version=2)
 def compare_runs(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -38,13 +38,15 @@ def compare_runs(
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
     compared = [work.store.scan(ref).collect() for ref in comparisons]
+    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     content = RunsContent(
         runs=[_row(work.store, name, manifest) for name, manifest in manifests.items()],
         scores=pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items()),
         comparison=pl.concat(compared) if compared else None,
-        settings=differing({name: settings_of(manifest) for name, manifest in manifests.items()}),
+        settings=differing(settings),
         logs=_logs(work.store, manifests),
         tables=tables,
+        devs={name: dev_of(own) for name, own in settings.items()},
     )
     work.draft.write(content.scores, "scores")
     if content.comparison is not None:
@@ -79,6 +81,12 @@ def settings_of(manifest: Manifest) -> dict[str, Any]:
     """The settings of the run that a report is of, as its key has them: without places."""
     settings = manifest.provenance.config["settings"]
     return settings if isinstance(settings, dict) else {}
+
+
+def dev_of(settings: Mapping[str, Any]) -> str:
+    """The set that chose a run's encoder, as comparisons name it; empty where none did."""
+    dev = settings["evaluation"].get("dev") if settings.get("training") else None
+    return (dev or "").removeprefix("embedded:")
 
 
 def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
