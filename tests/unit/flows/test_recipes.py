@@ -126,6 +126,13 @@ def test_every_study_is_deployed_under_its_name() -> None:
     assert all(each["name"] == each["parameters"]["name"] for each in swept)
 
 
+def test_deployments_whose_names_say_nothing_are_told_apart_by_their_tags() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    tags = [tuple(each["tags"]) for each in deployments if each["name"] in ("any", "all")]
+    assert len(set(tags)) == len(tags) == 6
+    assert all(len(each) == 2 and each[0] == "bsl" for each in tags)
+
+
 def test_every_deployment_names_a_flow_and_parameters_that_it_takes() -> None:
     declared = yaml.safe_load((ROOT / "prefect.yaml").read_text())
     for deployment in declared["deployments"]:
