@@ -126,8 +126,14 @@ _DEPLOYED: Final = re.compile(
 def _with_values(found: re.Match[str]) -> str:
     name = found["short"] or found["long"]
     values = Basics.of(name).model_dump(mode="json", exclude_none=True)
-    inner = ", ".join(f"{field}: {json.dumps(value)}" for field, value in values.items())
+    inner = ", ".join(f"{field}: {_as_yaml(value)}" for field, value in values.items())
     return f"    parameters:\n      recipe_name: {name}\n      basics: {{{inner}}}"
+
+
+def _as_yaml(value: object) -> str:
+    """As JSON, but for a number such as 2e-05, which YAML 1.1 takes for text."""
+    written = json.dumps(value)
+    return written.replace("e", ".0e") if isinstance(value, float) and "." not in written else written
 
 
 if __name__ == "__main__":
