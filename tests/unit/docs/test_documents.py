@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from docs.build import ROOT, assemble
+from docs.chart import CHART, chart, marks
 from docs.kinds import KINDS, STORE, Kind
 from flows.cli.main import main, parser_of
 from flows.recipes import RECIPES
@@ -113,6 +114,16 @@ def test_every_link_leads_somewhere(site: Path) -> None:
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             inside = "://" not in target and not target.startswith("mailto:")
             assert not inside or (page.parent / target).exists(), f"{page.relative_to(site)} links to {target}"
+
+
+def test_the_chart_shows_the_table() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = list(marks(readme))
+    assert len(shown) == 5
+    assert all(f" {mark.value:.2f} [{mark.low}, {mark.high}] |" in readme for mark in shown[:-1])
+    label = re.search('aria-label="[^"]*"', chart(readme))
+    assert label
+    assert label[0] in CHART.read_text(encoding="utf-8"), "run `python -m docs.chart`"
 
 
 def test_every_recipe_has_its_page(site: Path) -> None:
