@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from docs.chart import CHART
 from docs.contents import contents
 from docs.kinds import kind_pages
 from docs.recipes import recipe_pages
@@ -33,6 +34,7 @@ def assemble(folder: Path) -> None:
         shutil.copyfile(ROOT / name, folder / name)
     shutil.copyfile(ROOT / "NOTICE", folder / "NOTICE")
     shutil.copyfile(HERE / "conf.py", folder / "conf.py")
+    shutil.copyfile(CHART, folder / CHART.name)
     for guide in GUIDES:
         shutil.copyfile(HERE / f"{guide}.md", folder / f"{guide}.md")
     for name, page in (recipe_pages() | kind_pages()).items():

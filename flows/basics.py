@@ -1,7 +1,8 @@
 """The fields of a recipe that people change most, as the UI's run form shows them: with the recipe's own values.
 
-A deployment of prefect.yaml carries its recipe's values, so that the form opens with them. A value that is the
-deployment's own changes nothing: who picks another recipe in the form gets that recipe, not a mixture of two.
+A deployment of prefect.yaml carries its recipe's values, so that the form opens with them, and says whose they are. A
+value that is that recipe's own changes nothing: who picks another recipe in the form gets that recipe, not a mixture of
+two. Prefect's runtime cannot say whose they are: its `deployment.parameters` are the run's own.
 """
 
 from __future__ import annotations
@@ -9,15 +10,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.recipes import recipe
+from flows.recipes import RecipeName, recipe
 from storage.readers.table import is_readable
-
-if TYPE_CHECKING:
-    from flows.config import PipelineConfig
 
 
 class Basics(BaseModel):
@@ -48,10 +46,19 @@ class Basics(BaseModel):
     seed: int | None = Field(
         None, ge=0, title="Seed", description="Of initial weights, order, dropout (`training.seed`)."
     )
+    values_of: RecipeName | None = Field(
+        None, title="Values of", description="Leave it: the recipe that these values are of, so that those you left "
+        "as they were do not go into another recipe.",
+    )  # fmt: skip
 
     @classmethod
-    def of(cls, config: PipelineConfig) -> Basics:
-        """The values of a recipe."""
+    def of(cls, name: str) -> Basics:
+        """The values of a recipe.
+
+        Raises:
+            UnknownRecipeError: no recipe has that name.
+        """
+        config = recipe(name)
         training = config.training
         return cls(
             corpus=tuple(source.path or source.dataset or "" for source in config.ingest.sources),
@@ -62,16 +69,17 @@ class Basics(BaseModel):
             epochs=training.epochs if training else None,
             batch_size=training.batch_size if training else None,
             seed=training.seed if training else None,
+            values_of=name,
         )
 
-    def changes(self, shown: str) -> dict[str, Any]:
-        """What differs from the recipe whose values the form showed, as overrides.
+    def changes(self, chosen: str) -> dict[str, Any]:
+        """What differs from the recipe whose values the form opened with, as overrides.
 
         Args:
-            shown: name of that recipe: the deployment's.
+            chosen: the recipe that runs, whose values they are where nothing else is said.
         """
-        own = Basics.of(recipe(shown))
-        given = self.model_dump(exclude_none=True)
+        own = Basics.of(self.values_of or chosen)
+        given = self.model_dump(exclude_none=True, exclude={"values_of"})
         changed = {name: value for name, value in given.items() if value != getattr(own, name)}
         made: dict[str, Any] = {}
         for name, value in changed.items():
@@ -117,9 +125,15 @@ _DEPLOYED: Final = re.compile(
 
 def _with_values(found: re.Match[str]) -> str:
     name = found["short"] or found["long"]
-    values = Basics.of(recipe(name)).model_dump(mode="json", exclude_none=True)
-    inner = ", ".join(f"{field}: {json.dumps(value)}" for field, value in values.items())
+    values = Basics.of(name).model_dump(mode="json", exclude_none=True)
+    inner = ", ".join(f"{field}: {_as_yaml(value)}" for field, value in values.items())
     return f"    parameters:\n      recipe_name: {name}\n      basics: {{{inner}}}"
+
+
+def _as_yaml(value: object) -> str:
+    """As JSON, but for a number such as 2e-05, which YAML 1.1 takes for text."""
+    written = json.dumps(value)
+    return written.replace("e", ".0e") if isinstance(value, float) and "." not in written else written
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import flow
-from prefect.runtime import deployment, flow_run
+from prefect.runtime import flow_run
 from pydantic import BaseModel
 
 from flows.basics import Basics
@@ -107,8 +107,7 @@ def changes_of(
         mode: whether values are Python's or JSON's.
     """
     given = overrides.model_dump(mode=mode, exclude_unset=True) if isinstance(overrides, BaseModel) else overrides
-    shown = deployment.parameters.get("recipe_name", recipe_name)
-    return merged(basics.changes(shown) if basics else {}, given or {})
+    return merged(basics.changes(recipe_name) if basics else {}, given or {})
 
 
 def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:

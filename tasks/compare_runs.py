@@ -25,7 +25,7 @@ PAGE: Final = "comparison.md"
 _LETTERS: Final = 40  # of a title, in names
 
 
-@stage(ref=EvaluationRef, version=1)
+@stage(ref=EvaluationRef, version=2)
 def compare_runs(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -38,13 +38,15 @@ def compare_runs(
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
     compared = [work.store.scan(ref).collect() for ref in comparisons]
+    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
     content = RunsContent(
         runs=[_row(work.store, name, manifest) for name, manifest in manifests.items()],
         scores=pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items()),
         comparison=pl.concat(compared) if compared else None,
-        settings=differing({name: settings_of(manifest) for name, manifest in manifests.items()}),
+        settings=differing(settings),
         logs=_logs(work.store, manifests),
         tables=tables,
+        devs={name: dev_of(own) for name, own in settings.items()},
     )
     work.draft.write(content.scores, "scores")
     if content.comparison is not None:
@@ -76,9 +78,20 @@ def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
 
 
 def settings_of(manifest: Manifest) -> dict[str, Any]:
-    """The settings of the run that a report is of, as its key has them: without places."""
-    settings = manifest.provenance.config["settings"]
-    return settings if isinstance(settings, dict) else {}
+    """The settings of the run that a report is of, as its key has them, with its sources by name."""
+    config = manifest.provenance.config
+    settings = config["settings"]
+    if not isinstance(settings, dict):
+        return {}
+    # Of the settings' own sources only the content is in keys; the report's key has them as they were named.
+    ingest = settings.get("ingest")
+    return {**settings, "ingest": {"sources": config.get("sources"), **(ingest if isinstance(ingest, dict) else {})}}
+
+
+def dev_of(settings: Mapping[str, Any]) -> str:
+    """The set that chose a run's encoder, as comparisons name it; empty where none did."""
+    dev = settings["evaluation"].get("dev") if settings.get("training") else None
+    return (dev or "").removeprefix("embedded:")
 
 
 def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
@@ -98,7 +111,7 @@ def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
 
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """A row a field that is not the same in all runs, a column a run; a field that a run has not is a dash."""
+    """A row a field that is not the same in all runs, a column a run; a field that is empty or lacking is a dash."""
     flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
     fields = dict.fromkeys(field for own in flat.values() for field in own)
     rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
@@ -106,11 +119,14 @@ def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]
 
 
 def _fields(value: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping):
         for name, part in value.items():
             yield from _fields(part, f"{place}.{name}".lstrip("."))
-    else:
-        yield place, str(value)
+    elif isinstance(value, list) and any(isinstance(part, Mapping | list) for part in value):
+        for number, part in enumerate(value):
+            yield from _fields(part, f"{place}[{number}]")
+    elif value not in (None, []):
+        yield place, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(bsl [^`]+)`")
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -15,3 +17,9 @@ def commands(page: Path) -> Iterator[list[str]]:
             words = shlex.split(line, comments=True)
             if words:
                 yield [word for word in words if word != "&"]
+
+
+def mentions(page: Path) -> Iterator[list[str]]:
+    """Each `bsl …` in a page's prose, as words; what is left out of it (…) is left out."""
+    for told in INLINE.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
+        yield [word for word in shlex.split(told)[1:] if word != "…"]

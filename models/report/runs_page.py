@@ -33,6 +33,7 @@ class RunsContent:
         settings: a row a field in which they differ, a column a run.
         logs: run → log of its last training.
         tables: the papers' tables.
+        devs: run → the set that chose its encoder, as `<data set>/<split>`; none of a run without a training.
     """
 
     runs: Rows
@@ -41,6 +42,7 @@ class RunsContent:
     settings: Rows
     logs: Mapping[str, pl.DataFrame]
     tables: Sequence[PaperTable]
+    devs: Mapping[str, str]
 
     @property
     def title(self) -> str:
@@ -79,20 +81,27 @@ def runs_markdown(content: RunsContent) -> str:
 
 
 def findings(content: RunsContent) -> list[str]:
-    """A sentence a run beside the first: better, worse, or not told apart, on the mean of the test sets or the last."""
+    """A sentence a run beside the first: better, worse, or not told apart, on the mean of the test sets or the last.
+
+    A set that chose one of the two encoders speaks only where there is no other, and the sentence says so.
+    """
     if content.comparison is None:
         return ["The runs share no set of scored pairs, so nothing is drawn on the same pairs."]
-    tests = content.comparison.filter(metric="spearman")
-    means = tests.filter(dataset=MEAN)
-    chosen = means if means.height else tests.unique(["model"], keep="last", maintain_order=True)
-    return [_finding(row) for row in chosen.iter_rows(named=True)]
+    rows = content.comparison.filter(metric="spearman")
+    return [_finding(part, content.devs) for part in rows.partition_by("model", maintain_order=True)]
 
 
-def _finding(row: Mapping[str, Any]) -> str:
+def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
+    """The sentence of a run, from its rows in the order of the sets."""
+    chose = {devs.get(rows[name][0], "") for name in ("model", "reference")}
+    fair = [row for row in rows.iter_rows(named=True) if f"{row['dataset']}/{row['split']}" not in chose]
+    tests = [row for row in fair if row["split"] == "test"]
+    means = [row for row in tests if row["dataset"] == MEAN]
+    row = (means or tests or fair or rows.to_dicts())[-1]
     low, high = row["ci_low"], row["ci_high"]
     word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
     figure = f"{100 * row['value']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
-    place = f"{row['dataset']} {row['split']}, p {row['p_value']:.3f}"
+    place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
     return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {figure} on {place}."
 
 

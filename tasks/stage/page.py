@@ -1,8 +1,9 @@
 """What the Prefect UI shows of an artifact: one page a stage, whose keys read as the pipeline in order.
 
-`tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, place on the data's way, kind. What a stage shows while it
-works (`tasks.stage.show`) is collected and published once, below a head that says what it is and leads to what it was
-made of.
+`tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, place on the data's way, kind. Where a run has, or may have,
+several of a kind, its stage, its system and the beginning of the artifact's key follow: no two artifacts of a run share
+a page. What a stage shows while it works (`tasks.stage.show`) is collected and published once, below a head that says
+what it is and leads to what it was made of. A page is made where its artifact is, so what this run found made has none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from prefect.runtime import flow_run
 from models.report.escaping import plain
 from storage.errors import StorageError
 from storage.refs import ArtifactRef
+from tasks.stage.parts import current_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +31,16 @@ if TYPE_CHECKING:
 
 PLACES: Final = {
     "corpus": 1, "nli": 1, "passages": 1, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5, "transform": 6,
-    "scores": 7, "predictions": 7, "comparison": 8, "report": 9, "evaluation": 9,
+    "scores": 7, "predictions": 7, "comparison": 8, "weighing": 8, "proof": 8,
+    "report": 9, "evaluation": 9, "field": 9, "study": 9, "reproduction": 9,
 }  # fmt: skip
+_LAST: Final = 9
+_ENDS: Final = {  # what each flow makes once, and last
+    "bsl-pipeline": "report", "bsl-adapt": "report", "bsl-evaluate": "evaluation", "bsl-compare": "evaluation",
+    "bsl-field": "field", "bsl-ablation": "study", "bsl-reproduce": "reproduction",
+}  # fmt: skip
+_ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls once
+_SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind
 _LONGEST: Final = 60  # letters of a part of a key
 _NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
 _MEMORY: Final = "translations/"  # a page for each shard would hide the others
@@ -91,14 +101,22 @@ def in_run() -> bool:
 
 
 def key_of(manifest: Manifest) -> str:
-    """The key of an artifact's page: recipe, place, kind, and whose it is where a run has several of a kind."""
+    """The key of an artifact's page: recipe, place, kind, and which it is where a run may have several of a kind."""
     kind = manifest.kind.partition("/")[0]
-    place = PLACES.get(kind)
-    return "-".join(filter(None, [_recipe(), str(place or ""), _slug(kind), _slug(_owner(manifest))]))
+    own = "" if _is_alone(manifest) else manifest.key[:6]
+    parts = [
+        _recipe(),
+        str(PLACES.get(kind) or ""),
+        _slug(kind),
+        _slug(_method(manifest)),
+        _slug(_system(manifest)),
+        own,
+    ]
+    return "-".join(filter(None, parts))
 
 
 def head(store: Store, manifest: Manifest, what: str) -> str:
-    """What it is, how large, from what, and where the run's report is."""
+    """What it is, how large, from what, and where the run's last page will be."""
     lines = [
         f"# {plain(_title(manifest))}",
         plain(what.strip().partition("\n")[0]),
@@ -106,11 +124,11 @@ def head(store: Store, manifest: Manifest, what: str) -> str:
     ]
     inputs = {entry.key: entry for entry in manifest.provenance.inputs.values()}
     if inputs:
-        links = [_link(store, ArtifactRef(kind=entry.kind, key=entry.key)) for entry in inputs.values()]
+        run = manifest.provenance.run
+        links = [_link(store, ArtifactRef(kind=entry.kind, key=entry.key), run) for entry in inputs.values()]
         lines.append(f"Made from {' · '.join(links)}")
-    if PLACES.get(manifest.kind, 9) < PLACES["report"] and _recipe():
-        report = f"{_recipe()}-{PLACES['report']}-report"
-        lines.append(f"Leads to [{report}](/artifacts/key/{report})")
+    if PLACES.get(manifest.kind, _LAST) < _LAST and (last := _last_page()):
+        lines.append(f"Leads to [{last}](/artifacts/key/{last})")
     return "\n\n".join(lines)
 
 
@@ -119,29 +137,52 @@ def _size(manifest: Manifest) -> str:
     return " · ".join([*tables, f"{manifest.size / 1e6:.2f} MB in {manifest.duration_s:.1f} s"])
 
 
-def _link(store: Store, ref: ArtifactRef) -> str:
-    """A link to the page of an input, which another recipe's run may have made first."""
+def _link(store: Store, ref: ArtifactRef, run: str) -> str:
+    """A link to the page of an input, if this run made it; another's may have another name, or none."""
     try:
-        key = key_of(store.manifest(ref))
+        manifest = store.manifest(ref)
     except StorageError:
         return f"`{ref}`"
+    if not run or manifest.provenance.run != run or ref.kind.startswith(_MEMORY):
+        return f"`{ref}`"
+    key = key_of(manifest)
     return f"[{key}](/artifacts/key/{key}) `{ref}`"
 
 
+def _last_page() -> str:
+    """The key of the page that the run ends with; empty where it ends before."""
+    part = current_part()
+    end = _ENDS.get(str(flow_run.flow_name))
+    return f"{_recipe()}-{_LAST}-{end}" if end and (part is None or part.until is None) else ""
+
+
+def _is_alone(manifest: Manifest) -> bool:
+    """Whether a run has but one such artifact."""
+    flow = str(flow_run.flow_name)
+    return manifest.kind == _ENDS.get(flow) or (flow == "bsl-pipeline" and manifest.provenance.stage in _ONCE)
+
+
 def _title(manifest: Manifest) -> str:
-    owner = _owner(manifest)
-    name = manifest.kind.replace("/", " ")
-    return f"{_recipe()}: {name}{f' of {owner}' if owner else ''}".removeprefix(": ")
+    method, system = _method(manifest), _system(manifest)
+    said = f"{manifest.kind.replace('/', ' ')}{f', {method}' if method else ''}{f' of {system}' if system else ''}"
+    return f"{_recipe()}: {said}".removeprefix(": ")
 
 
-def _owner(manifest: Manifest) -> str:
-    """Whose figures they are; of vectors the beginning of their key."""
+def _method(manifest: Manifest) -> str:
+    """The stage, in words, where the kind does not say it."""
+    stage = manifest.provenance.stage
+    known = stage in _SAID or PLACES.get(manifest.kind) == _LAST
+    return "" if known or stage == manifest.kind else stage.replace("_", " ")
+
+
+def _system(manifest: Manifest) -> str:
+    """Whose figures they are."""
     config = manifest.provenance.config
     if isinstance(model := config.get("model"), str) and manifest.kind in ("scores", "predictions"):
         return model
     if isinstance(names := config.get("names"), list) and manifest.kind == "comparison":
         return str(names[-1])
-    return manifest.key[:6] if manifest.kind in ("embeddings", "transform") else ""
+    return ""
 
 
 def _recipe() -> str:

@@ -60,7 +60,7 @@ def test_corpus_is_published_with_its_figures_and_pages(site, tmp_path):
     assert (counts["records"], counts["unlabelled"], counts["unreadable"]) == (3, 1, 1)
     assert counts["bad"][0]["line"] == 4
     assert figures["statistics"]["duplicates"] == 1
-    page = shown("only-ingest-1-corpus")
+    page = shown(f"only-ingest-1-corpus-{ref.key[:6]}")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|")]
     assert ["nli: unlabelled", "1"] in rows
     assert ["unique", "3"] in rows

@@ -5,6 +5,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -12,16 +13,27 @@ import pytest
 import yaml
 
 from docs.build import ROOT, assemble
+from docs.chart import CHART, chart, marks
 from docs.kinds import KINDS, STORE, Kind
-from flows.cli.main import parser_of
+from flows.cli.main import main, parser_of
 from flows.recipes import RECIPES
 from flows.recipes.rows import row_of
 from flows.recipes.studies import STUDIES
 from storage.schemas import TABLES, tables_of
-from tests.documents import commands
+from tests.documents import commands, mentions
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+TOLD = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which tells what was
+MENTIONED = [words for page in TOLD for words in mentions(page)]
+QUICK = sorted(
+    {
+        tuple(words)
+        for words in [*MENTIONED, *(told[1:] for page in TOLD for told in commands(page) if told[0] == "bsl")]
+        if words[0] == "recipes" or words[1:] == ["ls"] or words == ["run", "tiny", "--dry-run"]
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +50,41 @@ def written(verb: str = "") -> Iterator[list[str]]:
                 yield words[1:]
 
 
+@cache
+def answer(*words: str) -> tuple[str, str]:
+    """What `bsl` prints, and what it has against a call, before it runs anything."""
+    printed, refused = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(refused), contextlib.suppress(SystemExit):
+        parser_of(words).parse_args(words)
+    return printed.getvalue(), refused.getvalue()
+
+
 def test_every_command_is_one_that_bsl_takes() -> None:
     told = list(written())
     assert len(told) > 30
     for words in told:
-        with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
-            parser_of(words).parse_args(words)
-        assert not said.getvalue(), f"bsl {shlex.join(words)}: {said.getvalue()}"
+        _, refused = answer(*words)
+        assert not refused, f"bsl {shlex.join(words)}: {refused}"
+
+
+def test_prose_names_verbs_and_options_that_there_are() -> None:
+    """Prose may leave out what a verb needs, such as its recipe; what it says must be right."""
+    assert len(MENTIONED) > 30
+    for words in MENTIONED:
+        _, refused = answer(*words)
+        assert not refused or "are required" in refused or "expected" in refused, f"bsl {shlex.join(words)}: {refused}"
+        options = [word for word in words if word.startswith("--")]
+        known, _ = answer(*(word for word in words[:2] if word not in options), "--help") if options else ("", "")
+        assert all(option in known for option in options), f"bsl {shlex.join(words)}"
+
+
+@pytest.mark.parametrize("words", QUICK, ids=shlex.join)
+def test_commands_that_only_tell_something_run_on_an_empty_store(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BSL_STORE", str(tmp_path / "store"))
+    assert main(words) == 0
+    assert capsys.readouterr().out
 
 
 def test_what_commands_name_exists() -> None:
@@ -74,6 +114,16 @@ def test_every_link_leads_somewhere(site: Path) -> None:
         for target in LINK.findall(page.read_text(encoding="utf-8")):
             inside = "://" not in target and not target.startswith("mailto:")
             assert not inside or (page.parent / target).exists(), f"{page.relative_to(site)} links to {target}"
+
+
+def test_the_chart_shows_the_table() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = list(marks(readme))
+    assert len(shown) == 5
+    assert all(f" {mark.value:.2f} [{mark.low}, {mark.high}] |" in readme for mark in shown[:-1])
+    label = re.search('aria-label="[^"]*"', chart(readme))
+    assert label
+    assert label[0] in CHART.read_text(encoding="utf-8"), "run `python -m docs.chart`"
 
 
 def test_every_recipe_has_its_page(site: Path) -> None:

@@ -1,5 +1,6 @@
 """What every recipe promises: views that its pairings find, rows that were published, a deployment."""
 
+import json
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 from flows.basics import Basics
 from flows.cli.settings import configured
 from flows.config import Overrides, override
+from flows.pipeline import changes_of
 from flows.recipes import RECIPES, recipe
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.studies import STUDIES
@@ -94,14 +96,13 @@ def test_run_forms_open_with_the_recipes_own_values() -> None:
     forms = {each["name"]: each["parameters"]["basics"] for each in deployments if "basics" in each["parameters"]}
     assert {"tiny", "nli"} <= set(forms)
     for name, values in forms.items():
-        assert Basics.model_validate(values) == Basics.of(recipe(name)), name
+        # Strictly, as the server does: text that spells a number is none.
+        assert Basics.model_validate_json(json.dumps(values), strict=True) == Basics.of(name), name
         assert Basics.model_validate(values).changes(name) == {}
 
 
 def test_what_is_changed_in_a_run_form_changes_that_alone() -> None:
-    form = Basics.of(recipe("tiny")).model_copy(
-        update={"learning_rate": 0.5, "corpus": ("snli", "mine.csv"), "steps": 3}
-    )
+    form = Basics.of("tiny").model_copy(update={"learning_rate": 0.5, "corpus": ("snli", "mine.csv"), "steps": 3})
     changes = form.changes("tiny")
     sources = [{"dataset": "snli"}, {"path": "mine.csv"}]
     assert changes == {"ingest": {"sources": sources}, "training": {"lr": 0.5, "max_steps": 3}}
@@ -109,6 +110,15 @@ def test_what_is_changed_in_a_run_form_changes_that_alone() -> None:
     assert (changed.training.lr, changed.ingest.sources[1].path) == (0.5, "mine.csv")
     assert changed.training.objective == recipe("tiny").training.objective
     assert Basics().changes("tiny") == {}
+    assert Basics(learning_rate=0.5).changes("nli") == {"training": {"lr": 0.5}}
+
+
+def test_another_recipe_chosen_in_a_run_form_is_that_recipe_and_what_was_changed() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    (form,) = (each["parameters"] for each in deployments if each["name"] == "tiny")
+    assert changes_of("nli", Basics.model_validate(form["basics"]), None) == {}
+    changed = Basics.model_validate({**form["basics"], "steps": 7})
+    assert changes_of("nli", changed, None) == {"training": {"max_steps": 7}}
 
 
 def test_every_study_is_deployed_under_its_name() -> None:
@@ -116,6 +126,13 @@ def test_every_study_is_deployed_under_its_name() -> None:
     swept = [each for each in deployments if each.get("entrypoint") == "flows.sweep.ablation"]
     assert {each["name"] for each in swept} == set(STUDIES)
     assert all(each["name"] == each["parameters"]["name"] for each in swept)
+
+
+def test_deployments_whose_names_say_nothing_are_told_apart_by_their_tags() -> None:
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    tags = [tuple(each["tags"]) for each in deployments if each["name"] in ("any", "all")]
+    assert len(set(tags)) == len(tags) == 6
+    assert all(len(each) == 2 and each[0] == "bsl" for each in tags)
 
 
 def test_every_deployment_names_a_flow_and_parameters_that_it_takes() -> None:

@@ -1,6 +1,13 @@
 """In what runs differ, field by field."""
 
-from tasks.compare_runs import differing
+from flows.recipes import recipe
+from storage.keys import canonical
+from storage.manifest import Provenance
+from storage.refs import ReportRef
+from storage.sources import SourceSpec
+from storage.store import Store
+from tasks.compare_runs import dev_of, differing, settings_of
+from tasks.settings import RunSettings
 
 
 def test_fields_that_differ_are_rows_and_those_that_a_run_lacks_are_dashes():
@@ -12,3 +19,38 @@ def test_fields_that_differ_are_rows_and_those_that_a_run_lacks_are_dashes():
         {"field": "training.objective.momentum", "A": "0.9", "B": "–"},
     ]
     assert differing({"A": first, "B": first}) == []
+
+
+def test_members_of_lists_are_fields_of_their_own():
+    first = {"sets": ["sts12", "stsb/test"], "hops": [{"model": "one", "beam": 2, "revision": None}], "earlier": []}
+    second = {"sets": ["stsb/test"], "hops": [{"model": "one", "beam": 4}, {"model": "two"}], "earlier": None}
+    assert differing({"A": first, "B": second}) == [
+        {"field": "sets", "A": "sts12, stsb/test", "B": "stsb/test"},
+        {"field": "hops[0].beam", "A": "2", "B": "4"},
+        {"field": "hops[1].model", "A": "–", "B": "two"},
+    ]
+
+
+def settings_in(store: Store, letter: str, beam: int, *sources: SourceSpec) -> dict:
+    """What a report's manifest has of settings of `tiny`."""
+    asked = recipe("tiny").settings.model_dump()
+    asked["augment"]["translations"][0]["hops"][0]["beam"] = beam
+    config = canonical({"settings": RunSettings.model_validate(asked), "sources": sources})
+    ref = ReportRef(key=letter * 64)
+    with store.draft(ref, Provenance(stage="report", stage_version=1, config=config)) as draft:
+        (draft.folder / "report.md").write_text("a page")
+    return settings_of(store.manifest(ref))
+
+
+def test_rows_of_real_settings_are_short_and_name_the_corpora(tmp_path):
+    store = Store(str(tmp_path))
+    first = settings_in(store, "a", 2, SourceSpec(dataset="snli"))
+    second = settings_in(store, "b", 4, SourceSpec(path="mine.csv"), SourceSpec(dataset="multi_nli"))
+    assert differing({"A": first, "B": second}) == [
+        {"field": "augment.translations[0].hops[0].beam", "A": "2", "B": "4"},
+        {"field": "ingest.sources[0].dataset", "A": "snli", "B": "–"},
+        {"field": "ingest.sources[0].path", "A": "–", "B": "mine.csv"},
+        {"field": "ingest.sources[1].dataset", "A": "–", "B": "multi_nli"},
+    ]
+    assert dev_of(first) == "stsb/dev"
+    assert dev_of({**first, "training": None}) == ""

@@ -1,0 +1,97 @@
+"""Pages of the UI: no two artifacts of a run share a key, and links lead to pages that are made."""
+
+import pytest
+from prefect.runtime import flow_run
+
+from storage.manifest import Provenance
+from storage.refs import ArtifactRef
+from storage.store import Store
+from tasks.stage.page import head, key_of
+from tasks.stage.parts import Part, working_on
+
+LETTERS = iter(range(1, 256))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What a flow run was told to run."""
+
+    def tell(flow: str, **parameters: object) -> None:
+        monkeypatch.setitem(vars(flow_run), "flow_name", flow)
+        monkeypatch.setitem(vars(flow_run), "parameters", parameters)
+
+    return tell
+
+
+def made(store, kind, stage, *inputs, run="this", **config):
+    """The manifest of an artifact of a stage."""
+    entries = {f"{i}": {"kind": one.kind, "key": one.key, "digest": one.digest} for i, one in enumerate(inputs)}
+    provenance = Provenance(stage=stage, stage_version=1, config=config, inputs=entries, run=run)
+    ref = ArtifactRef(kind=kind, key=f"{next(LETTERS):02x}" * 32)
+    with store.draft(ref, provenance) as draft:
+        (draft.folder / "said.txt").write_text(stage)
+    return store.manifest(ref)
+
+
+def test_no_two_artifacts_of_a_run_share_a_page(store, told):
+    told("bsl-pipeline", recipe_name="sbert-nli-stsb")
+    name = "after BSL"
+    run = [
+        *(made(store, "pairs", stage) for stage in ("pair_labelled", "pair", "pair")),
+        *(made(store, "checkpoint", "train") for _ in range(2)),
+        *(made(store, "views", stage) for stage in ("synonym", "mlm", "crop", "crop", "make_views")),
+        *(made(store, "scores", stage, model=name) for stage in ("score", "score", "score_transfer", "score_afs")),
+        *(made(store, "predictions", "predict_afs", model=name) for _ in range(3)),
+        *(made(store, "comparison", stage, names=["before", name]) for stage in ("compare", "compare", "compare_useb")),
+    ]
+    keys = [key_of(manifest) for manifest in run]
+    assert len(set(keys)) == len(keys)
+    assert "sbert-nli-stsb-2-views" in keys
+    assert [key for key in keys if key.startswith("sbert-nli-stsb-2-views-mlm-")]
+    assert [key for key in keys if key.startswith("sbert-nli-stsb-7-scores-score-transfer-after-bsl-")]
+
+
+def test_runs_of_a_sweep_have_pages_of_their_own_and_one_end(store, told):
+    told("bsl-ablation", name="momentum")
+    kinds = {"corpus": "ingest", "views": "make_views", "checkpoint": "train", "report": "report"}
+    keys = {key_of(made(store, kind, stage)) for kind, stage in kinds.items() for _ in range(2)}
+    assert len(keys) == 2 * len(kinds)
+    assert key_of(made(store, "study", "study")) == "momentum-9-study"
+
+
+@pytest.mark.parametrize(
+    ("flow", "kind"),
+    [
+        ("pipeline", "report"),
+        ("evaluate", "evaluation"),
+        ("field", "field"),
+        ("ablation", "study"),
+        ("adapt", "report"),
+    ],
+)
+def test_a_page_leads_to_the_one_that_its_flow_ends_with(store, told, flow, kind):
+    told(f"bsl-{flow}")
+    end = key_of(made(store, kind, kind))
+    assert end == f"{flow}-9-{kind}"
+    assert f"Leads to [{end}](/artifacts/key/{end})" in head(store, made(store, "scores", "score"), "Score.")
+
+
+def test_a_part_that_ends_before_leads_nowhere(store, told):
+    told("bsl-pipeline", recipe_name="tiny")
+    with working_on(Part(until="views")):
+        assert "Leads to" not in head(store, made(store, "corpus", "ingest"), "Read.")
+
+
+def test_links_lead_to_pages_that_this_run_made(store, told):
+    told("bsl-pipeline", recipe_name="tiny")
+    found = made(store, "corpus", "ingest", run="another")
+    part = made(store, "views", "synonym", found)
+    said = head(store, made(store, "views", "make_views", found, part), "Join.")
+    key = key_of(part)
+    assert f"Made from `{found.ref}` · [{key}](/artifacts/key/{key}) `{part.ref}`" in said
+    assert "tiny-1-corpus" not in said
