@@ -59,7 +59,7 @@ class Start:
         from flows.cli.watching import watching
 
         with watching(self.site.open_store(), plan) if self.watched else nullcontext():
-            state = flow(**parameters, site=self.site, return_state=True)
+            state: Any = flow(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
         failed(state.result(raise_on_failure=False))
