@@ -117,7 +117,7 @@ class Terminal:
         """`3/12 ` of an artifact, or `3 ` where nobody knows of how many; as much space where it is part of another."""
         number = self._numbers.get(path)
         if self._of is None:
-            return f"{number or '':>2} "
+            return f"{number or '':>2} " if self._numbers else ""
         width = len(str(self._of))
         return f"{number:>{width}}/{self._of} " if number else " " * (2 * width + 2)
 
