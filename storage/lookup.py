@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Final
 
 from storage.collect import readable_manifests
 from storage.errors import ArtifactMissingError
+from storage.refs import ArtifactRef
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.refs import ArtifactRef
     from storage.store import Store
 
 LATEST: Final = "latest"
 MOST_COMPARED: Final = 26  # each has a letter
+KINDS: Final = frozenset(
+    {"translations", "asset", "parallel", "back_translated"}  # whose references are plain ones
+    | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__()}
+)
+
+
+def check_kind(store: Store, kind: str) -> None:
+    """See that there is such a kind of artifact: it is known, or the store has some.
+
+    Raises:
+        ArtifactMissingError: naming the nearest.
+    """
+    if kind.partition("/")[0] in KINDS or store.refs(kind):
+        return
+    known = sorted(KINDS | {ref.kind.partition("/")[0] for ref in store.refs()})
+    nearest = difflib.get_close_matches(kind, known, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise ArtifactMissingError(f"{kind[:80]!r} is no kind of artifact, expected one of {', '.join(known)}{hint}")
 
 
 def find(store: Store, text: str) -> ArtifactRef:
@@ -23,9 +42,11 @@ def find(store: Store, text: str) -> ArtifactRef:
     `<kind>/latest` is the youngest of its kind, and `latest` the youngest of all.
 
     Raises:
-        ArtifactMissingError: none or several fit.
+        ArtifactMissingError: none or several fit, or there is no such kind.
     """
     kind, _, key = text.rpartition("/")
+    if kind:
+        check_kind(store, kind)
     if key == LATEST:
         return _latest(store, kind)
     fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]

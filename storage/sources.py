@@ -99,7 +99,24 @@ class ResolvedSource(BaseModel):
 
 
 def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSource:
-    """Find a source and fingerprint it.
+    """Find a source of one format and fingerprint it.
+
+    Args:
+        spec: what is wanted.
+        mirror: folder or fsspec address with `<name>/<split>.parquet`.
+
+    Raises:
+        SourceError: nobody has it; the message names what was tried. Or its files are of several formats.
+    """
+    first, *others = resolve_sources(spec, mirror)
+    if others:
+        kinds = " and ".join(str(source.format) for source in (first, *others))
+        raise SourceError(f"{spec.path}: files of {kinds}, expected one format; name those of one by a pattern with *")
+    return first
+
+
+def resolve_sources(spec: SourceSpec, mirror: str | None = None) -> tuple[ResolvedSource, ...]:
+    """Find a source and fingerprint it; files of several formats are a source each, all of one name.
 
     Args:
         spec: what is wanted.
@@ -116,18 +133,28 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     table = None if files else pin_table(_hub_table(spec, declared, mirror))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
     origin = _origin(files, own, mirror) if files and mirror and not spec.path else None
-    kind = own or (spec.format or _one_format(files) if files and not origin else None)
-    return ResolvedSource(
-        name=spec.name or (spec.dataset or _stem(files[0])).removeprefix(EMBEDDED),
-        lang=spec.lang or (declared.lang if declared else "en"),
-        digest=origin or (table.address if table else _digest(part for path in files for part in parts_of(path, kind))),
-        columns=spec.columns or (declared.texts if declared and not own else ()),
-        label=spec.label,
-        format=kind,
-        files=files,
-        hub=table,
-        limit=spec.limit,
+    groups = {own: files} if own or origin or not files else _by_format(files, spec.format)
+    named = spec.name or (spec.dataset or _stem(files[0])).removeprefix(EMBEDDED)
+    return tuple(
+        ResolvedSource(
+            name=named,
+            lang=spec.lang or (declared.lang if declared else "en"),
+            digest=origin
+            or (table.address if table else _digest(part for path in same for part in parts_of(path, kind))),
+            columns=spec.columns or (declared.texts if declared and not own else ()),
+            label=spec.label,
+            format=kind,
+            files=same,
+            hub=table,
+            limit=spec.limit,
+        )
+        for kind, same in groups.items()
     )
+
+
+def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | None, tuple[str, ...]]:
+    kinds = sorted({given or format_of(path) for path in paths})
+    return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
 
 
 def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | None:
@@ -206,16 +233,6 @@ def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:
     """The pattern with the folder before its first `*` taken literally, if there is such a folder: `run[1]/*.txt`."""
     folder, slash, _ = pattern.partition("*")[0].rpartition("/")
     return f"{glob.escape(folder)}{pattern[len(folder) :]}" if slash and fs.isdir(folder) else pattern
-
-
-def _one_format(paths: tuple[str, ...]) -> Format:
-    kinds = sorted({format_of(path) for path in paths})
-    if len(kinds) > 1:
-        raise SourceError(
-            f"{len(paths)} files of {' and '.join(kinds)} behind one source; expected one format; "
-            "give each format a source of its own, such as a `path` with *.txt and another with *.jsonl"
-        )
-    return kinds[0]
 
 
 def _embedded(name: str, split: str | None) -> tuple[str, ...]:

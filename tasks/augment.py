@@ -72,7 +72,7 @@ def make_views(
         trips = []
         for number, route in enumerate(routes):
             trips.append(Journey(work, route, filters, sentences, bits, scratch / str(number)))
-            costs += trips[-1].go()
+            costs += trips[-1].go(following=sum(len(later.hops) for later in routes[number + 1 :]))
 
         def of_range(number: int) -> pl.DataFrame:
             here = in_range(sentences, number, bits)

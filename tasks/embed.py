@@ -12,19 +12,16 @@ from models.evaluation.config import Precision
 from storage.errors import StorageError
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.weights import ResolvedModel
+from tasks.encoding import Encoding
 from tasks.evaluation.sets import EvaluationSet, unique_sentences
 from tasks.evaluation.signing import encoder_made
 from tasks.evaluation.vectors import MADE
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
-from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from storage.manifest import Provenance
     from storage.store import Store
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 _NAMES = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
 
 
-@stage(ref=EmbeddingsRef, version=4)
+@stage(ref=EmbeddingsRef, version=5)
 def embed(
     work: Work,
     encoder: CheckpointRef | ResolvedModel,
@@ -40,9 +37,10 @@ def embed(
     config: EncoderConfig,
     precision: Precision,
 ) -> None:
-    """Embed all unique sentences in one pass, sorted by length; what an earlier run embedded is taken over.
+    """Embed all unique sentences, part by part; what an earlier run embedded is taken over.
 
-    Vectors that two runs share are equal to the bit; the same sentence embedded in another batch differs by rounding.
+    A killed run goes on after the last part that it finished. Vectors that two runs share are equal to the bit; the
+    same sentence embedded in another batch differs by rounding.
 
     Raises:
         EncoderError: a sentence has no embedding; the message names its data set, row and text.
@@ -51,14 +49,11 @@ def embed(
     known = _known(work.store, work.draft.provenance, sentences.select("sentence_id"))
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
-    if missing.height:
-        unknown = missing["text"].to_list()
-        try:
-            vectors = _encode(work, encoder, unknown, config, precision)
-        except NoEmbeddingError as error:
-            text = unknown[error.number]
-            raise EncoderError(f"{_place(texts, text)}: {text[:60]!r} {error.reason}") from error
-        parts.append(missing.select("sentence_id", embedding=pl.Series(vectors)))
+    try:
+        parts += _encoded(work, Encoding(work.site, encoder, config, precision), missing)
+    except NoEmbeddingError as error:
+        text = missing["text"][error.number]
+        raise EncoderError(f"{_place(texts, text)}: {text[:60]!r} {error.reason}") from error
     table = pl.concat(parts).sort("sentence_id")
     work.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array, by the table's schema
@@ -81,22 +76,14 @@ def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
     return next(wanted.place(numbers[0]) for wanted, numbers in rows if len(numbers))
 
 
-def _encode(
-    work: Work, encoder: CheckpointRef | ResolvedModel, texts: list[str], config: EncoderConfig, precision: Precision
-) -> NDArray[np.float32]:
-    from models.encoder.encode import encode
-    from models.encoder.loading import load_encoder
-
-    settle_threads(work.site)
-    network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
-    return encode(
-        network,
-        tokenizer,
-        texts,
-        device=device_of(work.site),
-        bf16=precision == "bf16",
-        on_progress=progress_of("embedding"),
-    )
+def _encoded(work: Work, encoding: Encoding, missing: pl.DataFrame) -> list[pl.DataFrame]:
+    """`sentence_id` and `embedding` of sentences, in parts by their ids: each has all lengths, so all take alike."""
+    if missing.is_empty():
+        return []
+    rows = encoding.part
+    kept = work.store.scratch(work.ref) if missing.height > rows else None
+    parts = encoding.parts(missing.iter_slices(rows), missing.height, kept, progress_of("embedding, sentences"))
+    return [part.select("sentence_id", "embedding") for part in parts]
 
 
 def _known(store: Store, mine: Provenance, wanted: pl.DataFrame) -> pl.DataFrame:

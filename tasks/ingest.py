@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from models.text.corpus import CORPUS_VERSION, TextChunk, build_corpus
-from storage.readers.report import ReadReport
+from models.text.statistics import CorpusStatistics
+from storage.readers.report import BadRecord, ReadReport
 from storage.reading import read_source
 from storage.refs import CorpusRef
-from storage.sources import ResolvedSource, resolve_source, source_bytes
+from storage.sources import ResolvedSource, resolve_sources, source_bytes
 from tasks.ingest_config import IngestConfig
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_markdown, show_table
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.progress import OnProgress
-    from models.text.statistics import CorpusStatistics
+    from storage.store import Store
     from tasks.site import Site
 
 logger = logging.getLogger(__name__)
@@ -33,10 +34,12 @@ logger = logging.getLogger(__name__)
 def locate_sources(site: Site, config: IngestConfig) -> tuple[ResolvedSource, ...]:
     """Find and fingerprint the sources, so that their content and not their place decides the key.
 
+    One whose files are of several formats is a source for each.
+
     Raises:
         SourceError: one of them is nowhere to be had.
     """
-    return tuple(resolve_source(spec, site.mirror) for spec in config.sources)
+    return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
 
 
 @stage(
@@ -59,6 +62,27 @@ def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig
         {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
     )
     _show(statistics, reports)
+
+
+def told_of(store: Store, corpus: CorpusRef) -> str:
+    """`18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
+    figures = store.manifest(corpus).figures
+    found = CorpusStatistics.model_validate(figures["statistics"])
+    sources: Any = figures["sources"]  # as `_counts` has them
+    unreadable = sum(source["unreadable"] for source in sources)
+    first = next((str(BadRecord.model_validate(bad)) for source in sources for bad in source["bad"]), "")
+    left_out = {
+        "repeated": found.duplicates,
+        "empty": found.empty,
+        "too short": found.too_short,
+        "too long": found.too_long,
+        "unlabelled": sum(source["unlabelled"] for source in sources),
+        "beyond the limit": found.unique - found.published,
+        f"unreadable (the first: {first})": unreadable,
+    }
+    said = ", ".join(f"{number:,} {what}" for what, number in left_out.items() if number)
+    head = f"{found.published:,} of {found.read + unreadable:,} texts taken"
+    return f"{head}; left out: {said}" if said else head
 
 
 def _chunks(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from storage.errors import SourceError
 from storage.hub import check_table
 from storage.reading import check_columns
-from storage.sources import SourceSpec, resolve_source
+from storage.sources import ResolvedSource, SourceSpec, resolve_sources
 from storage.weights import ResolvedModel
 from storage.word_vectors import find_vectors_file, is_vectors_file
 from tasks.pretrained import described_folder, encoder_folder, find_encoder, resolve_named_model
@@ -67,7 +67,10 @@ def look_at_source(site: Site, spec: SourceSpec) -> str:
     Raises:
         SourceError: it is not, has not, or the Hub does not say.
     """
-    source = resolve_source(spec, site.mirror)
+    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
+
+
+def _seen(source: ResolvedSource) -> str:
     if source.hub is not None and not check_table(source.hub):
         return f"{source.digest[:_SHOWN]}, on the Hub; columns are seen when it is fetched"
     return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"

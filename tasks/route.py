@@ -78,22 +78,28 @@ class Journey:
         views = judged_route(self._at(number), self._route.method)
         return held_apart(views, self._filters) if self._route.returns else views
 
-    def go(self) -> list[dict[str, JsonValue]]:
+    def go(self, following: int) -> list[dict[str, JsonValue]]:
         """Pass every translator, each of which first translates what its memory lacks.
+
+        Args:
+            following: Hops of other journeys of the same stage that come after this one.
 
         Returns:
             What each took.
         """
-        return [self._pass(number, hop) for number, hop in enumerate(self._route.hops, start=1)]
+        hops = self._route.hops
+        return [self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1)]
 
-    def _pass(self, number: int, hop: Hop) -> dict[str, JsonValue]:
+    def _pass(self, number: int, hop: Hop, following: int) -> dict[str, JsonValue]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
         onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
             memory = TranslationMemory(self._work.store, hop.fingerprint)
             recall = Recall(memory, Path(scratch), self._bits, self._sentences)
-            took = translate_missing(self._work.site, hop, lambda part: sentences_ahead(here(part)), recall)
+            took = translate_missing(
+                self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
+            )
             for part in range(len(recall)):
                 translated = recall[part].lazy()
                 onward.add(follow_hop(here(part), translated, number, self._filters, hop.config.target_lang).collect())

@@ -60,7 +60,7 @@ def train(
         if work.site.trainers > 1:
             train_together(job, asked)
         result, tokenizer = run_job(
-            job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training")
+            job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training, steps")
         )
     speed = json.loads((scratch / MEASURED).read_text()) if work.site.trainers > 1 else measured(result)
     export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)

@@ -105,7 +105,7 @@ def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> Hop:
 
 
 def translate_missing(
-    site: Site, hop: Hop, sentences: Ranges, recall: Recall, shard_rows: int | None = None
+    site: Site, hop: Hop, sentences: Ranges, recall: Recall, shard_rows: int | None = None, following: int | None = None
 ) -> dict[str, JsonValue]:
     """Translate those sentences that the hop's memory lacks, shard by shard.
 
@@ -115,6 +115,7 @@ def translate_missing(
         sentences: sentence_id and text, each sentence once, by ranges of `recall`.
         recall: Of the hop's memory; afterwards it holds a translation of each of them.
         shard_rows: Sentences per shard; by the device unless given.
+        following: Hops of about as many sentences that the same stage makes afterwards, where that is known.
 
     Returns:
         What it took: sentences, target_tokens, seconds.
@@ -127,7 +128,7 @@ def translate_missing(
     recall.read()
     missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
     add_part = _stage_of(hop) if site.runner == "threads" else _stage_of(hop).have
-    advance = progress_of(f"translation {hop.direction}, sentences")
+    advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:

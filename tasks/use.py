@@ -9,40 +9,39 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from models.partitions import equal_frames
+from models.text.corpus import CorpusConfig
+from models.text.normalize import NormalizeConfig
 from storage.errors import SourceError, StoreWriteError
 from storage.files import whole
 from storage.readers.report import ReadReport
 from storage.reading import check_columns, read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.sources import SourceSpec, resolve_sources
 from tasks.embed import embed
+from tasks.encoding import Encoding
 from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.settings import Reading
-from tasks.ingest import ingest
+from tasks.ingest import ingest, locate_sources, told_of
 from tasks.ingest_config import IngestConfig
-from tasks.pretrained import encoder_folder
-from tasks.stage.machine import device_of, settle_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
-    from models.encoder.network import Encoder
     from models.evaluation.config import Precision
     from models.progress import OnProgress
     from storage.sources import ResolvedSource
     from tasks.evaluation.systems import Candidate
     from tasks.site import Site
 
-CHUNK: Final = 20_000  # sentences between two places at which a killed call goes on
+_ANY_LENGTH: Final = 10**9  # characters
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,13 @@ class Index:
         texts: N sentences, each once.
         vectors: (N, D), of length 1.
         encode: The vectors of other texts, of length 1.
+        taken: How many of the corpus's texts these are, and what became of the others.
     """
 
     texts: pl.Series
     vectors: NDArray[np.float32]
     encode: Callable[[list[str]], NDArray[np.float32]]
+    taken: str = ""
 
     def search(self, queries: list[str], k: int) -> list[list[tuple[float, str]]]:
         """For each query the k sentences most like it, with their cosines."""
@@ -81,7 +82,9 @@ class Index:
 
 
 def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> Index:
-    """Embed a corpus, or find it embedded.
+    """Embed a corpus, or find it embedded; a killed call goes on from there.
+
+    Texts of any length are taken: the encoder reads their beginning.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError, EncoderError: the corpus or the encoder cannot be had.
@@ -89,14 +92,14 @@ def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> I
     from models.nearest import unit
 
     candidate = find_candidate(site, model, Reading())
-    sources = (resolve_source(corpus, site.mirror),)
-    config = IngestConfig(sources=(corpus,))
-    sentences = ingest.have(site, sources, config)
+    config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
+    sentences = ingest.have(site, locate_sources(site, config), config)
     embeddings = embed.have(site, candidate.encoder, sentences, candidate.config, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
-    encode = _Encoding(site, candidate, precision)
-    return Index(table["text"], unit(table["embedding"].to_numpy()), lambda texts: unit(encode(texts)))
+    encode = Encoding(site, candidate.encoder, candidate.config, precision)
+    vectors = unit(table["embedding"].to_numpy())
+    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), told_of(store, sentences))
 
 
 def embed_file(
@@ -104,84 +107,66 @@ def embed_file(
 ) -> int:
     """Write `text` and `embedding` of a file's sentences, in its order and each as often as it stands there.
 
-    A killed call leaves what it made in a folder beside the target, and the same call goes on from there.
+    Of a folder, files of one format follow those of another. A killed call leaves what it made in a folder beside the
+    target, and the same call goes on from there.
+
+    Args:
+        site: store, mirror and device.
+        model: the encoder, as a person names it.
+        source: the file, folder or pattern.
+        target: a new file, whose name ends in .parquet.
+        precision: of the encoder.
+        advance: called as (sentences done, in all, detail).
 
     Returns:
         Sentences.
 
     Raises:
+        ValueError: the target is called otherwise.
         StoreWriteError: the target is there.
         SourceError: the source has several columns of text and none is named, has no sentence, or a record that cannot
             be read: each vector after it would stand beside another's row.
+        EncoderError: a text has no vector, or the encoder cannot be computed.
     """
+    if target.suffix != ".parquet":
+        raise ValueError(f"{target}: expected a name that ends in .parquet, which is what is written; give such a one")
     if target.exists():
         raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
-    found = resolve_source(source, site.mirror)
-    if len(texts := check_columns(found)) > 1:
-        raise SourceError(f"{found.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")
+    found = resolve_sources(source, site.mirror)
+    for one in found:
+        if len(texts := check_columns(one)) > 1:
+            raise SourceError(f"{one.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")
+    total = sum(map(len, _frames(found)))
+    if not total:
+        raise SourceError(f"{found[0].name}: no sentence, expected one at least; look at the file")
     candidate = find_candidate(site, model, Reading())
-    parts = _parts(target, found, candidate, precision)
-    encode, done = _Encoding(site, candidate, precision), 0
-    for number, frame in enumerate(_chunks(found)):
-        part = parts / f"{number:06}.parquet"
-        if not part.exists():
-            table = frame.with_columns(embedding=pl.Series(encode(frame["text"].to_list())))
-            with whole(part) as path:
-                table.write_parquet(path)
-        done += len(frame)
-        advance(done, done, "")
-    if not done:
-        raise SourceError(f"{found.name}: no sentence, expected one at least; look at the file")
+    encoding = Encoding(site, candidate.encoder, candidate.config, precision)
+    kept = _kept(target, found, candidate, precision)
+    for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, kept, advance):
+        pass  # each lies in the folder
     with whole(target) as path:
-        pl.scan_parquet(sorted(parts.glob("*.parquet")), glob=False).sink_parquet(path)
-    shutil.rmtree(parts)
-    return done
+        pl.scan_parquet(sorted(kept.glob("*.parquet")), glob=False).sink_parquet(path)
+    shutil.rmtree(kept)
+    return total
 
 
-def _parts(target: Path, source: ResolvedSource, candidate: Candidate, precision: Precision) -> Path:
+def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate, precision: Precision) -> Path:
     """The folder of unfinished work, named after all that decides it."""
-    decisive = [source.model_dump(mode="json"), candidate.config.model_dump(mode="json"), precision]
+    decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
     folder = target.with_name(f"{target.name}.{digest}.parts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _chunks(source: ResolvedSource) -> Iterator[pl.DataFrame]:
-    """Column `text` in pieces of `CHUNK` rows, wherever the reader's own pieces end."""
-    waiting = pl.DataFrame(schema={"text": pl.String})
-    report = ReadReport(source.name)
-    for frame in read_source(source, report, max_bad_share=1.0):
-        if report.rejected:
-            raise SourceError(
-                f"{source.name}: {report.bad[0]}; expected text in every record, or vectors would not stand beside "
-                "their rows: correct it"
-            )
-        waiting = pl.concat([waiting, frame.select(pl.first().alias("text"))])
-        while len(waiting) >= CHUNK:
-            yield waiting[:CHUNK]
-            waiting = waiting[CHUNK:]
-    if len(waiting):
-        yield waiting
-
-
-@dataclass(frozen=True)
-class _Encoding:
-    """Texts to vectors, by a network that is loaded when the first text comes."""
-
-    site: Site
-    candidate: Candidate
-    precision: Precision
-
-    def __call__(self, texts: list[str]) -> NDArray[np.float32]:
-        from models.encoder.encode import encode
-
-        network, tokenizer = self._loaded
-        return encode(network, tokenizer, texts, device=device_of(self.site), bf16=self.precision == "bf16")
-
-    @cached_property
-    def _loaded(self) -> tuple[Encoder, PreTrainedTokenizerBase]:
-        from models.encoder.loading import load_encoder
-
-        settle_threads(self.site)
-        return load_encoder(encoder_folder(self.site.open_store(), self.candidate.encoder), self.candidate.config)
+def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
+    """Column `text`, as the reader cuts it."""
+    for source in sources:
+        report = ReadReport(source.name)
+        for frame in read_source(source, report, max_bad_share=1.0):
+            if report.rejected:
+                raise SourceError(
+                    f"{source.name}: {report.bad[0]}; expected text in every record, or vectors would not stand beside "
+                    "their rows: correct it"
+                )
+            yield frame.select(pl.first().alias("text"))

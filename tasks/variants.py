@@ -20,7 +20,7 @@ from storage.errors import StoreWriteError
 from storage.files import whole
 from storage.readers.report import ReadReport
 from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.sources import SourceSpec, resolve_sources
 from tasks.pretrained import encoder_folder, find_encoder
 from tasks.stage.machine import settle_threads
 from tasks.variant_cards import card_of, write_cards
@@ -253,8 +253,7 @@ def _texts(site: Site, wanted: Wanted) -> list[str]:
     """Different sentences, in an order that their sources and number decide."""
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []
-    for spec in specs:
-        source = resolve_source(spec, site.mirror)
+    for source in (found for spec in specs for found in resolve_sources(spec, site.mirror)):
         for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()

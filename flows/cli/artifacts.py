@@ -19,7 +19,7 @@ from flows.site import site_of
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
-from storage.lookup import find
+from storage.lookup import check_kind, find
 
 if TYPE_CHECKING:
     from storage.manifest import Manifest
@@ -85,13 +85,22 @@ def age(text: str) -> timedelta:
 
 def _ls(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    manifests = readable_manifests(store, arguments.kind or arguments.of_kind)
+    kind = arguments.kind or arguments.of_kind
+    if kind:
+        check_kind(store, kind)
+    manifests = readable_manifests(store, kind)
     ordered = sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True)
     if arguments.json:
         print_json([_row(manifest) for manifest in ordered])
-    else:
+    elif ordered:
         _print(ordered, store.url)
+    else:
+        print(_none_at(store, kind or "artifacts"))
     return 0
+
+
+def _none_at(store: Store, what: str) -> str:
+    return f"no {what} at {store.url}; run a recipe, such as `bsl run tiny`, or give another --store (BSL_STORE)"
 
 
 def _row(manifest: Manifest) -> dict[str, object]:
@@ -136,6 +145,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     damaged, unread = verdicts.count("DAMAGED"), verdicts.count("unread")
     if arguments.json:
         print_json(rows)
+    elif not refs:
+        print(_none_at(store, "artifacts"))
     else:
         print(f"{len(refs)} artifacts, {damaged} damaged{f', {unread} unread' if unread else ''}")
     return 1 if damaged or unread else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_use_options, print_json, used_site
+from flows.cli.options import add_json, add_use_options, print_json, showing_use, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -25,19 +25,18 @@ def define_embed(parser: argparse.ArgumentParser) -> None:
 
 def _embed(arguments: argparse.Namespace) -> int:
     site, source = used_site(arguments), arguments.source
-    from rich.console import Console
-
     from storage.sources import SourceSpec
+    from tasks.stage.show import progress_of
     from tasks.use import embed_file
 
-    with Console(stderr=True).status(f"embedding {source}") as status:
+    with showing_use(site, f"reading {source}"):
         done = embed_file(
             site,
             arguments.model,
             SourceSpec(path=source, columns=tuple(filter(None, [arguments.column]))),
             arguments.target,
             arguments.precision,
-            lambda done, _total, _detail: status.update(f"embedding {source}: {done:,} sentences"),
+            progress_of("embedding, sentences"),
         )
     if arguments.json:
         print_json({"sentences": done, "file": arguments.target})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from tasks.site import Site
     from tasks.use import Index
@@ -90,6 +93,20 @@ def opened_index(arguments: argparse.Namespace) -> Index:
     from storage.sources import SourceSpec
     from tasks.use import index
 
-    with Console(stderr=True).status(f"reading and embedding {arguments.corpus}, unless it was before"):
-        columns = tuple(filter(None, [arguments.column]))
-        return index(site, arguments.model, SourceSpec(path=arguments.corpus, columns=columns), arguments.precision)
+    columns = tuple(filter(None, [arguments.column]))
+    spec = SourceSpec(path=arguments.corpus, columns=columns)
+    with showing_use(site, f"reading {arguments.corpus}"):
+        found = index(site, arguments.model, spec, arguments.precision)
+    print(f"{arguments.corpus}: {found.taken}", file=sys.stderr)
+    return found
+
+
+@contextmanager
+def showing_use(site: Site, first: str) -> Iterator[None]:
+    """Show on the error stream how far an encoder's use has come; `first` says what it begins with."""
+    from flows.cli.watching import watching
+    from models.progress import Progress
+
+    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
+        terminal.show("", Progress(first, 0, 0))
+        yield

@@ -1,78 +1,73 @@
-"""How long a run still takes, as an estimate: what its stages weigh, at the pace that was measured so far.
+"""How long a run still takes: what was measured in it, and nothing where that does not say.
 
-The weights are the seconds of recipe `tiny` on two quiet cores. Only their proportions matter, and those of a run of
-another size or machine differ: what is measured outweighs them as the run comes on.
+The stage at work tells what is left of it by its own rate. A stage ahead takes as long as those of its name took in
+this run, so a sweep or a reproduction knows after its first point; for a run that does each thing once as a whole no
+figure is given.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter, defaultdict
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from models.progress import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from models.progress import Progress
     from tasks.stage.watch import Step
-
-WEIGHTS: Final = {"make_views": 44.0, "train": 56.0, "embed": 8.0, "embed_tfidf": 1.6, "report": 2.2}
-_LIGHT: Final = 0.4  # of any other stage
-_MEASURED: Final = frozenset({"train"})  # whose progress is one count from its begin to its end
-_ENOUGH: Final = 3.0  # seconds of work, from which on a pace says something
 
 
 class Remaining:
-    """Told of a run's planned stages as they begin and end, it reckons the rest."""
+    """Told of a run's stages as they begin and end, it reckons the rest.
 
-    def __init__(self, plan: Sequence[Step]) -> None:
-        self._ahead = {step.ref.path: WEIGHTS.get(step.stage, _LIGHT) for step in plan}
-        self._done = self._spent = 0.0
-        self._current: tuple[Step, float] | None = None
-        self._told: list[tuple[float, float]] = []  # (share, when): where the current stage was first and last
+    Args:
+        plan: all stages, each once; None where they are not known.
+    """
+
+    def __init__(self, plan: Sequence[Step] | None) -> None:
+        self._ahead = None if plan is None else Counter(step.stage for step in plan)
+        self._taken: dict[str, list[float]] = defaultdict(list)
+        self._at_work: dict[str, float] = {}  # when it began
+        self._left: tuple[float, float] | None = None  # of the stage at work, and when that was said
+
+    def begins(self, step: Step) -> bool:
+        """A stage is called for the first time; whether the plan has it, by its name, or there is no plan."""
+        if self._ahead is None:
+            return True
+        self._ahead[step.stage] -= 1
+        return self._ahead[step.stage] >= 0
 
     def makes(self, step: Step, now: float) -> None:
-        """A planned stage computes, from `now` on."""
-        if step.ref.path in self._ahead:
-            self._current, self._told = (step, now), []
+        """It computes, from `now` on."""
+        self._at_work[step.ref.path], self._left = now, None
 
-    def advances(self, done: int, total: int, now: float) -> None:
-        """The stage that computes has come so far."""
-        if self._current and self._current[0].stage in _MEASURED:
-            self._told = [*self._told[:1], (done / max(total, 1), now)]
+    def advances(self, progress: Progress, now: float) -> None:
+        """The stage at work has come so far."""
+        self._left = None if progress.left is None else (progress.left, now)
 
     def ends(self, step: Step, now: float) -> None:
         """A stage's artifact is there, made or found made."""
-        weight = self._ahead.pop(step.ref.path, 0.0)
-        if self._current and self._current[0].ref == step.ref:
-            self._done, self._spent = self._done + weight, self._spent + now - self._current[1]
-            self._current = None
+        began = self._at_work.pop(step.ref.path, None)
+        if began is not None:
+            self._taken[step.stage].append(now - began)
+            self._left = None
 
     def seconds(self, now: float) -> float | None:
-        """Seconds left of all stages; None while too little was measured."""
-        if self._current is None:
+        """Seconds left of all stages; None where one of them has not been measured, or several are at work."""
+        if self._ahead is None or self._left is None or len(self._at_work) != 1:
             return None
-        step, began = self._current
-        weight, elapsed = self._ahead[step.ref.path], now - began
-        rest = sum(self._ahead.values()) - weight
-        if (own := self._own()) is not None:
-            return own + rest * (self._spent + elapsed + own) / (self._done + weight)
-        if self._spent < _ENOUGH and elapsed < _ENOUGH:
+        ahead = {stage: number for stage, number in self._ahead.items() if number > 0}
+        if not ahead or not ahead.keys() <= self._taken.keys():
             return None
-        pace = self._spent / self._done if self._spent >= _ENOUGH else 1.0
-        # How far it has come nobody knows. Once it is late, so is all that follows.
-        late = max(1.0, elapsed / (pace * weight))
-        return max(pace * weight - elapsed, 0.1 * elapsed) + rest * pace * late
-
-    def _own(self) -> float | None:
-        """Seconds left of a stage that counts, at the rate between its first word and its last: it loads before."""
-        if len(self._told) < 2:
-            return None
-        (first, since), (share, until) = self._told
-        return (until - since) * (1 - share) / (share - first) if share > first else None
+        left, said = self._left
+        return max(left - (now - said), 0.0) + sum(
+            number * fmean(self._taken[stage]) for stage, number in ahead.items()
+        )
 
 
 def told(seconds: float | None) -> str:
     """`~6 min left in all`; empty where nothing can be said."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        return f"~{max(5, 5 * round(seconds / 5))} s left in all"
-    return f"~{seconds / 60:.0f} min left in all" if seconds < 90 * 60 else f"~{seconds / 3600:.1f} h left in all"
+    return "" if seconds is None else f"{spelled(seconds)} left in all"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import nullcontext
@@ -13,10 +14,15 @@ from flows.server import EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+
+    from prefect import Flow
 
     from flows.config import PipelineConfig
     from tasks.site import Site
+    from tasks.stage.watch import Step
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Start:
     embedded: EmbeddedServer | None
     watched: bool = True
 
-    def run(self, flow: Callable[..., Any], configs: Iterable[PipelineConfig], **parameters: object) -> Any:  # noqa: ANN401 - what the flow returns
+    def run(self, flow: Flow[..., Any], configs: Iterable[PipelineConfig], **parameters: object) -> Any:  # noqa: ANN401 - what the flow returns
         """The flow's result, or None with a line on the error stream if it did not finish.
 
         Args:
@@ -48,18 +54,32 @@ class Start:
 
         for config in configs:
             locate_sources(self.site, config.ingest)
+        plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None  # while the server starts
         wait_for(self.embedded, self.site)
         from prefect import tags
 
         from flows.automations import TAG
         from flows.cli.watching import watching
 
-        with watching(self.site.open_store(), []) if self.watched else nullcontext(), tags(TAG):
-            state = flow(**parameters, site=self.site, return_state=True)
+        with watching(self.site.open_store(), plan) if self.watched else nullcontext(), tags(TAG):
+            state: Any = flow(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
         failed(state.result(raise_on_failure=False))
         return None
+
+
+def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] | None:
+    """The stages of a flow; None where some depend on what others make, or something is amiss, which the run says."""
+    from tasks.stage.watch import planning
+
+    try:
+        with planning() as plan:
+            flow.fn(**flow.validate_parameters(parameters))
+    except Exception as error:  # whatever it is, the run meets it again and ends as it should
+        logger.debug("%s is not planned: %s", flow.name, error)
+        return None
+    return plan
 
 
 def begin(arguments: argparse.Namespace) -> Start:

@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
 from flows.cli.remaining import Remaining, told
+from models.progress import Progress, spelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,56 +38,71 @@ class Terminal:
         console: where to.
     """
 
-    def __init__(self, console: Console, store: Store, plan: Sequence[Step]) -> None:
+    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
         self.console = console
         self._store = store
-        self._numbers = {step.ref.path: number for number, step in enumerate(plan, start=1)}
+        distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
+        self._of = None if distinct is None else len(distinct)
+        self._numbers: dict[str, int] = {}
         self._open = threading.local()  # a sweep runs several points side by side
         self._made: set[str] = set()
+        self._counts: set[str] = set()  # stages that say how far they have come
         self._told = 0.0
-        self._remaining = Remaining(plan)
+        self._remaining = Remaining(distinct)
 
     def begins(self, step: Step) -> None:
-        """Start its clock."""
-        self._began()[step.ref.path] = time.monotonic()
+        """Start its clock, and number it unless it is a part of another or was not foreseen."""
+        began, path = self._began(), step.ref.path
+        if not began and path not in self._numbers and self._remaining.begins(step):
+            self._numbers[path] = len(self._numbers) + 1
+        began[path] = time.monotonic()
 
     def makes(self, step: Step) -> None:
         """Remember that it was not there."""
         self._made.add(step.ref.path)
-        self._told = time.monotonic()
-        self._remaining.makes(step, self._told)
-        if len(self._began()) == 1:
-            self.show(f"{self._place(step)}{_title(step)}", 0, None, "")
+        if len(self._began()) <= 1:
+            self._told = time.monotonic()
+            self._remaining.makes(step, self._told)
+            self.show(self._place(step.ref.path), Progress(_title(step), 0, 0))
 
-    def advances(self, what: str, done: int, total: int, detail: str) -> None:
+    def advances(self, progress: Progress) -> None:
         """Show how far it has come."""
-        self._remaining.advances(done, total, time.monotonic())
-        self.show(what, done, total, detail)
+        began = list(self._began())
+        self._counts.update(began[-1:])
+        if len(began) <= 1:
+            self._remaining.advances(progress, time.monotonic())
+        self.show(self._place(*began[:1]), progress)
 
     def ends(self, step: Step) -> None:
-        """Print its line, unless it was part of another."""
-        began = self._began().pop(step.ref.path)
-        self._remaining.ends(step, time.monotonic())
-        if self._began():
+        """Print its line; that of a stage for which another waits below it, unless that one counts its parts."""
+        began = self._began()
+        seconds = time.monotonic() - began.pop(step.ref.path)
+        if not began:
+            self._remaining.ends(step, time.monotonic())
+        elif next(reversed(began)) in self._counts:
             return
         made = step.ref.path in self._made
         rows = self._rows(step) if made else ""
-        seconds = f"{time.monotonic() - began:>8.1f} s" if made else " " * 10
-        line = f"{self._place(step)}{_title(step):<16} {'made' if made else 'cached':<6} {rows:>18} {seconds}"
+        title = f"{'  ' * len(began)}{_title(step)}"
+        line = f"{self._place(step.ref.path)}{title:<16} {'made' if made else 'cached':<6} {rows:>18} "
+        line += f"{seconds:>8.1f} s" if made else " " * 10
         if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
             line = whole
         self.console.print(Text(line.rstrip(), style="" if made else "dim"), soft_wrap=True)
 
-    def show(self, what: str, done: int, total: int | None, detail: str) -> None:
+    def show(self, place: str, progress: Progress) -> None:
         """A line now and then."""
         now = time.monotonic()
-        if now - self._told >= SECONDS_BETWEEN_LINES and total:
+        if now - self._told >= SECONDS_BETWEEN_LINES and progress.total:
             self._told = now
-            line = " · ".join(filter(None, [f"      {what}: {done:,} of {total:,}", detail, self._left()]))
+            count = f"{place}{progress.what}: {progress.done:,} of {progress.total:,}"
+            line = " · ".join(filter(None, [count, progress.pace, self._left(progress), progress.detail]))
             self.console.print(Text(line), soft_wrap=True)
 
-    def _left(self) -> str:
-        return told(self._remaining.seconds(time.monotonic()))
+    def _left(self, progress: Progress) -> str:
+        """What is left of the stage, and of the run."""
+        own = "" if progress.left is None else f"{spelled(progress.left)} left"
+        return " · ".join(filter(None, [own, told(self._remaining.seconds(time.monotonic()))]))
 
     def _began(self) -> dict[str, float]:
         """When the stages that are open in this thread began, the outermost first."""
@@ -96,52 +113,59 @@ class Terminal:
         unit = UNITS.get(step.ref.kind)
         return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
 
-    def _place(self, step: Step) -> str:
-        """`3/12 `; empty for what no plan foresaw."""
-        if step.ref.path not in self._numbers:
-            return ""
-        width = len(str(len(self._numbers)))
-        return f"{self._numbers[step.ref.path]:>{width}}/{len(self._numbers)} "
+    def _place(self, path: str = "") -> str:
+        """`3/12 ` of an artifact, or `3 ` where nobody knows of how many; as much space where it is part of another."""
+        number = self._numbers.get(path)
+        if self._of is None:
+            return f"{number or '':>2} " if self._numbers else ""
+        width = len(str(self._of))
+        return f"{number:>{width}}/{self._of} " if number else " " * (2 * width + 2)
 
 
 class LiveTerminal(Terminal):
     """The same with a bar that moves, at the bottom."""
 
-    def __init__(self, console: Console, store: Store, plan: Sequence[Step]) -> None:
+    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
         super().__init__(console, store, plan)
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # of a narrow terminal
-        self.progress = Progress(
+        self.progress = Bars(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
             TaskProgressColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[left]}"),
-            TextColumn("{task.fields[detail]}", table_column=rest),
+            TextColumn("{task.fields[said]}", table_column=rest),
             console=console,
             transient=True,
             expand=True,
         )
         self._bar: TaskID | None = None
 
-    def show(self, what: str, done: int, total: int | None, detail: str) -> None:
+    def show(self, place: str, progress: Progress) -> None:
         """Move the bar, or begin another."""
-        what, detail = Text(what).markup, Text(detail).markup
+        said = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
+        what, said = Text(f"{place}{progress.what}").markup, Text(said).markup
+        total = progress.total or None
         current = None if self._bar is None else self.progress.tasks[0]
         if current is None or current.description != what:
             if self._bar is not None:
                 self.progress.remove_task(self._bar)
-            self._bar = self.progress.add_task(what, total=total, completed=done, detail=detail, left=self._left())
+            self._bar = self.progress.add_task(what, total=total, completed=progress.done, said=said)
         else:
-            self.progress.update(current.id, total=total, completed=done, detail=detail, left=self._left())
+            self.progress.update(current.id, total=total, completed=progress.done, said=said)
 
 
 @contextmanager
-def watching(store: Store, plan: Sequence[Step]) -> Iterator[Terminal]:
-    """Show the stages that this process runs meanwhile; `plan` numbers them, as far as they are foreseen."""
+def watching(store: Store, plan: Sequence[Step] | None, console: Console | None = None) -> Iterator[Terminal]:
+    """Show the stages that this process runs meanwhile.
+
+    Args:
+        store: where they are made.
+        plan: all of them; None where what follows depends on what is made, and stages are only counted.
+        console: where to; standard output unless given.
+    """
     from tasks.stage.watch import watched_by  # imports Prefect's neighbours, for which help shall not wait
 
-    console = Console()
+    console = console or Console()
     if not console.is_terminal:
         terminal = Terminal(console, store, plan)
         with watched_by(terminal):

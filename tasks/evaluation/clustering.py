@@ -99,7 +99,7 @@ def score_clustering(
     config: BootstrapConfig,
 ) -> None:
     """Cluster the embeddings of each set, and hold what is found against its groups."""
-    figures = clustering_figures(sets, open_vectors(work.store, embeddings), config, progress_of("clustering"))
+    figures = clustering_figures(sets, open_vectors(work.store, embeddings), config, progress_of("clustering", None))
     publish_scores(work, figures, model, checkpoint, config.seed, f"Clustering of {model}")
 
 

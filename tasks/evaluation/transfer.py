@@ -178,7 +178,7 @@ def score_transfer(
     """Train linear classifiers on frozen embeddings, as SentEval does and exactly; accuracies, and F1 for MRPC."""
     settle_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
-    rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing"))
+    rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing", following=None))
     publish_scores(work, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")
 
 

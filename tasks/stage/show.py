@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import base64
 import logging
+import math
 import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
+from models.progress import Count, spelled
 from models.report.escaping import code, plain
 from models.report.page import markdown_table
 from tasks.stage.page import in_run, open_page
@@ -24,7 +26,7 @@ from tasks.stage.watch import watchers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.progress import OnProgress
+    from models.progress import OnProgress, Progress
 
 logger = logging.getLogger(__name__)
 
@@ -63,25 +65,27 @@ def _show(key: str, section: str) -> None:
         page.sections.append(section)
 
 
-def progress_of(what: str) -> OnProgress:
-    """A callback `(done, total, detail)` that keeps a progress artifact and a log line current.
+def progress_of(what: str, following: int | None = 0) -> OnProgress:
+    """A callback `(done, total, detail)` that keeps watchers, a progress artifact and a log line current.
 
     Args:
         what: what advances, such as `translation en→de`; shown with the rate and the time left.
+        following: counts of the same size that follow in the same stage; None where nobody knows.
     """
-    started = time.monotonic()
-    last = -_SECONDS_BETWEEN_UPDATES
+    count = Count(what, following)
+    last = -math.inf
     page: UUID | None = None
 
     def advance(done: int, total: int, detail: str) -> None:
         nonlocal last, page
-        elapsed = time.monotonic() - started
-        if elapsed - last < _SECONDS_BETWEEN_UPDATES and done < total:
+        now = time.monotonic()
+        progress = count.told(done, total, detail, now)
+        if now - last < _SECONDS_BETWEEN_UPDATES and done < total:
             return
-        last = elapsed
+        last = now
         for watcher in watchers():
-            watcher.advances(what, done, total, detail)
-        text = f"{what}: {done:,} of {total:,}{_pace(done, total, elapsed)}{' · ' + detail if detail else ''}"
+            watcher.advances(progress)
+        text = _told(progress)
         logger.info(text)
         if not in_run():
             return
@@ -96,15 +100,14 @@ def progress_of(what: str) -> OnProgress:
     return advance
 
 
+def _told(progress: Progress) -> str:
+    left = "" if progress.left is None else f"{spelled(progress.left)} left"
+    head = f"{progress.what}: {progress.done:,} of {progress.total:,}"
+    return " · ".join(filter(None, [head, progress.pace, left, progress.detail]))
+
+
 def _shown(value: Any) -> Any:  # noqa: ANN401 - a cell
     """A cell as `markdown_table` takes it."""
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return " · ".join(map(str, value)) if isinstance(value, list) else "–" if value is None else value
-
-
-def _pace(done: int, total: int, elapsed: float) -> str:
-    if done == 0 or elapsed <= 0:
-        return ""
-    rate = done / elapsed
-    return f" · {rate:,.1f}/s · {(total - done) / rate:,.0f} s left"

@@ -25,6 +25,7 @@ from models.errors import ModelError
 from tasks.site import Site
 from tasks.stage.deployed import Wanted, run_deployed
 from tasks.stage.machine import cores
+from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -104,14 +105,14 @@ def run_errand(sent: Errand, site: Site) -> None:
 
 
 def spread(site: Site, errands: Sequence[Errand]) -> None:
-    """Have errands done by the site's runner, which is not this process, and wait for all.
+    """Have errands done by the site's runner, which is not this process, and wait for all; none of a planned run.
 
     Raises:
         ErrandError: the runner is not installed or not there.
         PoolError: the pool does not know errands, or a run of one did not finish.
         Exception: whatever an errand raised on Dask or Ray.
     """
-    if not errands:
+    if not errands or is_planning():
         return
     abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
     if site.runner == "pool":

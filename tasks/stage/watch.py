@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from models.progress import Progress
     from storage.refs import ArtifactRef
 
 
@@ -32,8 +33,8 @@ class Watcher(Protocol):
     def makes(self, step: Step) -> None:
         """Its artifact is not there or not whole, so it computes."""
 
-    def advances(self, what: str, done: int, total: int, detail: str) -> None:
-        """It comes on: `done` of `total` units of `what`."""
+    def advances(self, progress: Progress) -> None:
+        """The innermost stage of the thread comes on."""
 
     def ends(self, step: Step) -> None:
         """Its artifact is there. Not told where it failed."""

@@ -92,8 +92,8 @@ def test_a_watcher_hears_what_is_made_and_what_is_found(run):
         def makes(self, step):
             heard.append(("makes", step.stage))
 
-        def advances(self, what, done, total, detail):
-            heard.append((what, done))
+        def advances(self, progress):
+            heard.append((progress.what, progress.done))
 
         def ends(self, step):
             heard.append(("ends", step.stage))

@@ -39,6 +39,27 @@ def test_ls_names_every_artifact(store, capsys):
     assert str(REF) in capsys.readouterr().out
 
 
+def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
+    for words in (["ls", "chekpoint"], ["ls", "--kind", "chekpoint"], ["show", "chekpoint/latest"], ["show", "view/0"]):
+        assert main(["artifacts", *words]) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        wrong, meant = ("view", "views") if words[-1] == "view/0" else ("chekpoint", "checkpoint")
+        assert f"bsl: '{wrong}' is no kind of artifact, expected one of asset, " in said.err
+        assert f"did you mean {meant}?" in said.err
+
+
+def test_a_store_without_artifacts_is_said_with_its_address(store, tmp_path, capsys):
+    assert main(["artifacts", "ls", "checkpoint"]) == 0
+    assert capsys.readouterr().out.startswith(f"no checkpoint at {store.url}; ")
+    missing = str(tmp_path / "misspelt")
+    for action in ("ls", "verify"):
+        assert main(["artifacts", action, "--store", missing]) == 0
+        assert capsys.readouterr().out.startswith(f"no artifacts at {missing}; ")
+    assert main(["artifacts", "ls", "--store", missing, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
 def test_show_takes_the_beginning_of_a_key(store, capsys):
     assert main(["artifacts", "show", "views/000"]) == 0
     out = capsys.readouterr().out
@@ -69,6 +90,14 @@ def test_verify_tells_newer_and_stale_from_damaged(store, capsys):
     assert "stale   pairs/000000000000: pairs/000000000000: views/000000000000 has been made again" in out
     assert "newer   corpus/000000000000: " in out
     assert "upgrade bsl-pipeline" in out
+
+
+def test_a_kind_that_the_store_alone_knows_is_listed(store, capsys):
+    ref = ArtifactRef(kind="toys", key=f"{5:064x}")
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        (draft.folder / "toy.md").write_text("a toy")
+    assert main(["artifacts", "ls", "toys"]) == 0
+    assert str(ref) in capsys.readouterr().out
 
 
 def test_parts_of_the_translation_memory_are_listed_and_shown(store, capsys):

@@ -1,10 +1,13 @@
-"""What is left of a run is reckoned from its plan and from what was measured, and said as an estimate."""
+"""What is left of a run is said by what was measured in it, and not at all where that says nothing."""
 
 import pytest
 
-from flows.cli.remaining import WEIGHTS, Remaining, told
+from flows.cli.remaining import Remaining, told
+from models.progress import Count, Progress, spelled
 from storage.refs import ArtifactRef
 from tasks.stage.watch import Step
+
+SECONDS_A_WORD = 12.0
 
 
 def step(stage, number):
@@ -14,57 +17,86 @@ def step(stage, number):
 VIEWS, TRAIN, EMBED = step("make_views", 1), step("train", 2), step("embed", 3)
 
 
-def test_nothing_is_said_before_anything_was_measured():
-    remaining = Remaining([VIEWS, TRAIN])
-    assert remaining.seconds(0.0) is None
-    remaining.makes(VIEWS, 0.0)
-    assert remaining.seconds(1.0) is None
-    assert told(remaining.seconds(1.0)) == ""
+def simulated(rates, total):
+    """What is said to be left of a stage of several equal counts, and what truly is, at each of its words."""
+    clock, said = 60.0, []  # a minute of loading
+    ends = clock + sum(total / rate for rate in rates)
+    for number, rate in enumerate(rates):
+        count = Count("translation", following=len(rates) - number - 1)
+        for done in range(0, total + 1, max(1, round(rate * SECONDS_A_WORD))):
+            progress = count.told(done, total, "", clock + done / rate)
+            said.append((progress.left, ends - clock - done / rate))
+        clock += total / rate
+    return said
 
 
-def test_a_machine_twice_as_slow_takes_twice_as_long():
+def test_views_that_take_forty_hours_say_so_from_their_second_word_on():
+    said = simulated([total / (20 * 3600) for total in (1_000_000, 1_000_000)], 1_000_000)
+    assert said[0][0] is None
+    spoken = [(left, true) for left, true in said if left is not None]
+    assert len(spoken) >= len(said) - 2
+    assert all(left == pytest.approx(true, rel=0.01) for left, true in spoken)
+    assert spelled(spoken[0][0]) == "~40.0 h"
+
+
+def test_loading_and_what_a_killed_run_had_done_are_no_pace():
+    count = Count("training")
+    assert count.told(5000, 10_000, "", 60.0).rate is None
+    again = count.told(5100, 10_000, "", 70.0)
+    assert (again.rate, again.left, again.pace) == (10.0, 490.0, "10/s")
+
+
+def test_a_count_that_begins_anew_has_a_rate_of_its_own():
+    count = Count("probing", following=None)
+    count.told(0, 10, "", 0.0)
+    assert count.told(10, 10, "", 1.0).rate == 10.0
+    assert count.told(1, 10, "", 2.0).rate is None
+    again = count.told(2, 10, "", 12.0)
+    assert (again.rate, again.left, again.pace) == (0.1, None, "0.1/s")  # how many follow nobody knows
+
+
+def test_a_total_that_grows_with_what_is_done_says_nothing():
+    count = Count("ingest, KiB read")
+    assert [count.told(done, done, "", done / 10).left for done in (10, 20, 30)] == [None] * 3
+
+
+def test_nothing_is_said_of_the_whole_while_the_stage_or_those_ahead_are_not_measured():
     remaining = Remaining([VIEWS, TRAIN, EMBED])
+    remaining.begins(VIEWS)
     remaining.makes(VIEWS, 0.0)
-    remaining.ends(VIEWS, 2 * WEIGHTS["make_views"])
-    remaining.makes(TRAIN, 100.0)
-    assert remaining.seconds(100.0) == pytest.approx(2 * (WEIGHTS["train"] + WEIGHTS["embed"]))
+    assert remaining.seconds(1000.0) is None
+    remaining.advances(Progress("translation", 5, 10, left=40.0), 1000.0)
+    assert remaining.seconds(1000.0) is None  # training may take minutes or days
+    remaining.ends(VIEWS, 1040.0)
+    remaining.begins(TRAIN)
+    remaining.makes(TRAIN, 1040.0)
+    remaining.advances(Progress("training", 5, 10, left=40.0), 1050.0)
+    assert told(remaining.seconds(1050.0)) == ""
 
 
-def test_the_rate_of_a_training_under_way_outweighs_its_weight():
-    remaining = Remaining([TRAIN, EMBED])
+def test_the_second_point_of_a_sweep_knows_what_the_first_took():
+    trainings, embeds = [step("train", n) for n in range(3)], [step("embed", n) for n in range(3, 6)]
+    remaining, clock = Remaining([*trainings, *embeds]), 0.0
+    for point in range(2):
+        for stage, seconds in ((trainings[point], 100.0), (embeds[point], 10.0)):
+            remaining.begins(stage)
+            remaining.makes(stage, clock)
+            if point == 1 and stage in trainings:
+                remaining.advances(Progress("training", 4, 10, left=60.0), clock + 40)
+                assert remaining.seconds(clock + 40) == pytest.approx(60 + 100 + 2 * 10)
+                assert remaining.seconds(clock + 50) == pytest.approx(50 + 100 + 2 * 10)
+            clock += seconds
+            remaining.ends(stage, clock)
+
+
+def test_of_a_run_that_was_not_planned_nothing_is_said():
+    remaining = Remaining(None)
+    assert remaining.begins(TRAIN)
     remaining.makes(TRAIN, 0.0)
-    remaining.advances(10, 100, 40.0)
-    assert remaining.seconds(40.0) == pytest.approx(WEIGHTS["train"] - 40 + WEIGHTS["embed"])
-    remaining.advances(50, 100, 200.0)
-    pace = (200.0 + 200.0) / WEIGHTS["train"]
-    assert remaining.seconds(200.0) == pytest.approx(200.0 + pace * WEIGHTS["embed"])
+    remaining.advances(Progress("training", 5, 10, left=50.0), 50.0)
+    assert remaining.seconds(50.0) is None
 
 
-def test_what_was_found_made_weighs_nothing():
-    remaining = Remaining([VIEWS, TRAIN])
-    remaining.ends(VIEWS, 0.1)
-    remaining.makes(TRAIN, 0.1)
-    remaining.advances(0, 10, 0.1)
-    remaining.advances(1, 10, 10.1)
-    assert remaining.seconds(10.1) == pytest.approx(90.0)
-
-
-def test_a_stage_that_is_late_makes_the_rest_late():
-    remaining = Remaining([VIEWS, TRAIN])
-    remaining.makes(VIEWS, 0.0)
-    early, late = remaining.seconds(10.0), remaining.seconds(10 * WEIGHTS["make_views"])
-    assert early == pytest.approx(WEIGHTS["make_views"] - 10 + WEIGHTS["train"])
-    assert late == pytest.approx(WEIGHTS["make_views"] + 10 * WEIGHTS["train"])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (2.0, "~5 s left in all"),
-        (61.0, "~60 s left in all"),
-        (400.0, "~7 min left in all"),
-        (9000.0, "~2.5 h left in all"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "words"), [(2.0, "~5 s"), (61.0, "~60 s"), (400.0, "~7 min"), (9000.0, "~2.5 h")])
 def test_an_estimate_is_said_in_round_numbers(seconds, words):
-    assert told(seconds) == words
+    assert told(seconds) == f"{words} left in all"

@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from flows.cli import watching
 from flows.cli.watching import LiveTerminal, Terminal
+from models.progress import Progress
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
 from storage.store import Store
@@ -31,8 +33,8 @@ def printed(terminal_of, store, **console) -> str:
     terminal = terminal_of(Console(file=out, **console), store, [VIEWS, LAST])
     terminal.begins(VIEWS)
     terminal.makes(VIEWS)
+    terminal.advances(Progress("translation en→[de]", 5, 10, "7 tokens/s"))
     terminal.begins(SHARD)
-    terminal.advances("translation en→[de]", 5, 10, "7 tokens/s")
     terminal.ends(SHARD)
     terminal.ends(VIEWS)
     terminal.begins(VIEWS)
@@ -55,16 +57,52 @@ def test_a_stage_that_was_there_is_cached(store):
     assert out.getvalue().split() == ["1/1", "make", "views", "cached", str(VIEWS.ref)]
 
 
-def test_what_no_plan_foresaw_has_a_line_without_a_number(store):
+def lines_of(store, plan, *walk):
+    """Lines that a walk leaves: steps as pairs of a step and the steps inside it."""
     out = io.StringIO()
-    terminal = Terminal(Console(file=out, width=100), store, [])
-    terminal.begins(VIEWS)
-    terminal.ends(VIEWS)
-    assert out.getvalue().split() == ["make", "views", "cached", str(VIEWS.ref)]
+    terminal = Terminal(Console(file=out, width=100), store, plan)
+    for outer, inner, counts in walk:
+        terminal.begins(outer)
+        if counts:
+            terminal.advances(Progress("shards", 0, 10))
+        for part in inner:
+            terminal.begins(part)
+            terminal.ends(part)
+        terminal.ends(outer)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_a_part_of_a_stage_has_no_line(store):
-    assert str(SHARD.ref) not in printed(Terminal, store, width=100)
+def test_stages_of_a_run_that_cannot_be_planned_are_counted(store):
+    first, second, again = lines_of(store, None, (VIEWS, [], False), (LAST, [], False), (VIEWS, [], False))
+    assert first.split() == again.split() == ["1", "make", "views", "cached", str(VIEWS.ref)]
+    assert second.split() == ["2", "report", "cached", str(LAST.ref)]
+
+
+def test_what_the_plan_lacks_has_a_line_without_a_number(store):
+    other, last = lines_of(store, [LAST], (VIEWS, [], False), (LAST, [], False))
+    assert other.split() == ["make", "views", "cached", str(VIEWS.ref)]
+    assert last.split()[0] == "1/1"
+
+
+def test_a_plan_that_names_a_stage_twice_counts_it_once(store):
+    (line,) = lines_of(store, [VIEWS, VIEWS, LAST], (VIEWS, [], False))
+    assert line.split()[0] == "1/2"
+
+
+def test_what_a_stage_waits_for_is_indented_unless_it_counts_its_parts(store):
+    part, whole = lines_of(store, [LAST], (LAST, [SHARD], False))
+    assert part.startswith("      translate")
+    assert whole.startswith("1/1 report")
+    assert not any("translate" in line for line in lines_of(store, [LAST], (LAST, [SHARD], True)))
+
+
+def test_a_line_now_and_then_says_rate_and_time_left(store, monkeypatch):
+    monkeypatch.setattr(watching, "SECONDS_BETWEEN_LINES", 0.0)
+    out = io.StringIO()
+    terminal = Terminal(Console(file=out, width=100), store, [LAST])
+    terminal.begins(LAST)
+    terminal.advances(Progress("embedding, sentences", 5000, 20_000, "", rate=50.0, left=300.0))
+    assert out.getvalue() == "1/1 embedding, sentences: 5,000 of 20,000 · 50/s · ~5 min left\n"
 
 
 def test_a_narrow_terminal_gets_whole_lines(store):
@@ -75,9 +113,11 @@ def test_a_narrow_terminal_gets_whole_lines(store):
 
 def test_the_bar_shows_foreign_text_as_it_is(store):
     live = LiveTerminal(Console(file=io.StringIO(), width=100), store, [VIEWS])
-    live.advances("translation en→[de]", 5, 10, "[b]7[/b]")
-    live.advances("translation en→[de]", 6, 10, "[b]8[/b]")
+    live.advances(Progress("translation en→[de]", 5, 10, "[b]7[/b]"))
+    live.advances(Progress("translation en→[de]", 6, 10, "[b]8[/b]", rate=3.0, left=400.0))
     (bar,) = live.progress.tasks
     assert (bar.completed, bar.total) == (6, 10)
     live.progress.print(live.progress)
-    assert "en→[de]" in live.console.file.getvalue()
+    shown = live.console.file.getvalue()
+    assert "en→[de]" in shown
+    assert "60% 3/s · ~7 min left · [b]8[/b]" in shown

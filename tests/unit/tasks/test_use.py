@@ -13,7 +13,7 @@ from models.encoder.export import export_sentence_transformers
 from storage.collect import collectable
 from storage.errors import SourceError, StoreWriteError
 from storage.sources import SourceSpec
-from tasks import use
+from tasks import encoding
 from tasks.site import Site
 from tasks.use import embed_file, index
 from tests.hostile import made_long_ago
@@ -44,6 +44,15 @@ def advance(done, total, detail):
     pass
 
 
+class Lengths(encoding.Encoding):
+    """An encoding whose vectors are lengths."""
+
+    part = 2
+
+    def __call__(self, texts, on_progress=None):
+        return np.array([[len(text)] for text in texts], dtype=np.float32)
+
+
 def test_a_file_is_embedded_in_its_order_with_what_it_repeats(model, site, lines, tmp_path):
     name, vectors_of = model
     assert embed_file(site, name, lines, tmp_path / "out.parquet", "fp32", advance) == 9
@@ -54,30 +63,84 @@ def test_a_file_is_embedded_in_its_order_with_what_it_repeats(model, site, lines
     assert [path.name for path in tmp_path.glob("out*")] == ["out.parquet"]
 
 
-def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkeypatch):
-    monkeypatch.setattr(use, "CHUNK", 4)
+def killed_at(kill, seen):
+    """Progress that is interrupted, and notes what it heard."""
 
-    def killed(done, total, detail):
-        if done == 8:
+    def advance(done, total, detail):
+        seen.append((done, total))
+        if done == kill:
             raise KeyboardInterrupt
 
+    return advance
+
+
+def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "CPU_PART", 4)
+    target, heard = tmp_path / "out.parquet", []
     with pytest.raises(KeyboardInterrupt):
-        embed_file(site, model[0], lines, tmp_path / "out.parquet", "fp32", killed)
+        embed_file(site, model[0], lines, target, "fp32", killed_at(9, heard))
     parts = sorted(tmp_path.glob("out.parquet.*.parts/*"))
     assert [path.name for path in parts] == ["000000.parquet", "000001.parquet"]
-    made = [path.stat().st_mtime_ns for path in parts]
-    seen = []
+    assert heard == [(0, 9), (4, 9), (4, 9), (8, 9), (8, 9), (9, 9)]
+    heard.clear()
+    assert embed_file(site, model[0], lines, target, "fp32", killed_at(None, heard)) == 9
+    assert heard == [(8, 9), (9, 9)]  # from where it was
     embed_file(site, model[0], lines, tmp_path / "whole.parquet", "fp32", advance)
-    embed_file(
-        site,
-        model[0],
-        lines,
-        tmp_path / "out.parquet",
-        "fp32",
-        lambda done, *_: seen.append([path.stat().st_mtime_ns for path in parts]),
-    )
-    assert seen == [made] * 3
-    assert pl.read_parquet(tmp_path / "out.parquet").equals(pl.read_parquet(tmp_path / "whole.parquet"))
+    assert pl.read_parquet(target).equals(pl.read_parquet(tmp_path / "whole.parquet"))
+
+
+def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monkeypatch):
+    """And comes to the bytes of one that was not killed."""
+    monkeypatch.setattr(encoding, "CPU_PART", 3)
+    heard = []
+    monkeypatch.setattr("tasks.embed.progress_of", lambda what: killed_at(8, heard))
+    with pytest.raises(KeyboardInterrupt):
+        index(site, model[0], lines, "fp32")
+    assert heard[-2:] == [(6, 8), (8, 8)]
+    heard.clear()
+    monkeypatch.setattr("tasks.embed.progress_of", lambda what: killed_at(None, heard))
+    resumed = index(site, model[0], lines, "fp32")
+    assert heard == [(6, 8), (8, 8)]
+    other = site.model_copy(update={"store": f"{site.store}-other"})
+    straight = index(other, model[0], lines, "fp32")
+    vectors = [dict(zip(made.texts, made.vectors.tolist(), strict=True)) for made in (resumed, straight)]
+    assert vectors[0] == vectors[1]
+
+
+def test_parts_of_other_texts_are_made_again(tmp_path):
+    frames = [pl.DataFrame({"text": texts}) for texts in (["a", "b"], ["c"])]
+    lengths = Lengths(None, None, None, "fp32")
+    first = list(lengths.parts(frames, 3, tmp_path, advance))
+    again = list(lengths.parts([frames[0], pl.DataFrame({"text": ["ccc"]})], 3, tmp_path, advance))
+    assert again[0].equals(first[0])
+    assert [row[0] for row in again[1]["embedding"].to_list()] == [3.0]
+
+
+def test_what_is_written_is_called_parquet(model, site, lines, tmp_path):
+    with pytest.raises(ValueError, match=r"out.csv: expected a name that ends in .parquet"):
+        embed_file(site, model[0], lines, tmp_path / "out.csv", "fp32", advance)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_long_text_is_indexed_and_what_is_left_out_is_said(model, site, tmp_path):
+    path, long = tmp_path / "lines.txt", f"{ORIGINALS[0]} {'and snow ' * 400}long"
+    path.write_bytes("\n".join([*BACK_DE * 30, *BACK_DE[:2], "", long, ORIGINALS[1]]).encode() + b"\n\xff\n")
+    corpus = index(site, model[0], SourceSpec(path=str(path)), "fp32")
+    assert long in corpus.texts
+    assert len(corpus.texts) == 6
+    assert corpus.taken.startswith("6 of 126 texts taken; left out: 118 repeated, 1 empty, 1 unreadable (the first: ")
+    assert "lines.txt, line 126: not UTF-8" in corpus.taken
+
+
+def test_a_folder_of_several_formats_is_one_corpus(model, site, lines, tmp_path):
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.txt").write_text("\n".join(ORIGINALS))
+    (folder / "b.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in BACK_DE))
+    spec = SourceSpec(path=str(folder))
+    assert set(index(site, model[0], spec, "fp32").texts) == {*ORIGINALS, *BACK_DE}
+    assert embed_file(site, model[0], spec, tmp_path / "out.parquet", "fp32", advance) == 8
+    assert pl.read_parquet(tmp_path / "out.parquet")["text"].to_list() == [*BACK_DE, *ORIGINALS]
 
 
 def test_a_record_without_text_is_refused_for_rows_would_shift(model, site, tmp_path):
@@ -136,7 +199,11 @@ def test_an_index_that_is_searched_every_day_is_not_collected(model, site, lines
 def test_the_command_line_answers_in_json(model, site, lines, capsys, monkeypatch):
     monkeypatch.setenv("BSL_STORE", site.store)
     assert main(["search", model[0], str(lines.path), ORIGINALS[0], "--top", "1", "--device", "cpu", "--json"]) == 0
-    ((score, text),) = json.loads(capsys.readouterr().out)[ORIGINALS[0]]
+    said = capsys.readouterr()
+    ((score, text),) = json.loads(said.out)[ORIGINALS[0]]
     assert (round(score, 5), text) == (1, ORIGINALS[0])
+    assert "lines.txt: 8 of 9 texts taken; left out: 1 repeated\n" in said.err
     assert main(["search", model[0], str(lines.path)]) == 2
     assert "expected a query" in capsys.readouterr().err
+    assert main(["embed", model[0], str(lines.path), "vectors.csv"]) == 2
+    assert "vectors.csv: expected a name that ends in .parquet" in capsys.readouterr().err

@@ -1,0 +1,69 @@
+"""A verb's flow is planned before it runs, so that its stages have numbers; planning starts and sends nothing."""
+
+import pytest
+from prefect import flow
+
+from flows.adapt import adapt
+from flows.cli.starting import foreseen
+from flows.field import field
+from flows.sweep import ablation
+from storage.refs import CorpusRef
+from tasks.site import Site
+from tasks.stage.cached import stage
+
+
+@stage(ref=CorpusRef, version=1)
+def foreseen_first(work, number: int):
+    raise AssertionError("a plan computes nothing")
+
+
+@stage(ref=CorpusRef, version=1)
+def foreseen_second(work, first: CorpusRef, rows: int):
+    raise AssertionError("a plan computes nothing")
+
+
+@flow
+def straight(site: Site, number: int) -> CorpusRef:
+    return foreseen_second(site, foreseen_first(site, number), rows=2)
+
+
+@flow
+def winding(site: Site) -> CorpusRef:
+    first = foreseen_first(site, 1)
+    return foreseen_second(site, first, site.open_store().manifest(first).rows)
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+def stages(plan):
+    return [step.stage for step in plan]
+
+
+def test_a_flow_is_planned_by_its_own_body(site):
+    assert stages(foreseen(straight, {"site": site, "number": "3"})) == ["foreseen_first", "foreseen_second"]
+
+
+def test_where_stages_depend_on_what_others_make_or_something_is_amiss_there_is_no_plan(site):
+    assert foreseen(winding, {"site": site}) is None
+    assert foreseen(straight, {"site": site, "number": "three"}) is None
+
+
+def test_a_sweep_on_workers_is_planned_without_them(site):
+    asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
+    here = foreseen(ablation, {**asked, "site": site})
+    assert stages(here).count("train") == 2
+    elsewhere = foreseen(ablation, {**asked, "site": site.model_copy(update={"runner": "dask"})})
+    assert {step.ref.path for step in elsewhere} == {step.ref.path for step in here}
+    assert stages(foreseen(ablation, {**asked, "site": site.model_copy(update={"runner": "pool"})})) == ["study"]
+
+
+def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(site, tmp_path):
+    text = tmp_path / "own.txt"
+    text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
+    planned = stages(foreseen(adapt, {"texts": [str(text)], "site": site}))
+    assert planned[0] == "read_passages"
+    assert planned[-1] == "adaptation"
+    assert foreseen(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
