@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+import fsspec
 import pyarrow.parquet as pq
 
 from storage.declarations import DATASETS
@@ -56,7 +57,7 @@ class Mirror:
     def __init__(self, folder: Path, source: str | None = None) -> None:
         self.folder = folder
         self._source = source
-        self._record = read_record(folder)
+        self._record = read_record(str(folder))
 
     def add(self, name: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
         """Bring a data set `<name>` or `<name>/<split>`, or a model `model:<hub id>[@<revision>]`, into the mirror.
@@ -107,7 +108,7 @@ class Mirror:
             if source.hub is not None and not in_lists:
                 _write_hub(source, path)
             elif source.format == "parquet" or table is None:
-                shutil.copyfile(source.files[0], path)
+                _copy(source.files[0], path)
             else:
                 table.write_parquet(path, compression="zstd")
         self._note(name, source.digest)
@@ -124,7 +125,7 @@ class Mirror:
         if self._kept(name):
             return name, "kept"
         with whole(self.folder / name) as path:
-            shutil.copyfile(origin, path)
+            _copy(origin, path)
         self._note(name, digest)
         return name, "written"
 
@@ -142,7 +143,7 @@ class Mirror:
                     raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
         found = resolve_model(hub_id, revision, self._source)
-        origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
+        origin = (self._source and model_origin(self._source, hub_id)) or found.identity
         with whole(self.folder / name) as path:
             _copy_model(found, path)
         for file in sorted((self.folder / name).rglob("*")):
@@ -166,6 +167,12 @@ class Mirror:
         text = json.dumps({file: entry.model_dump() for file, entry in sorted(self._record.items())}, indent=1)
         with whole(self.folder / RECORD) as path:
             path.write_text(text + "\n", encoding="utf-8")
+
+
+def _copy(origin: str, path: Path) -> None:
+    """A file of a source, which may be an object store's."""
+    fs, place = fsspec.url_to_fs(origin)
+    fs.get_file(place, str(path))
 
 
 def _write_hub(source: ResolvedSource, path: Path) -> None:

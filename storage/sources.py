@@ -8,16 +8,15 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from storage.address import Address
+from storage.address import Address, reachable
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_path
-from storage.errors import SourceError, StorageError
+from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.mirror_record import mirrored_from, source_sha256
@@ -25,7 +24,7 @@ from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from storage.declared.dataset import Dataset
 
@@ -109,7 +108,7 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
         SourceError: nobody has it; the message names what was tried.
     """
     declared = DATASETS.get(spec.dataset or "")
-    with _reachable(spec.path or mirror):
+    with reachable(spec.path or mirror):
         found = _files(spec, declared, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
@@ -134,22 +133,6 @@ def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | N
     """The table or archive of the Hub that a mirror's files are copies of, by the mirror's record."""
     origins = {mirrored_from(part, mirror) for path in files for part in parts_of(path, kind)}
     return origins.pop() if len(origins) == 1 else None
-
-
-@contextmanager
-def _reachable(place: str | None) -> Iterator[None]:
-    """Name the place that a client cannot reach: each client has errors of its own for that.
-
-    Raises:
-        SourceError: naming place and reason.
-    """
-    try:
-        yield
-    except StorageError:
-        raise
-    except Exception as error:
-        reason = str(error).strip() or type(error).__name__
-        raise SourceError(f"{place}: cannot be looked at ({reason}); correct the address or its access") from error
 
 
 def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:

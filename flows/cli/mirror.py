@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from flows.cli.options import add_json, print_json
 from flows.site import site_of
@@ -12,13 +12,10 @@ from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
 
-if TYPE_CHECKING:
-    import argparse
-
 
 def define_mirror(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=_folder)
     parser.add_argument(
         "names",
         nargs="*",
@@ -31,6 +28,12 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser)
     parser.set_defaults(call=_mirror)
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is no folder of this machine; fill one and copy it there as it is")
+    return Path(text)
 
 
 def _mirror(arguments: argparse.Namespace) -> int:
