@@ -109,7 +109,7 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
     """
     declared = DATASETS.get(spec.dataset or "")
     with reachable(spec.path or mirror):
-        found = _files(spec, declared, mirror)
+        found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
     table = None if files else pin_table(_hub_table(spec, declared, mirror))
@@ -135,7 +135,7 @@ def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | N
     return origins.pop() if len(origins) == 1 else None
 
 
-def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
+def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
     """The files of a source, or none if only the Hub may have it."""
     if spec.path is not None:
         return _listed(spec.path)
@@ -144,9 +144,20 @@ def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tu
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
     if mirror is None:
         return ()
-    folder = declared.folder if declared and declared.folder else name
-    path = f"{mirror.rstrip('/')}/{folder}/{_split(spec, declared)}.parquet"
+    path = f"{mirror.rstrip('/')}/{mirrored_place(spec)}"
     return (path,) if _exists(path) else ()
+
+
+def mirrored_place(spec: SourceSpec) -> str:
+    """Where a mirror has a data set's table, relative to it; a configuration of one's own choice has a folder.
+
+    Raises:
+        SourceError: a declared set has no such split.
+    """
+    declared = DATASETS.get(spec.dataset or "")
+    folder = declared.folder if declared and declared.folder else spec.dataset
+    config = f"{spec.hub_config}/" if spec.hub_config and declared is None else ""
+    return f"{folder}/{config}{_split(spec, declared)}.parquet"
 
 
 def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
@@ -215,8 +226,7 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
 def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
     name = str(spec.dataset)
     split = _split(spec, declared)
-    folder = (declared.folder if declared else None) or name
-    tried = f"the mirror {mirror} has no {folder}/{split}.parquet" if mirror else "no mirror is set"
+    tried = f"the mirror {mirror} has no {mirrored_place(spec)}" if mirror else "no mirror is set"
     if declared is not None and declared.hub_id is not None:
         return HubTable(
             hub_id=declared.hub_id,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from storage.store import Store
     from tasks.site import Site
 
-_MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
+MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
 
 
 def resolve_encoder(
@@ -55,7 +55,7 @@ def find_encoder(
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
-    if _MADE_HERE.fullmatch(name):
+    if MADE_HERE.fullmatch(name):
         return _checkpoint(site.open_store(), name)
     if is_vectors_file(name):
         return import_vectors(site, find_vectors_file(name), words or WordsConfig())
