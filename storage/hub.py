@@ -49,6 +49,8 @@ class HubTable(BaseModel):
     """Those files, by their paths in the archive."""
     beside: tuple[str, ...] = ()
     """Files of the archive that readers look for beside them."""
+    cache: Annotated[Path | None, NotInKey] = None
+    """Where the Hub's files are kept; its own default if None."""
 
     @property
     def address(self) -> str:
@@ -116,7 +118,7 @@ def pin_table(table: HubTable) -> HubTable:
     """
     if table.revision and COMMIT.fullmatch(table.revision):
         return table
-    commit = listing("dataset", table.hub_id, table.revision).commit
+    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
     return table.model_copy(update={"revision": commit})
 
 
@@ -129,11 +131,11 @@ def table_files(table: HubTable) -> tuple[str, ...]:
     """
     if table.archive is not None:
         wanted = (*table.members, *table.beside)
-        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted)
+        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted, table.cache)
         return tuple(map(str, unpacked[: len(table.members)]))
-    listed = listing("dataset", table.hub_id, table.revision)
+    listed = listing("dataset", table.hub_id, table.revision, table.cache)
     names = split_files(table, listed.files, listed.configs)
-    folder = fetch("dataset", table.hub_id, listed, names)
+    folder = fetch("dataset", table.hub_id, listed, names, table.cache)
     return tuple(str(folder / name) for name in names)
 
 
@@ -144,9 +146,10 @@ def check_table(table: HubTable) -> bool:
         SourceError: as `table_files`.
     """
     if table.archive is not None:
-        return check_archived(table.hub_id, table.revision, table.archive, (*table.members, *table.beside))
-    listed = listing("dataset", table.hub_id, table.revision)
-    folder = snapshot("dataset", table.hub_id, listed.commit)
+        wanted = (*table.members, *table.beside)
+        return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)
+    listed = listing("dataset", table.hub_id, table.revision, table.cache)
+    folder = snapshot("dataset", table.hub_id, listed.commit, table.cache)
     return all((folder / name).exists() for name in split_files(table, listed.files, listed.configs))
 
 

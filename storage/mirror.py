@@ -54,11 +54,12 @@ class Mirror:
     Args:
         folder: the mirror.
         source: another mirror, or a folder with the distributions' own files, that is read before the Hub.
+        cache: where the Hub's files are kept; its own default if None.
     """
 
-    def __init__(self, folder: Path, source: str | None = None) -> None:
+    def __init__(self, folder: Path, source: str | None = None, cache: Path | None = None) -> None:
         self.folder = folder
-        self._source = source
+        self._source, self._cache = source, cache
         self._record = read_record(str(folder))
 
     def add(self, wanted: str | SourceSpec) -> Iterator[Outcome]:
@@ -94,7 +95,7 @@ class Mirror:
         if self._kept(name):
             yield name, "kept"
             return
-        source = resolve_source(spec, self._source)
+        source = resolve_source(spec, self._source, self._cache)
         # A set that is not the papers' own is refused here, not on the machine that scores it.
         if dataset in TRANSFER_SETS:
             read_transfer_table(dataset, split, source)
@@ -147,7 +148,7 @@ class Mirror:
                 if not self._kept(known):
                     raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
-        found = resolve_model(hub_id, revision, self._source)
+        found = resolve_model(hub_id, revision, self._source, self._cache)
         origin = (self._source and model_origin(self._source, hub_id)) or found.identity
         with whole(self.folder / name) as path:
             _copy_model(found, path)

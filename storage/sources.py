@@ -25,6 +25,7 @@ from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from storage.declared.dataset import Dataset
 
@@ -97,12 +98,13 @@ class ResolvedSource(BaseModel):
     """Most sentences that it may give to a corpus."""
 
 
-def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSource:
+def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
     """Find a source and fingerprint it.
 
     Args:
         spec: what is wanted.
         mirror: folder or fsspec address with `<name>/<split>.parquet`.
+        cache: where the Hub's files are kept; its own default if None.
 
     Raises:
         SourceError: nobody has it; the message names what was tried.
@@ -112,7 +114,7 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSourc
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
-    table = None if files else pin_table(_hub_table(spec, declared, mirror))
+    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"cache": cache}))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
     origin = _origin(files, own, mirror) if files and mirror and not spec.path else None
     kind = own or (spec.format or _one_format(files) if files and not origin else None)

@@ -36,7 +36,7 @@ def locate_sources(site: Site, config: IngestConfig) -> tuple[ResolvedSource, ..
     Raises:
         SourceError: one of them is nowhere to be had.
     """
-    return tuple(resolve_source(spec, site.mirror) for spec in config.sources)
+    return tuple(resolve_source(spec, site.mirror, site.local_cache) for spec in config.sources)
 
 
 @stage(

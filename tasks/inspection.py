@@ -67,7 +67,7 @@ def look_at_source(site: Site, spec: SourceSpec) -> str:
     Raises:
         SourceError: it is not, has not, or the Hub does not say.
     """
-    source = resolve_source(spec, site.mirror)
+    source = resolve_source(spec, site.mirror, site.local_cache)
     if source.hub is not None and not check_table(source.hub):
         return f"{source.digest[:_SHOWN]}, on the Hub; columns are seen when it is fetched"
     return f"{source.digest[:_SHOWN]}, columns {', '.join(check_columns(source))}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
@@ -16,6 +15,8 @@ from storage.word_vectors import find_vectors_file, is_vectors_file
 from tasks.word_vectors import import_vectors
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from models.encoder.config import EncoderConfig
     from storage.refs import ArtifactRef
     from storage.store import Store
@@ -79,7 +80,7 @@ def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
 
 def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
     """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
-    return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
+    return resolve_model(model, revision, site.mirror, site.local_cache)
 
 
 def _checkpoint(store: Store, name: str) -> CheckpointRef:

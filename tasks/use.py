@@ -89,7 +89,7 @@ def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> I
     from models.nearest import unit
 
     candidate = find_candidate(site, model, Reading())
-    sources = (resolve_source(corpus, site.mirror),)
+    sources = (resolve_source(corpus, site.mirror, site.local_cache),)
     config = IngestConfig(sources=(corpus,))
     sentences = ingest.have(site, sources, config)
     embeddings = embed.have(site, candidate.encoder, sentences, candidate.config, precision)
@@ -116,7 +116,7 @@ def embed_file(
     """
     if target.exists():
         raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
-    found = resolve_source(source, site.mirror)
+    found = resolve_source(source, site.mirror, site.local_cache)
     if len(texts := check_columns(found)) > 1:
         raise SourceError(f"{found.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")
     candidate = find_candidate(site, model, Reading())

@@ -254,7 +254,7 @@ def _texts(site: Site, wanted: Wanted) -> list[str]:
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []
     for spec in specs:
-        source = resolve_source(spec, site.mirror)
+        source = resolve_source(spec, site.mirror, site.local_cache)
         for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()

@@ -44,7 +44,8 @@ def _folder(text: str) -> Path:
 
 def _mirror(arguments: argparse.Namespace) -> int:
     """Everything that can be had; exit code 1 if something could not."""
-    mirror = Mirror(arguments.folder, site_of(vars(arguments)).mirror)
+    site = site_of(vars(arguments))
+    mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
     lacking: dict[str, str] = {}
     got: dict[str, str] = {}
     for wanted in _wanted(arguments.names, arguments.set):
