@@ -21,7 +21,7 @@ from tasks.pair import pair
 from tasks.pretrained import described_folder, resolve_encoder
 from tasks.stage.machine import device_of
 from tasks.start import is_bare
-from tasks.teach import as_saved, teach
+from tasks.teach import as_saved, find_teachers, teach
 from tasks.train import train
 from tasks.transform import fit_transform, fold_transform, transform
 from tasks.translate import find_hop
@@ -216,7 +216,8 @@ def _taught(ground: Ground, contender: Contender) -> tuple[Contender, Embeddings
             student, teacher = contender, MINI_SENTENCE
     if student.name == teacher:
         student = contender_of(site, MINI_BERT)
-    vectors = teach(site, ground.corpus, (EncoderConfig(model=teacher),), PRECISION)
+    found = find_teachers(site, [EncoderConfig(model=teacher)])
+    vectors = teach(site, ground.corpus, found, PRECISION)
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 
