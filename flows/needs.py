@@ -10,7 +10,7 @@ from storage.embedded import EMBEDDED
 from storage.mirror import MODEL
 from storage.word_vectors import is_vectors_file
 from tasks.evaluation.kinds import frozen_names
-from tasks.pretrained import MADE_HERE
+from tasks.pretrained import MADE_HERE, TAUGHT
 
 if TYPE_CHECKING:
     from flows.config import PipelineConfig
@@ -38,6 +38,6 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
 
 def of_the_hub(model: str) -> bool:
     """Whether a model's name is a repository's: no embedded asset, no file, folder or artifact."""
-    if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model) or MADE_HERE.fullmatch(model):
+    if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
         return False
-    return not Path(model).exists()
+    return not (MADE_HERE.fullmatch(model) or TAUGHT.fullmatch(model) or Path(model).exists())

@@ -35,7 +35,7 @@ from tasks.stage.logs import show_logs
 from tasks.stage.parts import Cut, Part, passed, working_on
 from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
-from tasks.teach import check_queue, find_teachers, teach
+from tasks.teach import check_teaching, find_teachers, teach
 from tasks.train import train
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
-    for phase in config.phases:
-        check_queue(site, corpus, phase.training.objective)
+    for phase, who in zip(config.phases, teachers, strict=True):
+        check_teaching(site, corpus, who, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     passed("corpus")
     views = augment(site, corpus, config.augment, labelled) if config.phases else None

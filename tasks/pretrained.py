@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
+TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # vectors of a corpus, in the place of a teacher
 
 
 def resolve_encoder(

@@ -12,10 +12,12 @@ import numpy as np
 import polars as pl
 
 from models.objectives.distil_config import DistilConfig, check_places
+from storage.errors import SourceError
+from storage.lookup import find
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from tasks.embed import embed
 from tasks.evaluation.vectors import MADE, made_of
-from tasks.pretrained import described_folder, resolve_encoder
+from tasks.pretrained import TAUGHT, described_folder, resolve_encoder
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -43,31 +45,58 @@ class Teacher:
     config: EncoderConfig
 
 
-def find_teachers(site: Site, teachers: Iterable[EncoderConfig]) -> tuple[Teacher, ...]:
-    """Find the encoders that a student learns from.
+def find_teachers(site: Site, teachers: Iterable[EncoderConfig]) -> tuple[Teacher | EmbeddingsRef, ...]:
+    """Find the encoders that a student learns from, or their vectors where `embeddings/<key>` names some.
 
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has one of them.
         EncoderError: a teacher's folder describes an encoder that cannot be computed here.
     """
-    found = [resolve_encoder(site, config) for config in teachers]
-    return tuple(Teacher(encoder, as_saved(site, encoder, named)) for encoder, named in found)
+    return tuple(_found(site, config) for config in teachers)
 
 
-def check_queue(site: Site, corpus: CorpusRef, objective: AnyObjective) -> None:
-    """Refuse a queue with more places than the corpus, if it is made already, has sentences for.
+def _found(site: Site, config: EncoderConfig) -> Teacher | EmbeddingsRef:
+    if TAUGHT.fullmatch(config.model):
+        store = site.open_store()
+        vectors = EmbeddingsRef(key=find(store, config.model).key)
+        store.used(vectors)
+        return vectors
+    encoder, named = resolve_encoder(site, config)
+    return Teacher(encoder, as_saved(site, encoder, named))
+
+
+def check_teaching(
+    site: Site, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
+) -> None:
+    """Refuse vectors of another corpus, and a queue with more places than this one, if it is made, has sentences.
 
     Raises:
+        SourceError: naming both corpora.
         TrainingError: with both numbers.
     """
     store = site.open_store()
+    for vectors in [teacher for teacher in teachers if isinstance(teacher, EmbeddingsRef)]:
+        made_of = store.manifest(vectors).provenance.inputs.values()
+        texts = [f"{entry.kind}/{entry.key}" for entry in made_of if entry.kind == corpus.kind]
+        if corpus.path not in texts:
+            raise SourceError(
+                f"{vectors} are vectors of {', '.join(texts) or 'no corpus'}, expected those of {corpus.path}; "
+                "let the teacher embed this run's corpus (tasks.object_teacher.embed_corpus)"
+            )
     if isinstance(objective, DistilConfig) and objective.queue and store.defect(corpus) is None:
         check_places(objective.queue, store.manifest(corpus).rows)
 
 
-def teach(site: Site, corpus: CorpusRef, teachers: tuple[Teacher, ...], precision: Precision) -> EmbeddingsRef | None:
+def teach(
+    site: Site, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Precision
+) -> EmbeddingsRef | None:
     """The vectors of a corpus that a student learns from; None without a teacher."""
-    vectors = [embed(site, teacher.encoder, corpus, teacher.config, precision) for teacher in teachers]
+    vectors = [
+        teacher
+        if isinstance(teacher, EmbeddingsRef)
+        else embed(site, teacher.encoder, corpus, teacher.config, precision)
+        for teacher in teachers
+    ]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
 
 

@@ -15,7 +15,7 @@ from storage.refs import CorpusRef
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.site import Site
-from tasks.teach import as_saved, check_queue, find_teachers, join_teachers
+from tasks.teach import as_saved, check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
@@ -77,11 +77,11 @@ def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
 
 
 def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
-    check_queue(site, corpus, DistilConfig(queue=4))
-    check_queue(site, corpus, DistilConfig())
-    check_queue(site, CorpusRef(key=f"{5:064x}"), DistilConfig(queue=5))
+    check_teaching(site, corpus, (), DistilConfig(queue=4))
+    check_teaching(site, corpus, (), DistilConfig())
+    check_teaching(site, CorpusRef(key=f"{5:064x}"), (), DistilConfig(queue=5))
     with pytest.raises(TrainingError, match=r"a queue of 5 places and 4 sentences .*queue to 2 or less"):
-        check_queue(site, corpus, DistilConfig(queue=5))
+        check_teaching(site, corpus, (), DistilConfig(queue=5))
 
 
 def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(site, tmp_path):
