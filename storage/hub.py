@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from storage.errors import HubError, SourceError
 from storage.hub_archive import archived_files, check_archived
 from storage.hub_client import COMMIT, fetch, listing, meant, snapshot
-from storage.hub_splits import split_files
+from storage.hub_splits import Wanted, split_files
 from storage.keys import NotInKey
 
 if TYPE_CHECKING:
@@ -57,6 +57,11 @@ class HubTable(BaseModel):
         """What messages and keys call it."""
         parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is looked for among the repository's files."""
+        return Wanted(self.address, self.config, self.split)
 
 
 class HubModel(BaseModel):
@@ -134,7 +139,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
         unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted, table.cache)
         return tuple(map(str, unpacked[: len(table.members)]))
     listed = listing("dataset", table.hub_id, table.revision, table.cache)
-    names = split_files(table, listed.files, listed.configs)
+    names = split_files(table.wanted, listed.files, listed.configs)
     folder = fetch("dataset", table.hub_id, listed, names, table.cache)
     return tuple(str(folder / name) for name in names)
 
@@ -150,7 +155,7 @@ def check_table(table: HubTable) -> bool:
         return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)
     listed = listing("dataset", table.hub_id, table.revision, table.cache)
     folder = snapshot("dataset", table.hub_id, listed.commit, table.cache)
-    return all((folder / name).exists() for name in split_files(table, listed.files, listed.configs))
+    return all((folder / name).exists() for name in split_files(table.wanted, listed.files, listed.configs))
 
 
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,6 @@ from storage.readers.table import FORMATS, is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from storage.hub import HubTable
 
 _SPLITS: Final = {
     "train": ("train", "training"),
@@ -30,54 +29,69 @@ _SPECIAL: Final = re.compile(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\])")
 _WILD: Final = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
 
 
-def split_files(table: HubTable, names: Iterable[str], configs: Sequence[dict[str, Any]] = ()) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for in a repository.
+
+    Attributes:
+        address: What messages call it.
+        config: The configuration; the usual one if None.
+        split: The split, by the Hub's name.
+    """
+
+    address: str
+    config: str | None
+    split: str
+
+
+def split_files(wanted: Wanted, names: Iterable[str], configs: Sequence[dict[str, Any]] = ()) -> tuple[str, ...]:
     """The files of a repository that hold a split, in order.
 
     Args:
-        table: which configuration and split.
-        names: all files of the repository.
-        configs: as its README names them.
+        wanted: Which configuration and split.
+        names: All files of the repository.
+        configs: As its README names them.
 
     Raises:
         HubError: there is no such configuration or split, or it is in no format that is read here.
     """
     data = [name for name in sorted(names) if not name.startswith(".") and PurePosixPath(name).name != "README.md"]
     declared = [entry for entry in configs if any(entry.get(place) for place in _PLACES)]
-    splits = _of_config(_meant(table, declared), data) if declared else _by_names(data, table.config)
-    found = splits.get(table.split, ())
+    splits = _of_config(_meant(wanted, declared), data) if declared else _by_names(data, wanted.config)
+    found = splits.get(wanted.split, ())
     if not found:
-        raise HubError(*_lacking(table, [name for name, files in splits.items() if files]))
+        raise HubError(*_lacking(wanted, [name for name, files in splits.items() if files]))
     if unread := [name for name in found if not is_readable(name)]:
         known = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
         raise HubError(
-            f"{table.address}: {unread[0]} is in no format that is read here ({known})",
+            f"{wanted.address}: {unread[0]} is in no format that is read here ({known})",
             "convert it and give its `path`",
         )
     return tuple(found)
 
 
-def _lacking(table: HubTable, held: Sequence[str]) -> tuple[str, str]:
+def _lacking(wanted: Wanted, held: Sequence[str]) -> tuple[str, str]:
     if held:
-        return f"{table.address}: the Hub's repository has no such split, it has {', '.join(held)}", "correct `split`"
-    if table.config:
+        return f"{wanted.address}: the Hub's repository has no such split, it has {', '.join(held)}", "correct `split`"
+    if wanted.config:
         return (
-            f"{table.address}: the Hub's repository has no file of the configuration {table.config!r}",
+            f"{wanted.address}: the Hub's repository has no file of the configuration {wanted.config!r}",
             "correct or leave out `hub_config`",
         )
-    return f"{table.address}: the Hub's repository has no file of data", "fetch what it has and give its `path`"
+    return f"{wanted.address}: the Hub's repository has no file of data", "fetch what it has and give its `path`"
 
 
-def _meant(table: HubTable, configs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _meant(wanted: Wanted, configs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The configuration that is asked for, else the usual or the only one."""
     known = [str(entry.get("config_name", "default")) for entry in configs]
     usual = [name for entry, name in zip(configs, known, strict=True) if entry.get("default") or name == "default"]
-    wanted = table.config or (usual[0] if usual else known[0] if len(known) == 1 else None)
-    if wanted not in known:
+    name = wanted.config or (usual[0] if usual else known[0] if len(known) == 1 else None)
+    if name not in known:
         raise HubError(
-            f"{table.address}: the Hub's repository has the configurations {', '.join(known)}, expected one of them",
+            f"{wanted.address}: the Hub's repository has the configurations {', '.join(known)}, expected one of them",
             "set `hub_config`",
         )
-    return configs[known.index(wanted)]
+    return configs[known.index(name)]
 
 
 def _of_config(entry: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:

@@ -20,6 +20,8 @@ from tasks.site import Site
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from tasks.ingest_config import IngestConfig
 
 
@@ -70,5 +72,5 @@ def take_vectors(work: Work, corpus: CorpusRef, given: GivenVectors) -> None:
     ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"].sort()
     vectors_ND = np.load(given.path)
     work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": vectors_ND}))
-    made = {"vectors": f"object {given.name}"}
+    made: dict[str, JsonValue] = {"vectors": f"object {given.name}"}
     work.draft.note({"sentences": len(ids), "dimensions": vectors_ND.shape[1], MADE: made})

@@ -3,15 +3,14 @@
 import pytest
 
 from storage.errors import HubError
-from storage.hub import HubTable
-from storage.hub_splits import split_files
+from storage.hub_splits import Wanted, split_files
 
 NAMES = ["README.md", "d/train.csv", "d/test.csv", "e/train.csv", "e/part-0.csv", "e/part-1.csv", "e/part-2.csv"]
 FOLDERS = [{"config_name": "x", "data_dir": "d"}, {"config_name": "y", "data_dir": "./e/"}]
 
 
 def files(configs, config=None, split="train", names=NAMES):
-    return split_files(HubTable(hub_id="a/b", config=config, split=split, revision="c"), names, configs)
+    return split_files(Wanted("a/b@c", config, split), names, configs)
 
 
 def test_a_configuration_named_by_its_folder_is_that_folder_alone():
