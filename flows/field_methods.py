@@ -20,7 +20,7 @@ from tasks.field_text import pair_own_labels
 from tasks.pace import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.pair import pair
 from tasks.stage.machine import device_of
-from tasks.teach import teach
+from tasks.teach import find_teachers, teach
 from tasks.train import train
 from tasks.transform import fit_transform, fold_transform, transform
 from tasks.translate import find_hop
@@ -192,7 +192,8 @@ def _taught(ground: Ground, contender: Contender) -> tuple[Contender, Embeddings
             student, teacher = contender, MINI_SENTENCE
     if student.name == teacher:
         student = contender_of(site, MINI_BERT)
-    vectors = teach(site, ground.corpus, (EncoderConfig(model=teacher),), PRECISION)
+    found = find_teachers(site, [EncoderConfig(model=teacher)])
+    vectors = teach(site, ground.corpus, found, PRECISION)
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 

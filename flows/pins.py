@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from flows.needs import of_the_hub
 from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
 from storage.declarations import DATASETS
-from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.hub import model_files
 from storage.hub_client import listing
@@ -62,7 +62,7 @@ class Finding:
 def pins() -> tuple[Pin, ...]:
     """Every repository of the Hub that a recipe or a declared data set reads, each once."""
     reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
-    models = {model: None for make in RECIPES.values() for model in make().models() if _of_the_hub(model[0])}
+    models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
     sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
     archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
     sets |= {(archive.hub_id, archive.revision): archive.unpinned for archive in archives}
@@ -70,10 +70,6 @@ def pins() -> tuple[Pin, ...]:
         *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
         *(Pin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
     )
-
-
-def _of_the_hub(name: str) -> bool:
-    return not name.startswith(EMBEDDED) and name.count("/") == 1
 
 
 def look(pin: Pin) -> Finding:

@@ -35,7 +35,7 @@ from tasks.stage.logs import show_logs
 from tasks.stage.parts import Cut, Part, passed, working_on
 from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
-from tasks.teach import teach
+from tasks.teach import check_teaching, find_teachers, teach
 from tasks.train import train
 
 if TYPE_CHECKING:
@@ -156,11 +156,15 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
         check_learns(start)
     found = available_frozen(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.phases and config.evaluation.dev else None
+    # These raise before hours of translation and training what a later phase would find.
     for scored in config.scored:
-        resolve_scored_set(site, scored)  # which raises before hours of training what a later phase would find
+        resolve_scored_set(site, scored)
+    teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
 
     sources = locate_sources(site, config.ingest)
     corpus = ingest(site, sources, config.ingest)
+    for phase, who in zip(config.phases, teachers, strict=True):
+        check_teaching(site, corpus, who, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
     passed("corpus")
     views = augment(site, corpus, config.augment, labelled) if config.phases else None
@@ -168,8 +172,8 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
     passed("pairs")
     checkpoints: list[CheckpointRef] = []
-    for phase, learnt in zip(config.phases, pairs, strict=True):
-        teacher = teach(site, corpus, phase.teachers, config.evaluation.precision)
+    for phase, learnt, who in zip(config.phases, pairs, teachers, strict=True):
+        teacher = teach(site, corpus, who, config.evaluation.precision)
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
     passed("checkpoint")

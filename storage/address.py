@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import AfterValidator, Field
+
+from storage.errors import SourceError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HIDDEN: Final = "…"
 # After `user:` a password may hold "/"; digits and "/" are a port and its path, and "::" is a chain of addresses.
@@ -18,6 +24,22 @@ _SIGNATURE: Final = re.compile(
     re.IGNORECASE,
 )
 _SECRETS: Final = (_PASSWORD, _USER, _SIGNATURE)
+
+
+@contextmanager
+def reachable(place: str | None) -> Iterator[None]:
+    """Name the place that a client cannot reach: each client has errors of its own for that.
+
+    Raises:
+        SourceError: naming place and reason.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except Exception as error:
+        reason = str(error).strip() or type(error).__name__
+        raise SourceError(f"{place}: cannot be looked at ({reason}); correct the address or its access") from error
 
 
 def without_password(address: str) -> str:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import HubError, SourceError
 from storage.hub_archive import archived_files, check_archived
 from storage.hub_client import COMMIT, fetch, listing, meant, snapshot
+from storage.hub_splits import Wanted, split_files
 from storage.keys import NotInKey
-from storage.readers.table import FORMATS, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
 _TENSORS: Final = ".safetensors"
@@ -28,12 +28,6 @@ _GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the file
 _MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, behind the transformer's
 _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
 _LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
-_SPLITS: Final = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "val", "dev"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-"""Split → words in the names of its files, where a repository says nothing else."""
 
 
 class HubTable(BaseModel):
@@ -55,12 +49,19 @@ class HubTable(BaseModel):
     """Those files, by their paths in the archive."""
     beside: tuple[str, ...] = ()
     """Files of the archive that readers look for beside them."""
+    cache: Annotated[Path | None, NotInKey] = None
+    """Where the Hub's files are kept; its own default if None."""
 
     @property
     def address(self) -> str:
         """What messages and keys call it."""
         parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is looked for among the repository's files."""
+        return Wanted(self.address, self.config, self.split)
 
 
 class HubModel(BaseModel):
@@ -89,7 +90,7 @@ class HubModel(BaseModel):
             return folder
         names = model_files(listed.files)
         if settings_only:
-            names = tuple(n for n in names if not _is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
+            names = tuple(n for n in names if not is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
@@ -111,7 +112,7 @@ class HubModel(BaseModel):
         """The folder of a model that another program fetched, if it has settings and weights."""
         folder = snapshot("model", self.hub_id, self.commit, self.cache)
         settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-        return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
+        return folder if settings and any(is_weights(path.name) for path in folder.rglob("*")) else None
 
 
 def pin_table(table: HubTable) -> HubTable:
@@ -122,7 +123,7 @@ def pin_table(table: HubTable) -> HubTable:
     """
     if table.revision and COMMIT.fullmatch(table.revision):
         return table
-    commit = listing("dataset", table.hub_id, table.revision).commit
+    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
     return table.model_copy(update={"revision": commit})
 
 
@@ -135,11 +136,11 @@ def table_files(table: HubTable) -> tuple[str, ...]:
     """
     if table.archive is not None:
         wanted = (*table.members, *table.beside)
-        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted)
+        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted, table.cache)
         return tuple(map(str, unpacked[: len(table.members)]))
-    listed = listing("dataset", table.hub_id, table.revision)
-    names = split_files(table, listed.files, listed.configs)
-    folder = fetch("dataset", table.hub_id, listed, names)
+    listed = listing("dataset", table.hub_id, table.revision, table.cache)
+    names = split_files(table.wanted, listed.files, listed.configs)
+    folder = fetch("dataset", table.hub_id, listed, names, table.cache)
     return tuple(str(folder / name) for name in names)
 
 
@@ -150,10 +151,11 @@ def check_table(table: HubTable) -> bool:
         SourceError: as `table_files`.
     """
     if table.archive is not None:
-        return check_archived(table.hub_id, table.revision, table.archive, (*table.members, *table.beside))
-    listed = listing("dataset", table.hub_id, table.revision)
-    folder = snapshot("dataset", table.hub_id, listed.commit)
-    return all((folder / name).exists() for name in split_files(table, listed.files, listed.configs))
+        wanted = (*table.members, *table.beside)
+        return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)
+    listed = listing("dataset", table.hub_id, table.revision, table.cache)
+    folder = snapshot("dataset", table.hub_id, listed.commit, table.cache)
+    return all((folder / name).exists() for name in split_files(table.wanted, listed.files, listed.configs))
 
 
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
@@ -190,72 +192,11 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 def _graphs(names: Sequence[str]) -> list[str]:
     """What stands in the place of a transformer's weights where there are none: the usual graph, else all."""
     found = [name for name in names if str(PurePosixPath(name).parent) in {".", "onnx"} and _GRAPH.search(name)]
-    if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
+    if any(is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
 
 
-def split_files(table: HubTable, names: Iterable[str], configs: Sequence[dict[str, Any]] = ()) -> tuple[str, ...]:
-    """The files of a repository that hold a split, in order.
-
-    By the patterns of its README where it has any, else by the words in their names, as the Hub's own viewer does.
-
-    Raises:
-        HubError: there is no such configuration or split, or it is in no format that is read here.
-    """
-    data = [name for name in sorted(names) if not name.startswith(".") and PurePosixPath(name).name != "README.md"]
-    splits = _declared(table, [entry for entry in configs if entry.get("data_files")], data)
-    if splits is None:
-        splits = _by_names(data, table.config)
-    found = splits.get(table.split, ())
-    if not found:
-        held = ", ".join(name for name, files in splits.items() if files) or "none"
-        raise HubError(f"{table.address}: the Hub's repository has no such split, it has {held}", "correct `split`")
-    if unread := [name for name in found if not is_readable(name)]:
-        known = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
-        raise HubError(
-            f"{table.address}: {unread[0]} is in no format that is read here ({known})",
-            "convert it and give its `path`",
-        )
-    return tuple(found)
-
-
-def _declared(table: HubTable, configs: list[dict[str, Any]], names: list[str]) -> dict[str, list[str]] | None:
-    """Split → files of the configuration that is meant; None if the README names no files."""
-    if not configs:
-        return None
-    known = [str(entry.get("config_name", "default")) for entry in configs]
-    usual = [name for entry, name in zip(configs, known, strict=True) if entry.get("default") or name == "default"]
-    wanted = table.config or (usual[0] if usual else known[0] if len(known) == 1 else None)
-    if wanted not in known:
-        raise HubError(
-            f"{table.address}: the Hub's repository has the configurations {', '.join(known)}, expected one of them",
-            "set `hub_config`",
-        )
-    files = configs[known.index(wanted)]["data_files"]
-    entries = files if isinstance(files, list) and files and isinstance(files[0], dict) else [{"path": files}]
-    return {str(entry.get("split", "train")): list(_matching(entry["path"], names)) for entry in entries}
-
-
-def _matching(patterns: str | list[str], names: list[str]) -> Iterator[str]:
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removeprefix("./"))
-        wild = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
-        expression = re.compile("".join(wild.get(part, re.escape(part)) for part in parts))
-        yield from (name for name in names if expression.fullmatch(name))
-
-
-def _by_names(names: list[str], config: str | None) -> dict[str, list[str]]:
-    data = [name for name in names if is_readable(name) and (config is None or _has_word(name, config))]
-    found = {
-        split: [name for name in data if any(_has_word(name, w) for w in words)] for split, words in _SPLITS.items()
-    }
-    return found if any(found.values()) else {"train": data}
-
-
-def _has_word(name: str, word: str) -> bool:
-    return re.search(rf"(?<![a-z0-9]){re.escape(word.lower())}(?![a-z0-9])", name.lower()) is not None
-
-
-def _is_weights(name: str) -> bool:
+def is_weights(name: str) -> bool:
+    """Whether a file of a model's folder holds weights, in a form that is read here."""
     return name.endswith(_TENSORS) or any(kind.search(PurePosixPath(name).name) for kind in (_PICKLES, _GRAPH))

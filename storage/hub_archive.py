@@ -18,38 +18,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def archived_files(hub_id: str, revision: str | None, archive: str, wanted: Sequence[str]) -> tuple[Path, ...]:
+def archived_files(
+    hub_id: str, revision: str | None, archive: str, wanted: Sequence[str], cache: Path | None = None
+) -> tuple[Path, ...]:
     """Local copies of an archive's files, in the order asked for; fetched and unpacked if they are not here.
 
     Raises:
         HubError: the Hub does not give the archive, or it is no tar file.
         SourceError: one of the files is not in it.
     """
-    listed = listing("dataset", hub_id, revision)
+    listed = listing("dataset", hub_id, revision, cache)
     address = f"{hub_id}@{listed.commit[:12]}: {archive}"
     if archive not in listed.files:
         raise HubError(f"{address}: the repository has no such file", "give the set's own files by a mirror")
-    folder = _unpacked(hub_id, listed.commit, archive)
+    folder = _unpacked(hub_id, listed.commit, archive, cache)
     lacking = [name for name in wanted if not (folder / name).is_file()]
     if lacking:
-        _unpack(fetch("dataset", hub_id, listed, [archive]) / archive, lacking, folder, address)
+        _unpack(fetch("dataset", hub_id, listed, [archive], cache) / archive, lacking, folder, address)
     return tuple(folder / name for name in wanted)
 
 
-def check_archived(hub_id: str, revision: str | None, archive: str, wanted: Sequence[str]) -> bool:
+def check_archived(
+    hub_id: str, revision: str | None, archive: str, wanted: Sequence[str], cache: Path | None = None
+) -> bool:
     """Whether files of an archive, or the archive, are here; if not, the Hub has said that it has the repository.
 
     Raises:
         SourceError: the Hub has no such repository, or does not answer.
     """
-    commit = listing("dataset", hub_id, revision).commit
-    folder = _unpacked(hub_id, commit, archive)
-    packed = snapshot("dataset", hub_id, commit) / archive
+    commit = listing("dataset", hub_id, revision, cache).commit
+    folder = _unpacked(hub_id, commit, archive, cache)
+    packed = snapshot("dataset", hub_id, commit, cache) / archive
     return packed.exists() or all((folder / name).is_file() for name in wanted)
 
 
-def _unpacked(hub_id: str, commit: str, archive: str) -> Path:
-    return snapshot("dataset", hub_id, commit).parents[1] / ".bsl" / commit / archive
+def _unpacked(hub_id: str, commit: str, archive: str, cache: Path | None) -> Path:
+    return snapshot("dataset", hub_id, commit, cache).parents[1] / ".bsl" / commit / archive
 
 
 def _unpack(packed: Path, wanted: Sequence[str], folder: Path, address: str) -> None:

@@ -1,8 +1,8 @@
 """A mirror: a folder that stands in for the Hub on machines that have none.
 
-`<name>/<split>.parquet` for data sets, or their own files where those are read, `models/<hub id>/` for models, and
-`mirror.json`, which keeps of every file where it came from and its sha256. A file that is there already is checked
-against it and kept, so a broken run goes on.
+`<name>/<split>.parquet` for data sets, with a folder for a configuration of one's own choice, or their own files where
+those are read, `models/<hub id>/` for models, and `mirror.json`, which keeps of every file where it came from and its
+sha256. A file that is there already is checked against it and kept, so a broken run goes on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+import fsspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from storage.declarations import DATASETS
@@ -25,24 +27,25 @@ from storage.readers.clusters import read_clusters
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
-from storage.readers.table import columns_of, format_of, read_table
+from storage.readers.table import format_of, read_table, readable_columns
 from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
-from storage.sources import SourceSpec, resolve_source
+from storage.sources import SourceSpec, mirrored_place, resolve_source
 from storage.transfer import read_transfer_table
 from storage.weights import resolve_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
     from storage.hub import HubTable
     from storage.sources import ResolvedSource
     from storage.weights import ResolvedModel
 
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
+_HUB_SET: Final = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?(?:/([^/]+))?")
 MODEL: Final = "model:"  # how a name says that it is a model's
+Outcome = tuple[str, Literal["written", "kept"]]
+"""A file or folder of a mirror, and what became of it."""
 
 
 class Mirror:
@@ -51,15 +54,20 @@ class Mirror:
     Args:
         folder: the mirror.
         source: another mirror, or a folder with the distributions' own files, that is read before the Hub.
+        cache: where the Hub's files are kept; its own default if None.
     """
 
-    def __init__(self, folder: Path, source: str | None = None) -> None:
+    def __init__(self, folder: Path, source: str | None = None, cache: Path | None = None) -> None:
         self.folder = folder
-        self._source = source
-        self._record = read_record(folder)
+        self._source, self._cache = source, cache
+        self._record = read_record(str(folder))
 
-    def add(self, name: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
-        """Bring a data set `<name>` or `<name>/<split>`, or a model `model:<hub id>[@<revision>]`, into the mirror.
+    def add(self, wanted: str | SourceSpec) -> Iterator[Outcome]:
+        """Bring a data set or a model into the mirror.
+
+        Args:
+            wanted: a declared set `<name>` or `<name>/<split>`, another of the Hub `<hub id>[@<revision>][/<split>]`, a
+                model `model:<hub id>[@<revision>]`, or a source of a recipe, which may name a configuration.
 
         Yields:
             File or folder, and whether it was written or there already.
@@ -68,33 +76,32 @@ class Mirror:
             SourceError, AssetError: nobody has it, it is not what its declaration says, or a file that is there is not
                 as it was written.
         """
-        if name.startswith(MODEL):
-            hub_id, _, revision = name.removeprefix(MODEL).partition("@")
+        if isinstance(wanted, SourceSpec):
+            yield from self._table(wanted)
+        elif wanted.startswith(MODEL):
+            hub_id, _, revision = wanted.removeprefix(MODEL).partition("@")
             if not _HUB_ID.fullmatch(hub_id) or ".." in hub_id:
-                raise SourceError(f"{name!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
+                raise SourceError(f"{wanted!r}: expected {MODEL}<organisation>/<name> or {MODEL}<name>")
             yield self._model(hub_id, revision or None)
-            return
-        dataset, _, split = name.partition("/")
-        declared = DATASETS.get(dataset)
-        if declared is None:
-            raise SourceError(f"{name!r} is not declared; expected {MODEL}<hub id> or one of {', '.join(DATASETS)}")
-        if declared.folder is not None:
-            raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
-        for name_of_split in [split] if split else declared.splits:
-            yield from self._split(dataset, name_of_split)
+        else:
+            for spec in _tables(wanted):
+                yield from self._table(spec)
 
-    def _split(self, dataset: str, split: str) -> Iterator[tuple[str, Literal["written", "kept"]]]:
-        name = f"{dataset}/{split}.parquet"
+    def _table(self, spec: SourceSpec) -> Iterator[Outcome]:
+        dataset, name = str(spec.dataset), mirrored_place(spec)
+        declared, split = DATASETS.get(dataset), Path(name).stem
+        if declared is not None and declared.folder is not None:
+            raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
         if self._kept(name):
             yield name, "kept"
             return
-        source = resolve_source(SourceSpec(dataset=dataset, split=split), self._source)
+        source = resolve_source(spec, self._source, self._cache)
         # A set that is not the papers' own is refused here, not on the machine that scores it.
         if dataset in TRANSFER_SETS:
             read_transfer_table(dataset, split, source)
-        in_lists = DATASETS[dataset].original_format == "clusters"
+        in_lists = declared is not None and declared.original_format == "clusters"
         table = read_clusters(local_files(source)[0]) if in_lists else None
-        if DATASETS[dataset].score_range:
+        if declared is not None and declared.score_range:
             table = read_declared_pairs(dataset, split, source)
         if source.hub is not None and source.hub.archive is not None:
             yield from self._unpacked(source, source.hub)
@@ -105,26 +112,26 @@ class Mirror:
             return
         with whole(self.folder / name) as path:
             if source.hub is not None and not in_lists:
-                _write_hub(source, path)
+                _write_hub(source, path, check=declared is not None)
             elif source.format == "parquet" or table is None:
-                shutil.copyfile(source.files[0], path)
+                _copy(source.files[0], path)
             else:
                 table.write_parquet(path, compression="zstd")
         self._note(name, source.digest)
         yield name, "written"
 
-    def _unpacked(self, source: ResolvedSource, table: HubTable) -> Iterator[tuple[str, Literal["written", "kept"]]]:
+    def _unpacked(self, source: ResolvedSource, table: HubTable) -> Iterator[Outcome]:
         """The files of an archive, where unpacking it into the mirror would put them."""
         (first, *_), member = local_files(source), table.members[0]
         folder = first.removesuffix(member)
         for name in (*table.members, *table.beside):
             yield self._file(name, f"{folder}{name}", source.digest)
 
-    def _file(self, name: str, origin: str, digest: str) -> tuple[str, Literal["written", "kept"]]:
+    def _file(self, name: str, origin: str, digest: str) -> Outcome:
         if self._kept(name):
             return name, "kept"
         with whole(self.folder / name) as path:
-            shutil.copyfile(origin, path)
+            _copy(origin, path)
         self._note(name, digest)
         return name, "written"
 
@@ -133,7 +140,7 @@ class Mirror:
         found_in = name_in(self._source, origin) if self._source else None
         return found_in or f"{dataset}/{Path(origin).name}"
 
-    def _model(self, hub_id: str, revision: str | None) -> tuple[str, Literal["written", "kept"]]:
+    def _model(self, hub_id: str, revision: str | None) -> Outcome:
         name = f"models/{hub_id}"
         if (self.folder / name).is_dir():
             resolve_model(hub_id, revision, str(self.folder))  # refused if it is of another revision
@@ -141,8 +148,8 @@ class Mirror:
                 if not self._kept(known):
                     raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
-        found = resolve_model(hub_id, revision, self._source)
-        origin = (self._source and model_origin(Path(self._source), hub_id)) or found.identity
+        found = resolve_model(hub_id, revision, self._source, self._cache)
+        origin = (self._source and model_origin(self._source, hub_id)) or found.identity
         with whole(self.folder / name) as path:
             _copy_model(found, path)
         for file in sorted((self.folder / name).rglob("*")):
@@ -168,26 +175,59 @@ class Mirror:
             path.write_text(text + "\n", encoding="utf-8")
 
 
-def _write_hub(source: ResolvedSource, path: Path) -> None:
-    """All rows and columns of a Hub's table, as one Parquet file."""
+def _tables(name: str) -> Iterator[SourceSpec]:
+    """The splits that a name stands for, each as a source."""
+    dataset, _, split = name.partition("/")
+    declared = DATASETS.get(dataset)
+    if declared is None:
+        found = _HUB_SET.fullmatch(name)
+        if found is None or ".." in name:
+            raise SourceError(
+                f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
+                f"{', '.join(DATASETS)}"
+            )
+        yield SourceSpec(dataset=found[1], revision=found[2], split=found[3])
+        return
+    for one in [split] if split else declared.splits:
+        yield SourceSpec(dataset=dataset, split=one)
+
+
+def _copy(origin: str, path: Path) -> None:
+    """A file of a source, which may be an object store's."""
+    fs, place = fsspec.url_to_fs(origin)
+    fs.get_file(place, str(path))
+
+
+def _write_hub(source: ResolvedSource, path: Path, *, check: bool) -> None:
+    """All rows and columns of a Hub's table, as one Parquet file; those of a declared set must be as it is declared."""
     files = local_files(source)
     if len(files) == 1 and format_of(files[0]) == "parquet":
         shutil.copyfile(files[0], path)
         return
     report, writer = ReadReport(source.digest), None
-    for rows in _whole_rows(source, files, report):
+    as_they_are = all(format_of(file) == "parquet" for file in files)
+    texts = check_columns(source) if check else source.columns
+    for rows in _batches(files) if as_they_are else _whole_rows(files, texts, report):
         writer = writer or pq.ParquetWriter(path, rows.schema, compression="zstd")
         writer.write_table(rows.cast(writer.schema))
-    report.check(max_bad_share=0.0)
-    assert writer is not None  # the report refuses a table without rows
+    if not as_they_are:
+        report.check(max_bad_share=0.0)
+    if writer is None:
+        raise SourceError(f"{source.digest} holds no row, expected some; give another split")
     writer.close()
 
 
-def _whole_rows(source: ResolvedSource, files: Sequence[str], report: ReadReport) -> Iterator[pa.Table]:
-    texts = check_columns(source)
+def _batches(files: Sequence[str]) -> Iterator[pa.Table]:
+    for file in files:
+        with pq.ParquetFile(file) as table:
+            for batch in table.iter_batches():
+                yield pa.Table.from_batches([batch])
+
+
+def _whole_rows(files: Sequence[str], texts: tuple[str, ...], report: ReadReport) -> Iterator[pa.Table]:
     for file in files:
         kind = format_of(file)
-        others = tuple(name for name in columns_of(file, kind, report) if name not in texts)
+        others = tuple(name for name in readable_columns(file, kind, report) if name not in texts)
         for frame in read_table(file, kind, Columns(texts, others), report):
             yield frame.to_arrow()
 

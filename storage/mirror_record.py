@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Final
 
 import fsspec
@@ -28,36 +28,38 @@ class MirroredFile(BaseModel):
 _ENTRIES: Final = TypeAdapter(dict[str, MirroredFile])
 
 
-def read_record(mirror: Path) -> dict[str, MirroredFile]:
+def read_record(mirror: str) -> dict[str, MirroredFile]:
     """The entries of a mirror by relative path; none if it was filled by hand.
 
     Raises:
         SourceError: there is a `mirror.json` that is no such record.
     """
-    path = mirror / RECORD
+    fs, root = fsspec.url_to_fs(mirror)
+    path = f"{root.rstrip('/')}/{RECORD}"
     try:
-        return _ENTRIES.validate_json(path.read_bytes()) if path.is_file() else {}
+        return _ENTRIES.validate_json(fs.cat_file(path)) if fs.isfile(path) else {}
     except ValidationError as error:
         raise SourceError(
             f"{path} is no record of a mirror ({str(error).splitlines()[0]}); restore or delete it"
         ) from error
 
 
-def model_origin(mirror: Path, hub_id: str) -> str | None:
+def model_origin(mirror: str, hub_id: str) -> str | None:
     """Where a mirror's model came from, as `<hub id>@<commit>` if from the Hub; None if the record does not say."""
     inside = f"models/{hub_id}/"
     return next((entry.origin for name, entry in read_record(mirror).items() if name.startswith(inside)), None)
 
 
 def name_in(mirror: str, path: str) -> str | None:
-    """A file's path relative to a mirror on this machine; None if it lies elsewhere.
+    """A file's path relative to a mirror; None if it lies elsewhere.
 
     However the two are spelled: files that were found by a pattern are named absolutely, whatever the mirror is called.
     """
-    fs, root = fsspec.url_to_fs(mirror)
-    if not isinstance(fs, LocalFileSystem):
+    (fs, root), (other, name) = fsspec.url_to_fs(mirror), fsspec.url_to_fs(path)
+    if type(fs) is not type(other):
         return None
-    place, folder = (Path(os.path.normpath(name)) for name in (fsspec.url_to_fs(path)[1], root))
+    normal = os.path.normpath if isinstance(fs, LocalFileSystem) else str
+    folder, place = PurePosixPath(normal(root)), PurePosixPath(normal(name))
     return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else None
 
 
@@ -68,8 +70,8 @@ def mirrored_from(path: str, mirror: str) -> str | None:
         SourceError: the file is not as it was written.
     """
     if (name := name_in(mirror, path)) is None:
-        return None  # a record of an object store is not read: its files count by their content
-    entry = read_record(Path(fsspec.url_to_fs(mirror)[1])).get(name)
+        return None
+    entry = read_record(mirror).get(name)
     if entry is None or "@" not in entry.origin:
         return None
     if (found := source_sha256(path)) != entry.sha256:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import difflib
 import glob
 import hashlib
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from storage.address import Address
+from storage.address import Address, reachable
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_path
-from storage.errors import SourceError, StorageError
+from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.mirror_record import mirrored_from, source_sha256
@@ -25,7 +24,8 @@ from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
+    from pathlib import Path
 
     from storage.declared.dataset import Dataset
 
@@ -98,39 +98,38 @@ class ResolvedSource(BaseModel):
     """Most sentences that it may give to a corpus."""
 
 
-def resolve_source(spec: SourceSpec, mirror: str | None = None) -> ResolvedSource:
-    """Find a source of one format and fingerprint it.
-
-    Args:
-        spec: what is wanted.
-        mirror: folder or fsspec address with `<name>/<split>.parquet`.
+def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
+    """As `resolve_sources`, of a source that has one format.
 
     Raises:
-        SourceError: nobody has it; the message names what was tried. Or its files are of several formats.
+        SourceError: as there, or its files are of several formats.
     """
-    first, *others = resolve_sources(spec, mirror)
+    first, *others = resolve_sources(spec, mirror, cache)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
         raise SourceError(f"{spec.path}: files of {kinds}, expected one format; name those of one by a pattern with *")
     return first
 
 
-def resolve_sources(spec: SourceSpec, mirror: str | None = None) -> tuple[ResolvedSource, ...]:
+def resolve_sources(
+    spec: SourceSpec, mirror: str | None = None, cache: Path | None = None
+) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; files of several formats are a source each, all of one name.
 
     Args:
         spec: what is wanted.
         mirror: folder or fsspec address with `<name>/<split>.parquet`.
+        cache: where the Hub's files are kept; its own default if None.
 
     Raises:
         SourceError: nobody has it; the message names what was tried.
     """
     declared = DATASETS.get(spec.dataset or "")
-    with _reachable(spec.path or mirror):
-        found = _files(spec, declared, mirror)
+    with reachable(spec.path or mirror):
+        found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
-    table = None if files else pin_table(_hub_table(spec, declared, mirror))
+    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"cache": cache}))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
     origin = _origin(files, own, mirror) if files and mirror and not spec.path else None
     groups = {own: files} if own or origin or not files else _by_format(files, spec.format)
@@ -163,23 +162,7 @@ def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | N
     return origins.pop() if len(origins) == 1 else None
 
 
-@contextmanager
-def _reachable(place: str | None) -> Iterator[None]:
-    """Name the place that a client cannot reach: each client has errors of its own for that.
-
-    Raises:
-        SourceError: naming place and reason.
-    """
-    try:
-        yield
-    except StorageError:
-        raise
-    except Exception as error:
-        reason = str(error).strip() or type(error).__name__
-        raise SourceError(f"{place}: cannot be looked at ({reason}); correct the address or its access") from error
-
-
-def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
+def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
     """The files of a source, or none if only the Hub may have it."""
     if spec.path is not None:
         return _listed(spec.path)
@@ -188,9 +171,21 @@ def _files(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tu
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
     if mirror is None:
         return ()
-    folder = declared.folder if declared and declared.folder else name
-    path = f"{mirror.rstrip('/')}/{folder}/{_split(spec, declared)}.parquet"
-    return (path,) if _exists(path) else ()
+    path = f"{mirror.rstrip('/')}/{mirrored_place(spec)}"
+    fs, root = fsspec.url_to_fs(path)
+    return (path,) if fs.isfile(root) else ()
+
+
+def mirrored_place(spec: SourceSpec) -> str:
+    """Where a mirror has a data set's table, relative to it; a configuration of one's own choice has a folder.
+
+    Raises:
+        SourceError: a declared set has no such split.
+    """
+    declared = DATASETS.get(spec.dataset or "")
+    folder = declared.folder if declared and declared.folder else spec.dataset
+    config = f"{spec.hub_config}/" if spec.hub_config and declared is None else ""
+    return f"{folder}/{config}{_split(spec, declared)}.parquet"
 
 
 def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
@@ -249,8 +244,7 @@ def _embedded(name: str, split: str | None) -> tuple[str, ...]:
 def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
     name = str(spec.dataset)
     split = _split(spec, declared)
-    folder = (declared.folder if declared else None) or name
-    tried = f"the mirror {mirror} has no {folder}/{split}.parquet" if mirror else "no mirror is set"
+    tried = f"the mirror {mirror} has no {mirrored_place(spec)}" if mirror else "no mirror is set"
     if declared is not None and declared.hub_id is not None:
         return HubTable(
             hub_id=declared.hub_id,
@@ -289,11 +283,6 @@ def _split(spec: SourceSpec, declared: Dataset | None) -> str:
             f"data set {declared.name!r} has no split {split!r}; it has {', '.join(declared.splits)}; set `split`"
         )
     return split
-
-
-def _exists(path: str) -> bool:
-    fs, root = fsspec.url_to_fs(path)
-    return bool(fs.isfile(root))
 
 
 def _stem(path: str) -> str:

@@ -185,7 +185,10 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
         spec = SourceSpec(dataset=path)
     resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
     if resolved.hub is not None:
-        raise SourceError(f"{path} is on the Hub; run `bsl mirror` for it first and give the mirror, or give its files")
+        raise SourceError(
+            f"{path} is on the Hub; run `bsl mirror FOLDER {path}` first and give that folder as the mirror, or give "
+            "its files"
+        )
     return resolved.name, resolved.files
 
 

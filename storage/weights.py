@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from pathlib import Path
 from typing import Annotated, Final
@@ -11,19 +10,16 @@ import fsspec
 from pydantic import BaseModel, ConfigDict
 
 from storage.address import at_home
-from storage.digest import version_sha256
 from storage.embedded import EMBEDDED, embedded_digest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import HubModel, pin_model
-from storage.hub_client import COMMIT
 from storage.keys import NotInKey
-from storage.mirror_record import RECORD, model_origin, read_record
+from storage.mirrored_model import SAYS, MirroredModel, content_sha256, find_mirrored, folder_sha256s
 
 logger = logging.getLogger(__name__)
 
 GRAPH: Final = ".onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
-_SAYS: Final = ("config.json", "modules.json")  # a model's folder has one of them
 
 
 class ResolvedModel(BaseModel):
@@ -35,7 +31,9 @@ class ResolvedModel(BaseModel):
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`, of a mirror's too whose record says
     so; belongs into artifact keys."""
     place: Annotated[Path | None, NotInKey] = None
-    """Local folder, unless it is the Hub's."""
+    """Local folder, unless it is the Hub's or a mirror's."""
+    mirrored: Annotated[MirroredModel | None, NotInKey] = None
+    """The mirror's copy, if it is one."""
     hub: Annotated[HubModel | None, NotInKey] = None
     """The Hub's model, if it is one."""
 
@@ -44,7 +42,7 @@ class ResolvedModel(BaseModel):
         """Local folder with weights, configuration and tokenizer, as `from_pretrained` takes it; fetched if need be.
 
         Raises:
-            SourceError: the Hub does not give it.
+            SourceError: the Hub or the mirror does not give it.
         """
         return self._folder(settings_only=False)
 
@@ -60,6 +58,8 @@ class ResolvedModel(BaseModel):
     def _folder(self, *, settings_only: bool) -> Path:
         if self.hub is not None:
             return self.hub.fetched(settings_only=settings_only)
+        if self.mirrored is not None:
+            return self.mirrored.fetched(settings_only=settings_only)
         assert self.place is not None
         return self.place
 
@@ -72,14 +72,15 @@ def resolve_model(
     Args:
         spec: a local folder, an ONNX graph in one, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
-        mirror: local folder that may hold `models/<hub id>/`; its record must not name another commit than asked for.
-        cache: where the Hub's files are kept; its own default if None.
+        mirror: folder or fsspec address that may hold `models/<hub id>/`; its record must not name another commit than
+            asked for.
+        cache: where the Hub's and an object store's files are kept; their own defaults if None.
 
     Raises:
         SourceError: nobody has it, the mirror has another revision, or a file of the mirror is not as it was written.
         AssetError: no such embedded asset.
     """
-    if (found := _here(spec, revision, mirror)) is not None:
+    if (found := _here(spec, revision, mirror, cache)) is not None:
         return found
     model = HubModel(hub_id=spec, commit=pin_model(spec, revision, cache), cache=cache)
     try:
@@ -92,7 +93,7 @@ def resolve_model(
     return ResolvedModel(identity=f"{spec}@{model.commit}", hub=model)
 
 
-def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel | None:
+def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | None) -> ResolvedModel | None:
     """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
@@ -105,60 +106,21 @@ def _here(spec: str, revision: str | None, mirror: str | None) -> ResolvedModel 
             return _graph(place)
     except OSError as error:  # a name that no disk takes, a folder that may not be read
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
-    if mirror and (folder := Path(mirror) / "models" / spec).is_dir():
-        _check_revision(Path(mirror), spec, revision)
-        return _mirrored(Path(mirror), spec) or _local(folder)
+    if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
+        return ResolvedModel(identity=copy.identity, mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
-        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(_SAYS)}; correct the path")
+        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(SAYS)}; correct the path")
     return None
 
 
-def _mirrored(mirror: Path, spec: str) -> ResolvedModel | None:
-    """A mirror's model by the Hub's name and commit, if the mirror's record has them and its files are as recorded."""
-    inside = f"models/{spec}/"
-    entries = {name: entry for name, entry in read_record(mirror).items() if name.startswith(inside)}
-    origins = {entry.origin for entry in entries.values()}
-    origin = next(iter(origins), "")
-    if len(origins) != 1 or COMMIT.fullmatch(origin.removeprefix(f"{spec}@")) is None:
-        return None
-    for name, entry in entries.items():
-        if (fault := _fault(mirror / name, entry.sha256)) is not None:
-            raise SourceError(
-                f"{mirror / name} {fault} for {origin}; delete {mirror / inside} and run "
-                f"`bsl mirror {mirror} model:{origin}`, or give the folder by its path"
-            )
-    return ResolvedModel(place=(mirror / inside).resolve(), identity=origin)
-
-
-def _fault(path: Path, sha256: str) -> str | None:
-    """What is wrong with a file that a record describes."""
-    if not path.is_file():
-        return "is missing, which mirror.json lists"
-    found = version_sha256(*fsspec.url_to_fs(str(path)))
-    return None if found == sha256 else f"has sha256 {found[:12]}…, {RECORD} says {sha256[:12]}…"
-
-
-def _check_revision(mirror: Path, spec: str, revision: str | None) -> None:
-    """Refuse a mirror's model of another commit than asked for; warn where nothing says which commit it is."""
-    if revision is None or not COMMIT.fullmatch(revision):
-        return
-    origin = model_origin(mirror, spec)
-    if origin is None or not origin.startswith(f"{spec}@"):
-        logger.warning("%s: %s does not say which revision %s is; %s is taken on trust", mirror, RECORD, spec, revision)
-    elif origin != f"{spec}@{revision}":
-        raise SourceError(
-            f"{mirror / 'models' / spec} is {origin}, expected revision {revision}; delete the folder and run "
-            f"`bsl mirror {mirror} model:{spec}@{revision}`, or ask for the mirror's own revision"
-        )
-
-
 def _local(folder: Path) -> ResolvedModel:
-    if not any((folder / name).is_file() for name in _SAYS):
+    if not any((folder / name).is_file() for name in SAYS):
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise SourceError(
-            f"{folder} is no model: it holds {held}, expected {' or '.join(_SAYS)}; give the folder of a saved model"
+            f"{folder} is no model: it holds {held}, expected {' or '.join(SAYS)}; give the folder of a saved model"
         )
-    return ResolvedModel(place=folder.resolve(), identity=f"sha256:{_folder_digest(folder)}")
+    files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
+    return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
 
 
 def _graph(path: Path) -> ResolvedModel:
@@ -179,14 +141,3 @@ def is_graph(place: Path) -> bool:
         return True
     weights = (path for kind in _WEIGHTS for path in (*place.glob(kind), *place.glob(f"0_*/{kind}")))
     return not any(weights) and any(place.glob(f"**/*{GRAPH}"))
-
-
-def _folder_digest(folder: Path) -> str:
-    """sha256 over names and contents of a folder's files; hidden ones, which clients leave behind, do not count."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and not any(part.startswith(".") for part in name.split("/")):
-            content = version_sha256(*fsspec.url_to_fs(str(path)))
-            digest.update(f"{name}\0{content}\0".encode(errors="surrogateescape"))
-    return digest.hexdigest()

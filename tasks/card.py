@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"
 _APART: Final = {"objective", "collapse"}  # settings of a training that have no line of their own
-_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/)[\w.-]+/[\w.-]+")
+_HUB_ID: Final = re.compile(r"(?!checkpoint/|report/|embeddings/)[\w.-]+/[\w.-]+")
 
 
 def folded_card(number: int) -> str:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from storage.errors import SourceError
 from storage.hub import check_table
+from storage.lookup import find
 from storage.reading import check_columns
 from storage.sources import ResolvedSource, SourceSpec, resolve_sources
 from storage.weights import ResolvedModel
 from storage.word_vectors import find_vectors_file, is_vectors_file
-from tasks.pretrained import described_folder, encoder_folder, find_encoder, resolve_named_model
+from tasks.pretrained import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,8 @@ def look_at_encoder(site: Site, config: EncoderConfig) -> str:
     from models.encoder.loading import load_encoder
     from models.encoder.saved import check_settings, read_saved
 
+    if TAUGHT.fullmatch(config.model):
+        return f"{find(site.open_store(), config.model)}, vectors that a teacher made"
     if is_vectors_file(config.model):
         return f"sha256:{find_vectors_file(config.model).digest}"[:_SHOWN]  # the whole is read in the run
     encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
@@ -67,7 +70,7 @@ def look_at_source(site: Site, spec: SourceSpec) -> str:
     Raises:
         SourceError: it is not, has not, or the Hub does not say.
     """
-    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
+    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror, site.local_cache))
 
 
 def _seen(source: ResolvedSource) -> str:

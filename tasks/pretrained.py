@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
@@ -16,12 +15,15 @@ from storage.word_vectors import find_vectors_file, is_vectors_file
 from tasks.word_vectors import import_vectors
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from models.encoder.config import EncoderConfig
     from storage.refs import ArtifactRef
     from storage.store import Store
     from tasks.site import Site
 
-_MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
+MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
+TAUGHT: Final = re.compile(r"embeddings/([0-9a-f]{4,64}|latest)")  # vectors of a corpus, in the place of a teacher
 
 
 def resolve_encoder(
@@ -55,7 +57,7 @@ def find_encoder(
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has it.
     """
-    if _MADE_HERE.fullmatch(name):
+    if MADE_HERE.fullmatch(name):
         return _checkpoint(site.open_store(), name)
     if is_vectors_file(name):
         return import_vectors(site, find_vectors_file(name), words or WordsConfig())
@@ -91,7 +93,7 @@ def identity_of(encoder: CheckpointRef | ResolvedModel) -> str:
 
 def resolve_named_model(site: Site, model: str, revision: str | None) -> ResolvedModel:
     """Find a model by folder, `embedded:` name or Hub id; a mirror may stand in for the Hub."""
-    return resolve_model(model, revision, site.mirror, Path(site.cache) if site.cache else None)
+    return resolve_model(model, revision, site.mirror, site.local_cache)
 
 
 def _checkpoint(store: Store, name: str) -> CheckpointRef:

@@ -27,7 +27,8 @@ class Phase(BaseModel):
     training: TrainingConfig
     """The objective, its optimizer and schedule."""
     teacher: EncoderConfig | None = None
-    """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
+    """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
+    by `embeddings/<key>` of the store, which tasks.object_teacher makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers: two sentences are then as alike as all teachers say on average."""
 
@@ -55,7 +56,8 @@ class RunSettings(BaseModel):
     earlier: tuple[Phase, ...] = ()
     """Trainings before the last, each from what the one before it left."""
     teacher: EncoderConfig | None = None
-    """Whose vectors of the corpus the objective learns from, where it needs a teacher."""
+    """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
+    by `embeddings/<key>` of the store, which tasks.object_teacher makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers: two sentences are then as alike as all teachers say on average."""
     training: TrainingConfig | None

@@ -77,6 +77,11 @@ class Site(BaseModel):
             shared |= {"cache": self.cache, "threads": self.threads or max(1, cores // self.workers)}
         return Site.model_validate(shared)
 
+    @property
+    def local_cache(self) -> Path | None:
+        """The cache as a path; None where each client keeps to its own."""
+        return Path(self.cache) if self.cache else None
+
     def open_store(self) -> Store:
         """The store of this run."""
-        return Store(self.store, Path(self.cache) if self.cache else None)
+        return Store(self.store, self.local_cache)

@@ -1,46 +1,111 @@
-"""Teachers' vectors of a corpus, made once: each teacher's are embeddings like any other, several are joined."""
+"""Teachers, found before anything is made for them, and their vectors of a corpus, made once.
+
+Each teacher's vectors are embeddings like any other; those of several are joined.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from models.objectives.distil_config import DistilConfig, check_places
+from storage.errors import SourceError
+from storage.lookup import find
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from tasks.embed import embed
 from tasks.evaluation.vectors import MADE, made_of
-from tasks.pretrained import encoder_folder, resolve_encoder
+from tasks.pretrained import TAUGHT, described_folder, resolve_encoder
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from models.encoder.config import EncoderConfig
     from models.evaluation.config import Precision
+    from models.objectives.config import AnyObjective
     from storage.weights import ResolvedModel
     from tasks.site import Site
 
 MODULES = "modules.json"  # what makes a folder one of sentence-transformers
 
 
-def teach(
-    site: Site, corpus: CorpusRef, teachers: tuple[EncoderConfig, ...], precision: Precision
-) -> EmbeddingsRef | None:
-    """The vectors of a corpus that a student learns from; None without a teacher.
+@dataclass(frozen=True)
+class Teacher:
+    """An encoder that teaches.
+
+    Attributes:
+        encoder: where it is.
+        config: how it is read.
+    """
+
+    encoder: CheckpointRef | ResolvedModel
+    config: EncoderConfig
+
+
+def find_teachers(site: Site, teachers: Iterable[EncoderConfig]) -> tuple[Teacher | EmbeddingsRef, ...]:
+    """Find the encoders that a student learns from, or their vectors where `embeddings/<key>` names some.
 
     Raises:
-        SourceError, AssetError, ArtifactMissingError: nobody has a teacher.
+        SourceError, AssetError, ArtifactMissingError: nobody has one of them.
         EncoderError: a teacher's folder describes an encoder that cannot be computed here.
     """
-    vectors = []
-    for config in teachers:
-        encoder, named = resolve_encoder(site, config)
-        vectors.append(embed(site, encoder, corpus, as_saved(site, encoder, named), precision))
+    return tuple(_found(site, config) for config in teachers)
+
+
+def _found(site: Site, config: EncoderConfig) -> Teacher | EmbeddingsRef:
+    if TAUGHT.fullmatch(config.model):
+        store = site.open_store()
+        vectors = EmbeddingsRef(key=find(store, config.model).key)
+        store.used(vectors)
+        return vectors
+    encoder, named = resolve_encoder(site, config)
+    return Teacher(encoder, as_saved(site, encoder, named))
+
+
+def check_teaching(
+    site: Site, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
+) -> None:
+    """Refuse vectors of another corpus, and a queue with more places than this one, if it is made, has sentences.
+
+    Raises:
+        SourceError: naming both corpora.
+        TrainingError: with both numbers.
+    """
+    store = site.open_store()
+    for vectors in [teacher for teacher in teachers if isinstance(teacher, EmbeddingsRef)]:
+        made_of = store.manifest(vectors).provenance.inputs.values()
+        texts = [f"{entry.kind}/{entry.key}" for entry in made_of if entry.kind == corpus.kind]
+        if corpus.path not in texts:
+            raise SourceError(
+                f"{vectors} are vectors of {', '.join(texts) or 'no corpus'}, expected those of {corpus.path}; "
+                "let the teacher embed this run's corpus (tasks.object_teacher.embed_corpus)"
+            )
+    if isinstance(objective, DistilConfig) and objective.queue and store.defect(corpus) is None:
+        check_places(objective.queue, store.manifest(corpus).rows)
+
+
+def teach(
+    site: Site, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Precision
+) -> EmbeddingsRef | None:
+    """The vectors of a corpus that a student learns from; None without a teacher."""
+    vectors = [
+        teacher
+        if isinstance(teacher, EmbeddingsRef)
+        else embed(site, teacher.encoder, corpus, teacher.config, precision)
+        for teacher in teachers
+    ]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
 
 
 def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """A teacher as its folder says that it is read; the configuration says it of a bare transformer."""
-    folder = encoder_folder(site.open_store(), encoder)
+    store = site.open_store()
+    if isinstance(encoder, CheckpointRef) and store.defect(encoder) is not None:
+        return config  # it is only planned: word vectors that nobody has read yet
+    folder = described_folder(store, encoder)
     if not (folder / MODULES).is_file():
         return config
     from models.encoder.saved import saved_config  # imports transformers

@@ -255,7 +255,7 @@ def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:
 
 def _conversion(site: Site, hop: Hop) -> Path:
     """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
-    cache = Path(site.cache) if site.cache else Path.home() / ".cache" / "bsl"
+    cache = site.local_cache or Path.home() / ".cache" / "bsl"
     model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
     return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 

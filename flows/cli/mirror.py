@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final
 
 from flows.cli.options import add_json, print_json
+from flows.cli.settings import configured
 from flows.site import site_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
+from storage.sources import SourceSpec
 
-if TYPE_CHECKING:
-    import argparse
+RECIPE: Final = "recipe:"
 
 
 def define_mirror(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=_folder)
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"<set>, <set>/<split> or {MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; "
-        "every declared set (default)",
+        help=f"{RECIPE}<recipe>: all that it reads; <set>, <set>/<split>, <hub id>[@<revision>][/<split>] or "
+        f"{MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; every declared set (default)",
     )
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change those recipes")
     parser.add_argument(
         "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
     )
@@ -33,15 +36,22 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(call=_mirror)
 
 
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(f"{text} is no folder of this machine; fill one and copy it there as it is")
+    return Path(text)
+
+
 def _mirror(arguments: argparse.Namespace) -> int:
     """Everything that can be had; exit code 1 if something could not."""
-    mirror = Mirror(arguments.folder, site_of(vars(arguments)).mirror)
+    site = site_of(vars(arguments))
+    mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
     lacking: dict[str, str] = {}
     got: dict[str, str] = {}
-    own = [declared for declared in DATASETS.values() if declared.folder is None]
-    for name in arguments.names or [f"{declared.name}/{split}" for declared in own for split in declared.splits]:
+    for wanted in _wanted(arguments.names, arguments.set):
+        name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
         try:
-            for file, outcome in mirror.add(_pinned(name)):
+            for file, outcome in mirror.add(wanted):
                 got[str(file)] = outcome
                 if not arguments.json:
                     print(f"{outcome:<8} {file}")
@@ -51,6 +61,22 @@ def _mirror(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"files": got, "lacking": lacking})
     return 1 if lacking else 0
+
+
+def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
+    """What the names stand for, each once; every split of every declared set without names."""
+    if not names:
+        own = [declared for declared in DATASETS.values() if declared.folder is None]
+        return [f"{declared.name}/{split}" for declared in own for split in declared.splits]
+    wanted: list[str | SourceSpec] = []
+    for name in names:
+        if name.startswith(RECIPE):
+            from flows.needs import needed
+
+            wanted += needed(configured(name.removeprefix(RECIPE), settings))
+        else:
+            wanted.append(_pinned(name))
+    return list(dict.fromkeys(wanted))
 
 
 def _pinned(name: str) -> str:

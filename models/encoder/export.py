@@ -6,7 +6,7 @@ since 3.2); the library itself is not needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 
@@ -17,6 +17,14 @@ from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weight
 from models.encoder.saved_pooling import NAMES, SWITCHES
 from models.encoder.static import StaticTable, save_static_tokenizer
 from models.encoder.tokens import prompt_of
+from models.encoder.word_embeddings import (
+    KIND,
+    WEIGHTS,
+    ByWeights,
+    WhitespaceWords,
+    write_word_embeddings,
+    write_word_weights,
+)
 from models.errors import EncoderError
 
 _LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
@@ -42,9 +50,12 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
         EncoderError: A static table with something between it and a plain mean.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    static = isinstance(encoder.backbone, StaticTable)
-    start = [_table(encoder, tokenizer)] if static else _to_pooling(encoder, tokenizer)
-    modules = [*start, *map(_head, encoder.sentence_heads)]
+    if isinstance(tokenizer, WhitespaceWords):
+        start = _words(encoder, tokenizer)
+    else:
+        static = isinstance(encoder.backbone, StaticTable)
+        start = [_table(encoder, tokenizer)] if static else _to_pooling(encoder, tokenizer)
+    modules = [*start, *(_head(head) for head in encoder.sentence_heads if not isinstance(head, ByWeights))]
     places = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
     for (_, write), place in zip(modules, places, strict=True):
         (folder / place).mkdir(exist_ok=True)
@@ -79,6 +90,21 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
         save_static_tokenizer(tokenizer, encoder.config.length, folder)
 
     return "StaticEmbedding", write
+
+
+def _words(encoder: Encoder, words: WhitespaceWords) -> list[Module]:
+    """A table of words, the weights of these, heads on them, and pooling."""
+    table = cast("StaticTable", encoder.backbone)
+    weights_V = table.weights
+    weighed: list[Module] = []
+    if weights_V is not None:
+        weighed = [(WEIGHTS, lambda folder: write_word_weights(weights_V, words, folder))]
+    return [
+        (KIND, lambda folder: write_word_embeddings(table, words, encoder.config.length, folder)),
+        *weighed,
+        *(_head(head) for head in encoder.token_heads),
+        ("Pooling", lambda folder: write_json(folder / "config.json", _pooling(encoder))),
+    ]
 
 
 def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:

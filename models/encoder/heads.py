@@ -172,6 +172,34 @@ class Normalize(Head):
         return width
 
 
+class Dropout(Head):
+    """Zeros at random while training, as nn.Dropout draws them; else what came in."""
+
+    level = "sentence"
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(rate)
+
+    def forward(self, x_BD: torch.Tensor) -> torch.Tensor:
+        """(B, D), perhaps with zeros."""
+        dropped_BD: torch.Tensor = self.dropout(x_BD)
+        return dropped_BD
+
+    @classmethod
+    def build(cls, settings: Mapping[str, Any]) -> Dropout:
+        """See `Head.build`."""
+        return cls(settings["dropout"])
+
+    def settings(self) -> dict[str, object]:
+        """See `Head.settings`."""
+        return {"dropout": self.dropout.p}
+
+    def width_from(self, width: int) -> int:
+        """The same."""
+        return width
+
+
 class LayerNorm(Head):
     """Mean 0 and variance 1 over a vector's dimensions, then a learned scale and shift."""
 

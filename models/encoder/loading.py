@@ -14,9 +14,10 @@ from models.encoder.modules import read_head
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
 from models.encoder.saved import check_settings, read_saved, settled
-from models.encoder.static import load_static
+from models.encoder.static import StaticTable, load_static
 from models.encoder.tokens import prompt_tokens, set_prompt
 from models.encoder.transformer import load_transformer, take_pooler
+from models.encoder.word_embeddings import ByWeights, load_word_embeddings, read_word_weights
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 BACKBONES: dict[str, Callable[[Path, EncoderConfig], tuple[PreTrainedModel, PreTrainedTokenizerBase]]] = {
     "Transformer": load_transformer,
     "StaticEmbedding": load_static,
+    "WordEmbeddings": load_word_embeddings,
 }
 
 
@@ -69,6 +71,9 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
     set_prompt(tokenizer, config.prompt or "")
     token_heads = cast("list[TokenHead]", [read_head(head) for head in saved.token_heads])  # by their level
     sentence_heads = [read_head(head) for head in saved.sentence_heads]
+    if saved.word_weights is not None and isinstance(backbone, StaticTable):
+        backbone.weigh(read_word_weights(saved.word_weights))
+        sentence_heads.insert(0, ByWeights())
     if config.pooling == POOLER:
         sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})

@@ -12,7 +12,7 @@ import torch
 
 from models.encoder.cnn import CNN, TOKENS, TokenReLU
 from models.encoder.files import read_json, read_weights, write_json, write_weights
-from models.encoder.heads import Dense, Head, LayerNorm, Normalize
+from models.encoder.heads import Dense, Dropout, Head, LayerNorm, Normalize
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ HEADS: dict[str, type[Head]] = {
     "Normalize": Normalize,
     "TokenReLU": TokenReLU,
     "LayerNorm": LayerNorm,
+    "Dropout": Dropout,
 }
 
 

@@ -28,8 +28,10 @@ from models.encoder.files import read_json
 from models.encoder.graph import SUFFIX, find_graph, folder_of
 from models.encoder.modules import HEADS, SavedModule, listed_module
 from models.encoder.pooling import POOLER
+from models.encoder.route import followed
 from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
 from models.encoder.static import static_settings
+from models.encoder.word_embeddings import longest_input
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -51,8 +53,15 @@ LETTERS = {
     "WordWeights": "W",
     "Pooling": "P",
     "StaticEmbedding": "S",
+    "WordEmbeddings": "E",
 } | {kind: head.level[0] for kind, head in HEADS.items()}
-ORDER = re.compile("(T(L?t*|t*W)P|S)s*")
+ORDER = re.compile("(T(L?t*|t*W)P|E(t*|W)P|S)s*")
+NOT_HERE = {
+    "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
+    "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
+    "CLIPModel": "embeds pictures too; give an encoder of texts",
+}
+"""Modules of sentence-transformers that are not computed, and what to do without."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,7 @@ class SavedEncoder:
         token_heads: What follows before pooling.
         sentence_heads: What follows after pooling.
         words: How sentences are cut, of a table of word vectors.
+        word_weights: Where the weights of a table's words are.
         prompts: Texts to put before a text, by name.
         default_prompt: The name of that which is put there unless another is asked for.
         pools_prompt: Whether a prompt's tokens are pooled.
@@ -82,6 +92,7 @@ class SavedEncoder:
     token_heads: tuple[SavedModule, ...] = ()
     sentence_heads: tuple[SavedModule, ...] = ()
     words: WordsConfig | None = None
+    word_weights: Path | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
     pools_prompt: bool = True
@@ -114,45 +125,39 @@ def _read(folder: Path) -> SavedEncoder:
     token_heads, sentence_heads = (
         tuple(module for module in others if LETTERS[module.kind] == level) for level in "ts"
     )
-    normalize = modules[-1].kind == "Normalize"
-    if backbone.kind == "StaticEmbedding":
-        length, words = static_settings(backbone.folder)
-        return SavedEncoder(
-            backbone,
-            "mean",
-            normalize,
-            False,
-            length,
-            (),
-            sentence_heads,
-            words,
-            prompts=prompts,
-            default_prompt=default,
-        )
-    _with_config(backbone.folder)
-    pools = next(module.folder for module in others if module.kind == "Pooling")
-    pooling = read_pooling(pools)
-    pools_prompt = read_json(pools / "config.json").get("include_prompt", True)
-    if others[0].kind == "WeightedLayerPooling":
-        pooling = over_layers(others[0].folder, pooling)
-    weights = [module.folder for module in others if module.kind == "WordWeights"]
-    if weights:
-        pooling = after_first(weights[0], backbone.folder, pooling)
-    named = next((backbone.folder / name for name in LENGTHS if (backbone.folder / name).is_file()), None)
-    settings = read_json(named) if named is not None else {}
-    lower_case, longest = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
-    return SavedEncoder(
+    saved = SavedEncoder(
         backbone,
-        pooling,
-        normalize,
-        lower_case,
-        longest,
-        token_heads,
-        sentence_heads,
+        normalize=modules[-1].kind == "Normalize",
+        token_heads=token_heads,
+        sentence_heads=sentence_heads,
         prompts=prompts,
         default_prompt=default,
-        pools_prompt=pools_prompt,
     )
+    if backbone.kind == "StaticEmbedding":
+        length, words = static_settings(backbone.folder)
+        return replace(saved, pooling="mean", lower_case=False, max_length=length, words=words)
+    return _pooled(saved, {module.kind: module.folder for module in others})
+
+
+def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
+    """With what the folders of its modules, by their kinds, say of pooling, length and casing."""
+    start, weights = saved.backbone.folder, places.get("WordWeights")
+    pooling = read_pooling(places["Pooling"])
+    saved = replace(saved, pools_prompt=read_json(places["Pooling"] / "config.json").get("include_prompt", True))
+    if saved.backbone.kind == "WordEmbeddings":
+        if weights is not None and pooling != "mean":
+            raise EncoderError(f"{weights}: weighs words for pooling {pooling}, expected mean; {OTHERWISE}")
+        length = longest_input(start)
+        return replace(saved, pooling=pooling, lower_case=False, max_length=length, word_weights=weights)
+    _with_config(start)
+    if "WeightedLayerPooling" in places:
+        pooling = over_layers(places["WeightedLayerPooling"], pooling)
+    if weights is not None:
+        pooling = after_first(weights, start, pooling)
+    named = next((start / name for name in LENGTHS if (start / name).is_file()), None)
+    settings = read_json(named) if named is not None else {}
+    lower_case, longest = bool(settings.get("do_lower_case")), settings.get("max_seq_length")
+    return replace(saved, pooling=pooling, lower_case=lower_case, max_length=longest)
 
 
 def saved_config(folder: Path, model: str) -> EncoderConfig | None:
@@ -219,7 +224,7 @@ def _has_pooler(saved: SavedEncoder) -> bool:
 
 
 def _modules(folder: Path) -> list[SavedModule]:
-    listed = read_json(folder / "modules.json")
+    listed = list(followed(read_json(folder / "modules.json"), folder))
     if any(Path(module["path"]).is_absolute() or ".." in Path(module["path"]).parts for module in listed):
         raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
     foreign = [str(module["type"]) for module in listed if not str(module["type"]).startswith("sentence_transformers.")]
@@ -229,6 +234,8 @@ def _modules(folder: Path) -> list[SavedModule]:
             f"sentence-transformers; {OTHERWISE}"
         )
     modules = [listed_module(entry, folder) for entry in listed]
+    if reasons := [f"{module.kind} {NOT_HERE[module.kind]}" for module in modules if module.kind in NOT_HERE]:
+        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {OTHERWISE}")
     if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
         levels = {
             level: " | ".join(kind for kind, head in HEADS.items() if head.level == level)
@@ -237,8 +244,8 @@ def _modules(folder: Path) -> list[SavedModule]:
         raise EncoderError(
             f"{folder}: made of {' → '.join(module.kind for module in modules)}, expected Transformer "
             f"(→ WeightedLayerPooling) (→ {levels['token']} …) → Pooling (→ {levels['sentence']} …), or "
-            f"StaticEmbedding (→ {levels['sentence']} …); use the transformer's own folder and choose "
-            f"encoder.pooling, or {OTHERWISE}"
+            f"WordEmbeddings (→ WordWeights) → Pooling, or StaticEmbedding, each (→ {levels['sentence']} …); use the "
+            f"transformer's own folder and choose encoder.pooling, or {OTHERWISE}"
         )
     return modules
 

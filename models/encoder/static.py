@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from tokenizers import Tokenizer
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
@@ -27,7 +28,6 @@ from models.errors import EncoderError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import torch
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig, WordsConfig
@@ -42,9 +42,14 @@ class StaticConfig(PreTrainedConfig):  # type: ignore[no-untyped-call]
 
 
 class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
-    """Token ids to token vectors by look-up; called as a transformer is, so that an encoder need not know."""
+    """Token ids to token vectors by look-up; called as a transformer is, so that an encoder need not know.
+
+    Attributes:
+        weights: A number for each row by which it is multiplied and which stands behind it; None for none.
+    """
 
     config_class = StaticConfig
+    weights: torch.Tensor | None
 
     def __init__(self, weight_VD: torch.Tensor, nothing: int | None = None) -> None:
         """A table, of which row `nothing`, if there is one, stays as it is."""
@@ -53,10 +58,20 @@ class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
         config.hidden_size, config.vocab_size = width, size
         super().__init__(config)
         self.embedding = nn.Embedding(size, width, padding_idx=nothing, _weight=weight_VD)
+        self.register_buffer("weights", None)
+
+    def weigh(self, weights_V: torch.Tensor) -> None:
+        """Multiply each row by a weight, which becomes the last dimension of its token vectors."""
+        self.weights = weights_V
+        self.config.hidden_size += 1
 
     def forward(self, input_ids: torch.Tensor, **_: object) -> BaseModelOutput:
         """Token vectors (B, T, D) of ids (B, T) as the last layer of a transformer that has no other."""
-        return BaseModelOutput(last_hidden_state=self.embedding(input_ids))
+        x_BTD = self.embedding(input_ids)
+        if self.weights is not None:
+            weight_BT1 = self.weights[input_ids].unsqueeze(-1)
+            x_BTD = torch.cat([x_BTD * weight_BT1, weight_BT1], dim=-1)
+        return BaseModelOutput(last_hidden_state=x_BTD)
 
 
 def static_tokenizer(core: Tokenizer) -> PreTrainedTokenizerFast:
@@ -78,16 +93,25 @@ def static_settings(folder: Path) -> tuple[int, WordsConfig | None]:
     return int(truncation["max_length"]) if truncation else LONGEST, read_words(settings)
 
 
+def refuse_dropout(folder: Path, config: EncoderConfig) -> None:
+    """Say of a table that it has no dropout to be set.
+
+    Raises:
+        EncoderError: The configuration asks for some.
+    """
+    if config.dropout is not None:
+        raise EncoderError(
+            f"{folder}: a static table has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
+        )
+
+
 def load_static(folder: Path, config: EncoderConfig) -> tuple[StaticTable, PreTrainedTokenizerBase]:
     """Load a table in fp32 and its tokenizer.
 
     Raises:
         EncoderError: A file is missing or damaged, the vocabulary is larger than the table, or dropout is asked for.
     """
-    if config.dropout is not None:
-        raise EncoderError(
-            f"{folder}: a static table has no dropout, encoder.dropout asks for {config.dropout}; leave it unset"
-        )
+    refuse_dropout(folder, config)
     read_json(folder / TOKENIZER)  # says what is wrong with the file, which the tokenizer's reader does not
     tokenizer = static_tokenizer(Tokenizer.from_file(str(folder / TOKENIZER)))
     weight_VD = _table(folder)

@@ -6,7 +6,21 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from models.errors import TrainingError
 from models.objectives.settings import NestedSettings
+
+
+def check_places(places: int, sentences: int) -> None:
+    """Refuse a queue that cannot be filled with vectors of different sentences.
+
+    Raises:
+        TrainingError: With both numbers.
+    """
+    if places > sentences:
+        raise TrainingError(
+            f"a queue of {places:,} places and {sentences:,} sentences with vectors, expected at least as "
+            f"many; set training.objective.queue to {sentences // 2:,} or less, or give more sentences"
+        )
 
 
 class DistilConfig(NestedSettings):

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.errors import TrainingError
+from models.objectives.distil_config import check_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,11 +40,7 @@ class VectorQueue(nn.Module):
         Raises:
             TrainingError: There are fewer sentences than places.
         """
-        if places > len(vectors_ND):
-            raise TrainingError(
-                f"a queue of {places:,} places and {len(vectors_ND):,} sentences with vectors, expected at least as "
-                f"many; set training.objective.queue to {len(vectors_ND) // 2:,} or less, or give more sentences"
-            )
+        check_places(places, len(vectors_ND))
         rows = np.sort(torch.randperm(len(vectors_ND))[:places].numpy())
         self.vectors = functional.normalize(torch.from_numpy(np.array(vectors_ND[rows])), dim=-1).to(self.place.device)
 

@@ -13,6 +13,7 @@ SENTEVAL: Final = HubArchive(
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
 
-No table of the Hub is known to have SentEval's rows: SetFit's copies of CR, SUBJ and MRPC are cut into a train and a
-test set that SentEval has not, and GLUE's tests have no labels.
+No table of the Hub is known to have SentEval's rows in their order, which decides the folds: SetFit's copies of CR,
+SUBJ and MRPC are cut into a train and a test set that SentEval has not; of GLUE's tests MRPC's alone has labels, and
+its 4,076 rows of training stand there in two splits.
 """

@@ -129,7 +129,7 @@ _SICKR: Final = Dataset(
     remedy=(
         "put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/, or "
         "score `sickr-tok`, SentEval's text of it; the Hub's mteb/sickr-sts has 9,927 pairs, train and trial among "
-        "them, without the ids that would tell the test"
+        "them, without the ids that would tell the test, and its licence, CC BY-NC-SA, keeps it out of the package"
     ),
 )
 

@@ -42,7 +42,7 @@ def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, J
         "vectors": "encoder",
         "pool": config.pooling,
         "len": config.length,
-        "special": saved.backbone.kind != "StaticEmbedding",
+        "special": saved.backbone.kind == "Transformer",
         "norm": config.normalize,
         **words,
         "case": "lower" if lower else "kept",

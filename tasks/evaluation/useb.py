@@ -83,7 +83,9 @@ class UsebKind(FrozenKind[UsebSet]):
             raise SourceError(f"{name!r} names no set of USEB; expected one of {', '.join(self.names)}")
         dataset, split = _parted(name)
         return UsebSet(
-            dataset=dataset, split=split, source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
+            dataset=dataset,
+            split=split,
+            source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror, site.local_cache),
         )
 
     def scores(self, site: Site, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig) -> list[ScoresRef]:

@@ -16,7 +16,7 @@ import pytest
 from flows.cli.main import main
 from storage.store import Store
 from tests.hub.client import offline, use
-from tests.hub.world import as_settings, mirrored_names, small
+from tests.hub.world import as_settings, small
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,8 +98,8 @@ class Journeys:
             raise StepError(f"the worker made {others}, expected the report of `bsl run`")
 
     def _mirror(self, name: str) -> None:
-        names = mirrored_names(name, small(name))
-        self._bsl("mirror", str(self._folder / "mirror"), *names, "--mirror", str(self._files))
+        settings = as_settings(small(name))
+        self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
     def _offline(self, name: str) -> None:
         """From the mirror alone: the keys are the same."""

@@ -138,7 +138,8 @@ def test_sick_of_the_hub_is_refused_with_its_count_and_the_way_to_the_test(hub, 
     reason = found.missing["sickr/test"]
     assert "put SICK_test_annotated.txt of the SemEval 2014 distribution" in reason
     assert "score `sickr-tok`" in reason
-    assert "has 9,927 pairs, train and trial among them" in reason
+    assert "has 9,927 pairs, train and trial among them, without the ids that would tell the test" in reason
+    assert "licence, CC BY-NC-SA" in reason
 
 
 def test_an_archive_has_no_commit_and_says_why(capsys):

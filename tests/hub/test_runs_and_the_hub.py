@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 
 from flows.cli.main import main
@@ -31,6 +32,7 @@ from tasks.evaluation.sets import rows_of
 from tasks.site import Site
 from tests.hub.client import offline, use
 from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
+from tests.hub.senteval import publish_senteval
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")
@@ -237,3 +239,21 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
     encoder, _ = load_encoder(resolve_model(BERT).folder, EncoderConfig(model="x"))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
+
+
+def test_bsl_cache_is_where_all_of_the_hub_is_kept(hub, tmp_path, monkeypatch, capsys):
+    """Tables, archives and models, those that `bsl mirror` brings too; nothing in the client's own cache."""
+    publish_senteval(hub, ["trec"])
+    publish_sts(hub, ["sts16"])
+    publish(hub, configured("nli", []).models()[:1])
+    cache, others = tmp_path / "cache", Path(constants.HF_HUB_CACHE)
+    site = Site(store=str(tmp_path / "store"), device="cpu", cache=str(cache))
+    rows_of.cache_clear()
+    assert set(available(site, ["sts16/test", "trec"]).sets) == {"sts16/test", "trec"}
+    kept = {"datasets--mteb--sts16-sts", "datasets--princeton-nlp--datasets-for-simcse"}
+    assert {path.name for path in cache.glob("*--*")} == kept
+    monkeypatch.setenv("BSL_CACHE", str(tmp_path / "other"))
+    assert main(["mirror", str(tmp_path / "mirror"), f"model:{BERT}", "sts16", "trec"]) == 0
+    capsys.readouterr()
+    assert {path.name for path in (tmp_path / "other").glob("*--*")} == {*kept, f"models--{BERT.replace('/', '--')}"}
+    assert not list(others.glob("*--*"))

@@ -9,14 +9,12 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.config import override
+from flows.needs import of_the_hub
 from flows.recipes import RECIPES, recipe
 from models.translation.catalog import MINI
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.readers.afs import TOPICS
-from storage.word_vectors import is_vectors_file
-from tasks.evaluation.kinds import names_of
 from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
 from tests.hub.senteval import publish_senteval, sick
 from tests.tiny_wordnet import write_tiny_wordnet
@@ -52,15 +50,10 @@ def needs_the_hub() -> tuple[str, ...]:
 def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
     """Every repository that recipes name."""
     models = [model for name in names for model in recipe(name).models()]
-    publish(hub, [model for model in models if on_the_hub(model[0])])
+    publish(hub, [model for model in models if of_the_hub(model[0])])
     publish_nli(hub)
     publish_sts(hub, [name for name, declared in DATASETS.items() if declared.hub_id and declared.score_range])
     publish_senteval(hub)
-
-
-def on_the_hub(model: str) -> bool:
-    """Whether a model's name is a repository's."""
-    return not model.startswith(EMBEDDED) and not is_vectors_file(model)
 
 
 def write_own_files(folder: Path) -> Path:
@@ -127,12 +120,3 @@ def _searched_as_the_package_s(config: PipelineConfig) -> list[dict[str, Any]]:
 def as_settings(changes: Mapping[str, Any]) -> list[str]:
     """The changes as `--set` takes them."""
     return [part for field, value in changes.items() for part in ("--set", f"{field}={json.dumps(value)}")]
-
-
-def mirrored_names(name: str, changes: Mapping[str, Any]) -> list[str]:
-    """What a person gives `bsl mirror` for a recipe: models, and sets that the Hub or the files have."""
-    config = override(recipe(name), changes)
-    words = [*names_of(config.evaluation.sets), *config.scored, config.evaluation.dev or ""]
-    sets = {word.partition("/")[0] for word in words} | {str(spec.dataset) for spec in config.ingest.sources}
-    models = [f"model:{model}" for model, _ in config.models() if on_the_hub(model)]
-    return [*dict.fromkeys(models), *sorted(sets & set(DATASETS))]

@@ -4,11 +4,14 @@ import pytest
 from pydantic import ValidationError
 
 from flows.config import override
+from flows.pipeline import run
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
 from models.objectives.contrastive_config import ContrastiveConfig
 from models.training.config import TrainingConfig
+from storage.errors import SourceError
 from tasks.settings import Phase
+from tasks.site import Site
 
 EARLIER = Phase(pairs=ALONE, training=TrainingConfig(objective=ContrastiveConfig(), seed=3))
 
@@ -60,3 +63,13 @@ def test_scored_sets_of_every_phase_are_named_before_anything_runs():
     assert recipe("sbert-nli-stsb").scored == ("stsb/train",)
     assert recipe("tiny-stsb").scored == ("embedded:stsb/train",)
     assert recipe("tiny").scored == ()
+
+
+def test_a_teacher_that_nobody_has_is_said_before_anything_is_made(tmp_path):
+    """Before the sources too, of which there are none here."""
+    changes = {"teacher": {"model": f"{tmp_path}/none"}, "ingest": {"sources": [{"path": f"{tmp_path}/none.txt"}]}}
+    config = override(recipe("tiny-distil"), changes)
+    with pytest.raises(SourceError, match=r"/none: no such folder; expected a model"):
+        run(config, Site(store=str(tmp_path / "store"), device="cpu"))
+    with pytest.raises(SourceError, match=r"none\.txt: no such file"):
+        run(override(config, {"teacher": {"model": "embedded:mini-sentence"}}), Site(store=str(tmp_path / "store")))

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from flows.cli.main import main
+from flows.needs import of_the_hub
 from flows.pins import ROOT, Pin, look, pins, unexplained, update
 from flows.recipes import RECIPES, recipe
 from storage.declarations import DATASETS
@@ -12,7 +13,6 @@ from storage.declared.archives import SENTEVAL
 from storage.embedded import EMBEDDED
 from storage.hub_client import COMMIT
 from tasks.evaluation.kinds import names_of
-from tests.hub.world import on_the_hub
 
 OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
@@ -26,7 +26,7 @@ def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     assert all(source in DATASETS or source.startswith(EMBEDDED) or not source for source in sources)
     words = [*names_of(config.evaluation.sets), config.evaluation.dev or "", *config.scored, *sources]
     declared = [DATASETS[word.partition("/")[0]] for word in words if word.partition("/")[0] in DATASETS]
-    read = [("model", model, revision) for model, revision in config.models() if on_the_hub(model)]
+    read = [("model", model, revision) for model, revision in config.models() if of_the_hub(model)]
     read += [("dataset", dataset.hub_id, dataset.revision) for dataset in declared if dataset.hub_id]
     read += [("dataset", archive.hub_id, archive.revision) for dataset in declared if (archive := dataset.archive)]
     for pin in read:

@@ -108,7 +108,8 @@ def test_a_file_outside_a_mirror_is_none_of_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert name_in("mir", "mir/../mirror/a.parquet") is None
     assert name_in("mir", "memory://mir/a.parquet") is None
-    assert name_in("memory://mir", "memory://mir/a.parquet") is None
+    assert name_in("memory://mir", "memory://mirror/a.parquet") is None
+    assert name_in("memory://mir/", "memory://mir/b/a.parquet") == "b/a.parquet"
     assert name_in(".", "a.parquet") == "a.parquet"
 
 
@@ -175,3 +176,11 @@ def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
     assert "lacking  sickr: " in err
     assert "SICK_test_annotated.txt" in err
     assert "sts12-tok shares the file of sts12" in err
+
+
+def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(["mirror", "s3://bucket/mirror"])
+    assert "is no folder of this machine; fill one and copy it there" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -7,13 +7,15 @@ import pytest
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
+from models.errors import EncoderError, TrainingError
+from models.objectives.distil_config import DistilConfig
 from models.text.normalize import sentence_ids
 from storage.manifest import Provenance
 from storage.refs import CorpusRef
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.site import Site
-from tasks.teach import as_saved, join_teachers
+from tasks.teach import as_saved, check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 
@@ -72,3 +74,20 @@ def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):
     assert as_saved(site, bare, asked) == asked
     assert as_saved(site, saved, asked) == made.model_copy(update={"model": "teacher"})
     assert as_saved(site, saved, asked.model_copy(update={"max_length": 12})).max_length == 12
+
+
+def test_a_queue_is_held_against_the_corpus_once_that_is_made(site, corpus):
+    check_teaching(site, corpus, (), DistilConfig(queue=4))
+    check_teaching(site, corpus, (), DistilConfig())
+    check_teaching(site, CorpusRef(key=f"{5:064x}"), (), DistilConfig(queue=5))
+    with pytest.raises(TrainingError, match=r"a queue of 5 places and 4 sentences .*queue to 2 or less"):
+        check_teaching(site, corpus, (), DistilConfig(queue=5))
+
+
+def test_a_teacher_that_cannot_be_computed_is_refused_where_it_is_looked_for(site, tmp_path):
+    folder = write_tiny(tmp_path / "teacher")
+    (found,) = find_teachers(site, [EncoderConfig(model=str(folder), max_length=24)])
+    assert (found.config.model, found.config.max_length) == (resolve_model(str(folder)).identity, 24)
+    (folder / "modules.json").write_text('[{"type": "theirs.Transformer", "path": ""}]')
+    with pytest.raises(EncoderError, match="is code of its own, which is not run"):
+        find_teachers(site, [EncoderConfig(model=str(folder))])

@@ -83,9 +83,9 @@ def test_old_and_new_layouts_are_read(exported):
 
 def test_modules_without_equivalent_are_named(exported):
     folder, _ = exported()
-    lstm = {"idx": 2, "name": "2", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"}
-    rewrite(folder / "modules.json", lambda modules: [*modules, lstm])
-    with pytest.raises(EncoderError, match="made of Transformer → Pooling → LSTM, expected"):
+    other = {"idx": 2, "name": "2", "path": "2_MLMHead", "type": "sentence_transformers.models.MLMHead"}
+    rewrite(folder / "modules.json", lambda modules: [*modules, other])
+    with pytest.raises(EncoderError, match="made of Transformer → Pooling → MLMHead, expected"):
         load_encoder(folder, config())
 
 

@@ -1,0 +1,66 @@
+"""Data sets of the Hub that nobody declared go into a mirror, by name or as a recipe names them, with equal keys."""
+
+import json
+
+import polars as pl
+import pytest
+
+from flows.cli.main import main
+from storage.errors import SourceError
+from storage.mirror import Mirror
+from storage.readers.report import ReadReport
+from storage.reading import read_source
+from storage.sources import SourceSpec, resolve_source
+from tests.hub.client import offline
+from tests.hub.repositories import parquet, publish
+
+TALKS, NEWS = "someone/talks", "someone/news"
+
+
+def sentences(spec, mirror=None):
+    source = resolve_source(spec, mirror)
+    read = pl.concat(read_source(source, ReadReport(source.name), max_bad_share=0.0))
+    return read.to_series().to_list(), source.digest
+
+
+@pytest.fixture
+def sets(hub):
+    """A table in parts with a column that no text is, and configurations that are folders."""
+    parts = [pl.DataFrame({"text": [text], "number": [number]}) for number, text in enumerate(("one", "two"))]
+    hub.add("datasets", TALKS, {f"data/train-{number}.parquet": parquet(part) for number, part in enumerate(parts)})
+    files = {f"{name}/train.jsonl": json.dumps({"text": name, "tags": ["a"]}).encode() for name in ("x", "y")}
+    card = {"configs": [{"config_name": name, "data_dir": name} for name in ("x", "y")]}
+    hub.add("datasets", NEWS, files, card=card)
+
+
+def test_what_is_mirrored_by_its_id_reads_the_same_under_the_same_key(sets, hub, tmp_path, monkeypatch):
+    expected = sentences(SourceSpec(dataset=TALKS))
+    mirror = Mirror(tmp_path / "mirror")
+    assert list(mirror.add(TALKS)) == [(f"{TALKS}/train.parquet", "written")]
+    assert list(mirror.add(f"{TALKS}/train")) == [(f"{TALKS}/train.parquet", "kept")]
+    assert pl.read_parquet(tmp_path / "mirror" / TALKS / "train.parquet")["number"].to_list() == [0, 1]
+    offline(monkeypatch)
+    hub.stop()
+    assert sentences(SourceSpec(dataset=TALKS), str(tmp_path / "mirror")) == expected == (["one", "two"], expected[1])
+
+
+def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_path, capsys):
+    publish(hub, [("someone/bert", None)])
+    news = [{"dataset": NEWS, "hub_config": name} for name in ("x", "y")]
+    settings = [f"ingest.sources={json.dumps(news)}", "encoder.model=someone/bert"]
+    words = [part for setting in settings for part in ("--set", setting)]
+    assert main(["mirror", str(tmp_path / "mirror"), "recipe:tiny", *words]) == 0
+    assert "written  models/someone/bert\n" in capsys.readouterr().out
+    for entry in news:
+        found, digest = sentences(SourceSpec(**entry), str(tmp_path / "mirror"))
+        assert found == [entry["hub_config"]]
+        assert digest == sentences(SourceSpec(**entry))[1]
+
+
+def test_names_that_stand_for_nothing_are_told_what_would(hub, tmp_path):
+    mirror = Mirror(tmp_path / "mirror")
+    for name in ("snlli", "a/b/c/d", "../b", "a/b@c@d"):
+        with pytest.raises(SourceError, match=r"is not declared; expected model:<hub id>, <hub id>.*snli"):
+            list(mirror.add(name))
+    with pytest.raises(SourceError, match="the Hub has no such repository"):
+        list(mirror.add("sts21/test"))

@@ -1,0 +1,39 @@
+"""What a recipe reads from outside: what a mirror must hold for it."""
+
+import pytest
+
+from flows.cli.settings import configured
+from flows.needs import needed, of_the_hub
+from flows.recipes import RECIPES, recipe
+from storage.sources import SourceSpec
+
+
+def test_a_recipe_needs_its_models_at_their_pins_its_sources_and_its_sets():
+    config = recipe("nli")
+    found = needed(config)
+    assert f"model:{config.encoder.model}@{config.encoder.revision}" in found
+    assert {f"model:{name}@{revision}" for name, revision in config.models()} <= set(found)
+    assert set(config.ingest.sources) <= set(found)
+    assert {"stsb", "sts12", "sickr", "trec"} <= set(found)
+
+
+def test_what_is_in_the_package_or_a_file_is_not_needed(tmp_path):
+    assert needed(recipe("tiny")) == ()
+    own = configured("tiny", [f"encoder.model={tmp_path}", f'ingest.sources=[{{"path":"{tmp_path}/a.txt"}}]'])
+    assert needed(own) == ()
+    assert of_the_hub("someone/encoder")
+    for name in ("embedded:bert-mini", "./encoder", "checkpoint/latest", "glove.txt", str(tmp_path)):
+        assert not of_the_hub(name)
+
+
+def test_sets_that_share_a_file_are_needed_by_its_name_and_configurations_are_kept():
+    config = configured(
+        "tiny", ['evaluation.sets=["sts12-tok"]', 'ingest.sources=[{"dataset":"a/b","hub_config":"x","split":"dev"}]']
+    )
+    assert needed(config) == (SourceSpec(dataset="a/b", hub_config="x", split="dev"), "sts12")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_says_what_it_needs(name):
+    embedded = all(model.startswith("embedded:") for model, _ in recipe(name).models())
+    assert any(str(each).startswith("model:") for each in needed(recipe(name))) is not embedded or "glove" in name

@@ -1,0 +1,82 @@
+"""A folder that chooses among ways is read as the way that sentence-transformers takes for a plain text."""
+
+import ast
+import json
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.modules import Router
+from sentence_transformers.sentence_transformer import modules as st
+
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.route import followed
+from models.encoder.saved import saved_config
+from models.errors import EncoderError
+from tests.tiny_words import WIDTH, words
+
+TEXTS = ["A man is in the street.", "a dog and a woman", "zebra"]
+LISTED = [{"type": "sentence_transformers.base.modules.router.Router", "path": "r"}]
+
+
+def test_the_vectors_are_those_of_the_usual_way(tmp_path):
+    ways = {
+        "query": [*words(), st.Pooling(WIDTH, "max")],
+        "document": [*words(weighed=True), st.Pooling(WIDTH), st.Dense(WIDTH, 8)],
+    }
+    peer = SentenceTransformer(modules=[Router(ways, default_route="document"), st.Normalize()], device="cpu")
+    peer.save(str(tmp_path / "theirs"))
+    encoder, tokenizer = load_encoder(tmp_path / "theirs", saved_config(tmp_path / "theirs", "x"))
+    ours = encode(encoder, tokenizer, TEXTS)
+    assert np.abs(ours - peer.encode(TEXTS)).max() <= 1e-5
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True)
+    assert np.abs(ours - again.encode(TEXTS)).max() <= 1e-5
+
+
+def write(folder, ways=("query", "text"), **parameters):
+    types = dict.fromkeys(ways, "sentence_transformers.models.StaticEmbedding")
+    settings = {"structure": {way: [way] for way in ways}, "types": types, "parameters": parameters}
+    (folder / "r").mkdir()
+    (folder / "r" / "router_config.json").write_text(json.dumps(settings))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "way"),
+    [
+        ({}, "text"),
+        ({"route_mappings": {"(None, None)": "query"}}, "query"),
+        ({"route_mappings": {"(None, 'text')": "query", "(None, None)": "text"}}, "query"),
+        ({"route_mappings": {"('query', 'text')": "query"}}, "text"),
+        ({"default_route": "query"}, "text"),
+    ],
+)
+def test_the_way_is_that_of_the_library(tmp_path, parameters, way):
+    write(tmp_path, **parameters)
+    assert list(followed(LISTED, tmp_path)) == [
+        {"type": "sentence_transformers.models.StaticEmbedding", "path": f"r/{way}"}
+    ]
+    mapped = {ast.literal_eval(key): other for key, other in parameters.get("route_mappings", {}).items()}
+    peer = Router({"query": [st.Normalize()], "text": [st.Dropout()]}, parameters.get("default_route"), True, mapped)
+    assert peer._resolve_route(None, "text") == way
+
+
+def test_ways_by_task_alone_are_refused_unless_one_is_usual(tmp_path):
+    write(tmp_path, ("query", "document"), allow_empty_key=False)
+    with pytest.raises(EncoderError, match="chooses among query, document by a task, and has no way for a text"):
+        list(followed(LISTED, tmp_path))
+
+
+def test_what_is_inside_is_held_to_the_same_rules(tmp_path):
+    write(tmp_path)
+    (tmp_path / "modules.json").write_text(json.dumps(LISTED))
+    path = tmp_path / "r" / "router_config.json"
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps(settings | {"types": {"text": "theirs.Transformer", "query": ""}}))
+    with pytest.raises(EncoderError, match=r"theirs\.Transformer is code of its own, which is not run"):
+        saved_config(tmp_path, "x")
+    path.write_text(json.dumps(settings | {"structure": {"text": ["../../text"]}, "types": {"../../text": "x.y"}}))
+    with pytest.raises(EncoderError, match="names folders outside it"):
+        saved_config(tmp_path, "x")

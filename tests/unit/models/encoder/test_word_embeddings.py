@@ -1,0 +1,128 @@
+"""Tables of words as sentence-transformers has them, weighed or not: its vectors, to and fro."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer import modules as st
+
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.encoder.saved import saved_config
+from models.errors import EncoderError, NoEmbeddingError
+from tests.tiny_words import WIDTH, words
+
+TEXTS = [
+    "A man is in the street.",
+    "a Dog, (a dog) on the woman!",
+    "The THE the",
+    "zebra",
+    "",
+    "  \t ",
+    "'dog' dog's ... . --",
+    "a man and a dog " * 40,
+]
+CHAINS = {
+    "mean (average_word_embeddings)": lambda: [*words(), st.Pooling(WIDTH)],
+    "in lower case, by root of length": lambda: [
+        *words(lower=True),
+        st.Pooling(WIDTH, "mean_sqrt_len_tokens"),
+        st.Normalize(),
+    ],
+    "weighed by tf-idf": lambda: [*words(weighed=True), st.Pooling(WIDTH), st.Dense(WIDTH, 8)],
+    "dropout": lambda: [*words(), st.Pooling(WIDTH), st.Dropout(0.4), st.Dense(WIDTH, 8)],
+    "convolutions of one word": lambda: [*words(), st.CNN(WIDTH, 8, [1, 1]), st.Pooling(16)],
+}
+
+
+def saved(folder, chain):
+    peer = SentenceTransformer(modules=chain, device="cpu").eval()
+    peer.save(str(folder))
+    return peer
+
+
+def loaded(folder):
+    return load_encoder(folder, saved_config(folder, "x"))
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_vectors_are_those_of_sentence_transformers_both_ways(name, tmp_path):
+    texts = TEXTS if "convolutions" not in name else TEXTS[:3]  # whose filler CNN there would count
+    theirs = saved(tmp_path / "theirs", CHAINS[name]()).encode(texts)
+    encoder, tokenizer = loaded(tmp_path / "theirs")
+    ours = encode(encoder, tokenizer, texts)
+    assert np.abs(ours - theirs).max() <= 1e-5
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "out")
+    again = SentenceTransformer(str(tmp_path / "out"), device="cpu", local_files_only=True).encode(texts)
+    assert np.abs(ours - again).max() <= 1e-5
+    assert np.abs(ours - encode(*loaded(tmp_path / "out"), texts)).max() <= 1e-6
+
+
+def test_training_moves_the_words_and_neither_weights_nor_the_row_of_no_word(tmp_path):
+    saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
+    encoder, tokenizer = loaded(tmp_path)
+    before = {name: tensor.clone() for name, tensor in encoder.backbone.state_dict().items()}
+    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
+    encoder(tokens, torch.ones_like(tokens)).sum().backward()
+    torch.optim.SGD(encoder.parameters(), lr=1.0).step()
+    moved = {name: tensor != before[name] for name, tensor in encoder.backbone.state_dict().items()}
+    assert not moved["weights"].any()
+    assert moved["embedding.weight"].any(dim=1).nonzero().flatten().tolist() == [1, 2]
+
+
+def test_dropout_drops_while_training_alone(tmp_path):
+    saved(tmp_path, CHAINS["dropout"]())
+    encoder, tokenizer = loaded(tmp_path)
+    assert encoder.drops
+    tokens = torch.tensor([[1, 2, tokenizer.pad_token_id]])
+    first, second = (encoder.train()(tokens, torch.ones_like(tokens)) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_what_is_no_text_is_named_by_its_row(tmp_path):
+    saved(tmp_path, CHAINS["mean (average_word_embeddings)"]())
+    for bad, told in ((None, "is None, expected a text"), ("\ud800", "has half of a character")):
+        with pytest.raises(NoEmbeddingError, match=told):
+            encode(*loaded(tmp_path), ["a man", bad])
+
+
+def change(folder, pattern, settings):
+    (path,) = folder.glob(pattern)
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "settings", "told"),
+    [
+        ("white*.json", {"vocab": list("abcdefghijklmnop")}, "15 rows and 16 words, expected a row for each"),
+        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for pooling max, expected mean"),
+        ("word*.json", {"tokenizer_class": "sentence_transformers.models.tokenizer.PhraseTokenizer"},
+         "cuts sentences by PhraseTokenizer, expected WhitespaceTokenizer"),
+    ],
+)  # fmt: skip
+def test_what_is_not_computed_or_does_not_belong_together_is_refused(tmp_path, pattern, settings, told):
+    saved(tmp_path, [*words(weighed=True), st.Pooling(WIDTH)])
+    change(tmp_path, pattern, settings)
+    with pytest.raises(EncoderError, match=told):
+        loaded(tmp_path)
+
+
+def test_a_table_has_no_dropout_to_be_set(tmp_path):
+    saved(tmp_path, CHAINS["dropout"]())
+    with pytest.raises(EncoderError, match=r"has no dropout, encoder\.dropout asks for 0\.1"):
+        load_encoder(tmp_path, saved_config(tmp_path, "x").model_copy(update={"dropout": 0.1}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("BoW", "a dimension for each word .* TF-IDF"), ("LSTM", "both ways; train a CNN")]
+)
+def test_modules_that_are_not_computed_are_refused_each_with_its_reason(tmp_path, kind, reason):
+    saved(tmp_path, [*words(), st.Pooling(WIDTH)])
+    listed = json.loads((tmp_path / "modules.json").read_text())
+    listed.insert(1, {"idx": 1, "name": "1", "path": "", "type": f"sentence_transformers.models.{kind}"})
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(EncoderError, match=f"its module {kind} .*{reason}"):
+        loaded(tmp_path)

@@ -1,0 +1,70 @@
+"""Any Python object teaches: its vectors of the corpus are embeddings that a run takes by their key."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.cli.settings import configured
+from models.encoder.config import EncoderConfig
+from models.errors import EvaluationError
+from models.objectives.distil_config import DistilConfig
+from storage.errors import ArtifactMissingError, SourceError
+from storage.refs import CorpusRef
+from tasks.evaluation.vectors import made_of
+from tasks.ingest import ingest, locate_sources
+from tasks.inspection import look_at_encoder
+from tasks.object_teacher import embed_corpus
+from tasks.site import Site
+from tasks.teach import check_teaching, find_teachers, teach
+
+TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
+
+
+def lengths(sentences):
+    return [[float(len(sentence)), 1.0, float(sentence.count("a"))] for sentence in sentences]
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "own.txt").write_text("\n".join(TEXTS))
+    return configured("tiny-distil", [f'ingest.sources=[{{"path":"{tmp_path}/own.txt"}}]'])
+
+
+def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
+    made = embed_corpus(lengths, config.ingest, site)
+    corpus = ingest.have(site, locate_sources(site, config.ingest), config.ingest)
+    teachers = find_teachers(site, [EncoderConfig(model=made.path)])
+    check_teaching(site, corpus, teachers, DistilConfig())
+    taught = teach(site, corpus, teachers, "fp32")
+    assert taught == made
+    store = site.open_store()
+    rows = store.scan(corpus).join(store.scan(taught), on="sentence_id").collect()
+    np.testing.assert_array_equal(rows["embedding"].to_numpy(), np.array(lengths(rows["text"].to_list())))
+    assert made_of(store, taught) == {"vectors": "object lengths"}
+    assert look_at_encoder(site, EncoderConfig(model=made.path)) == f"{made}, vectors that a teacher made"
+
+
+def test_equal_vectors_are_one_teacher_and_others_another(site, config):
+    made = embed_corpus(lengths, config.ingest, site)
+    assert embed_corpus(lengths, config.ingest, site) == made
+    assert embed_corpus(lambda texts: 2 * np.array(lengths(texts)), config.ingest, site, name="lengths") != made
+
+
+def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
+    made = embed_corpus(lengths, config.ingest, site)
+    teachers, other = find_teachers(site, [EncoderConfig(model=made.path)]), CorpusRef(key=f"{5:064x}")
+    with pytest.raises(SourceError, match=r"vectors of corpus/.*, expected those of corpus/0+5; let the teacher embed"):
+        check_teaching(site, other, teachers, DistilConfig())
+    with pytest.raises(ArtifactMissingError, match="fits nothing"):
+        find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
+
+
+def test_an_object_that_gives_no_number_is_refused(site, config):
+    with pytest.raises(EvaluationError, match=r"corpus/.*is not finite"):
+        embed_corpus(lambda texts: np.full((len(texts), 2), np.nan), config.ingest, site)
+    assert pl.Series(site.open_store().refs("embeddings")).is_empty()
