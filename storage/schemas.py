@@ -17,6 +17,8 @@ PASSAGES = pl.Schema(
         "title": pl.String,
         "source": pl.String,
         "lang": pl.String,
+        # What is drawn together: a document of its part, or a run of one.
+        "unit": pl.UInt32,
         "part": pl.String,
     }
 )

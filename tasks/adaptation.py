@@ -18,7 +18,7 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown, show_table
 
 
-@stage(ref=ReportRef, version=2)
+@stage(ref=ReportRef, version=3)
 def adaptation(
     work: Work,
     encoder: str,

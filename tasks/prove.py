@@ -36,7 +36,7 @@ SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 GENERAL = "general set"
 
 
-@stage(ref=WeighingRef, version=2)
+@stage(ref=WeighingRef, version=3)
 def weigh(
     work: Work,
     passages: PassagesRef,
@@ -108,7 +108,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=4)
+@stage(ref=ProofRef, version=5)
 def prove(
     work: Work,
     passages: PassagesRef,

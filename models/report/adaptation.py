@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.forgetting import forgets
+from models.evaluation.own_text import FEWEST, FEWEST_UNITS
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
 from models.report.page import markdown_table
 from models.report.verdict import Verdict
+from models.text.passages import DRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +34,11 @@ _GENTLER: Final = (
     "The start is kept. Train more gently: a larger training.objective.anchor_weight, lower training.lr (raw_lr for a "
     "bare transformer), fewer training.max_steps, or more text."
 )
+_TOO_FEW: Final = (
+    f"too few documents to tell: those that were held out leave no {FEWEST} questions of {FEWEST_UNITS} of them, or of as "
+    f"many runs of {DRAWN} sentences"
+)
+_ENOUGH: Final = "Give --labels, or more text: 100 documents, or 2,000 sentences in fewer, are usually enough."
 _MORE: Final = "More text, or labels (--labels), may show one."
 
 
@@ -84,6 +91,8 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
         if lost[0].ci_high >= 0:
             reason += ", though chance alone may do that too"
         return Verdict("WORSE", reason, _GENTLER)
+    if not any(row.metric == "MRR" for row in rows) and deciding is None:
+        return Verdict("NO DIFFERENCE", _TOO_FEW, f"The start is kept. {_ENOUGH}")
     if deciding is None:
         reason = "nothing but the view that was trained on could be asked of this text"
         return Verdict("NO DIFFERENCE", reason, "The start is kept. Give --labels, or text in documents with an order.")
@@ -165,7 +174,7 @@ def adaptation_page(content: AdaptationContent) -> str:
                 f"# {plain(content.encoder)} adapted to your text",
                 f"{verdict.sentence}",
                 f"Exported: {exported(verdict)}.",
-                "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, documents drawn.",
+                "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, documents (of long ones, runs) drawn.",
                 markdown_table(proof_rows(content.proof)),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
