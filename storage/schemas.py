@@ -109,6 +109,7 @@ PROOF = pl.Schema(
         "metric": pl.String,
         # `counts` decides the verdict, `guard` may forbid it, `shown` is of a view that was trained on.
         "role": pl.String,
+        # Null of a mean of general sets, as are interval and p where a set has none.
         "before": pl.Float64,
         "after": pl.Float64,
         "difference": pl.Float64,

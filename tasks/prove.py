@@ -137,7 +137,7 @@ def prove(
     )
     rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
     verdict = judged(rows, config.max_forgetting)
-    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF)
+    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
     work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     show_table("proof", table.to_dicts(), f"{verdict.word}: {verdict.reason}")

@@ -28,7 +28,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
         "--encoder", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key> (embedded:mini-sentence)"
     )
     parser.add_argument("--labels", metavar="FILE", help="scored pairs, or texts with a class: they decide then")
-    parser.add_argument("--suite", nargs="+", help="general sets that may not be forgotten (embedded:stsb/test)")
+    parser.add_argument(
+        "--suite", nargs="+", help="general sets, beside STS-B, none of which may lose more than half a point"
+    )
     parser.add_argument("--views", choices=["auto", "crops", "round trips", "both"], help="what is learnt (auto)")
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
     parser.add_argument("--lang", help="ISO 639 code of the text (en)")

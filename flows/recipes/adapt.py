@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
 """Tables of translators by direction, by their short names."""
+STSB: Final = "embedded:stsb/test"
+"""The general set that is always asked of."""
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
@@ -76,8 +78,8 @@ class AdaptConfig(BaseModel):
     so there is more to learn and less to forget."""
     proof: ProofConfig = ProofConfig()
     """What is asked of the adapted encoder."""
-    evaluation: EvaluationConfig = EvaluationConfig(sets=("embedded:stsb/test",), dev="embedded:stsb/dev")
-    """General sets that it may not forget; `dev` helps to choose."""
+    evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
+    """General sets, each of which it may not forget, STS-B always among them; `dev` helps to choose."""
 
     @field_validator("translators")
     @classmethod

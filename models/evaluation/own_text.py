@@ -26,8 +26,7 @@ FEWEST_UNITS: Final = 10  # documents, or runs of them, that must ask: an interv
 def probes(
     held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
 ) -> dict[str, Retrieval]:
-    """What can be asked of held-out sentences; a probe with fewer than `FEWEST` questions, or questions of fewer than
-    `FEWEST_UNITS` units, is left out.
+    """What can be asked of held-out sentences; a probe of too few questions or units is left out.
 
     Args:
         held: rows of the held-out parts of `models.text.passages.hold_out`; no two parts share a `unit`.

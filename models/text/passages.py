@@ -115,8 +115,8 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
             raise EmptyCorpusError(
                 f"{sentences.height:,} sentences of {sentences['document'].n_unique():,} documents leave none for the "
                 f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
-                f"stands again. Give more text: {FEW} documents of one length, or {math.ceil(2 * RUN / config.share):,} "
-                "sentences that differ, are always enough"
+                f"stands again. Give more text: {FEW} documents of one length, or "
+                f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
             )
     return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
 
