@@ -106,7 +106,7 @@ def run_adapt(
     said, told = config.model_dump_json(indent=1), Told(command=command)
     translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
     made = (taught, views, trips, trained, weighing, proof)
-    return adaptation(site, encoder, own, passages, *made, said, translators, adapted, told)
+    return adaptation(site, encoder, own, passages, labelled, *made, said, translators, adapted, told)
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:

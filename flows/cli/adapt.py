@@ -49,6 +49,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
 
     config = overridden(AdaptConfig(), changes)
     begun = begin(arguments)
+    from storage.labels import label_source
     from storage.texts import sources
 
     own = sources(
@@ -59,8 +60,11 @@ def _adapt(arguments: argparse.Namespace) -> int:
         title=config.title,
         document=config.document,
     )
+    labels = label_source(arguments.labels).told if arguments.labels else None
     if not arguments.json:
         print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
+        if labels is not None:
+            print(labels)
     from flows.adapt import adapt
 
     start = arguments.encoder
@@ -70,7 +74,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     store = begun.site.open_store()
     outcome = _outcome(store, ref)
     if arguments.json:
-        print_json(outcome | {"taken": [source.told for source in own]})
+        print_json(outcome | {"taken": [source.told for source in own], "labels": labels})
     else:
         _conclude(outcome, start or config.encoder.model)
     return 0

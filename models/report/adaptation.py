@@ -203,6 +203,7 @@ def adaptation_page(content: AdaptationContent) -> str:
                 f"Taken: {content.share:g} of the trained weights, the rest from the start.",
                 "## Your files",
                 markdown_table([*content.own.files]),
+                *([plain(content.own.labels)] if content.own.labels else []),
                 markdown_table(
                     [{"what": str(name), "figure": f"{value}"} for name, value in content.own.counts.items()]
                 ),

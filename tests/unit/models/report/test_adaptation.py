@@ -72,6 +72,7 @@ def test_a_set_that_fell_forbids_though_the_mean_rose_and_one_without_interval_t
 
 OWN = OwnText(
     files=[{"files": "mine: a|b.csv", "text": "body"}],
+    labels="labels: classes, text in `body`, class in `label`; 7 rows without are left out",
     counts={"sentences": 1000},
     samples={"Held out": [{"text": "<script>alert(1)</script>", "source": "mine"}]},
     command="bsl adapt 'my file.csv'",
@@ -107,6 +108,7 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "| 0.5 | 22.0 | 70.0 |" in page
     assert "| 0 | 20.0 |  |" in page
     assert "a\\|b.csv" in page
+    assert "7 rows without are left out" in page
     assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
 
 
@@ -128,6 +130,7 @@ def test_the_html_page_has_verdict_chart_tables_samples_and_the_way_to_have_it_a
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "bsl adapt &#39;my file.csv&#39;" in page
     assert "c0ffee" in page
+    assert "7 rows without are left out" in page
     assert "Loss" not in page
 
 
