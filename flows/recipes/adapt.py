@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
 from models.augmentation.rewritings import CropView
@@ -87,6 +87,16 @@ class AdaptConfig(BaseModel):
         if isinstance(named, str) and named and named not in TRANSLATORS:
             raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(TRANSLATORS)}")
         return named
+
+    @model_validator(mode="after")
+    def _can_be_translated(self) -> Self:
+        if self.views in ("round trips", "both") and (self.trip is None or self.translated == 0):
+            raise ValueError(
+                f"views {self.views!r} of text in {self.lang!r}, {self.translated} sentences by the translators "
+                f"{self.translators if isinstance(self.translators, str) else [*self.translators]!r}: expected a way "
+                f"through one of {', '.join(self.pivots)} and back; give other translators (opus-mt), or views 'crops'"
+            )
+        return self
 
     @property
     def trip(self) -> TranslatedView | None:
