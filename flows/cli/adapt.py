@@ -35,6 +35,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
     parser.add_argument("--lang", help="ISO 639 code of the text (en)")
     parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
+    parser.add_argument(
+        "--title", metavar="COLUMN", help="column that holds a title, '' for none, where the guess is wrong"
+    )
     parser.add_argument("--document", help="column whose equal values make a document, where the guess is wrong")
     parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
     add_json(parser)
@@ -62,7 +65,9 @@ def _adapt(arguments: argparse.Namespace) -> int:
     )
     labels = label_source(arguments.labels).told if arguments.labels else None
     if not arguments.json:
-        print_table("What your files were taken to hold (--columns and --document overrule)", [s.told for s in own])
+        print_table(
+            "What your files were taken to hold (--columns, --title and --document overrule)", [s.told for s in own]
+        )
         if labels is not None:
             print(labels)
     from flows.adapt import adapt
@@ -91,7 +96,8 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
         changes = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
         if not isinstance(changes, dict):
             raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")
-    given = {name: getattr(arguments, name) for name in ("views", "translators", "lang", "columns", "document")}
+    options = ("views", "translators", "lang", "columns", "title", "document")
+    given = {name: getattr(arguments, name) for name in options}
     changes |= {name: value for name, value in given.items() if value is not None}
     if arguments.suite:
         scored = changes.setdefault("evaluation", {})
