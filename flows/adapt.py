@@ -91,7 +91,8 @@ def run_adapt(
     views = augment(site, corpus, config.crops)
     trips = _trips(site, passages, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
-    trained = train(site, pairs, start, None, reading, config.trained(raw=is_bare(site, start)))
+    learning = config.learning(reading, taught)
+    trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
 
     asked = (passages, trips, labelled)
     weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)

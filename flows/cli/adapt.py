@@ -31,7 +31,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suite", nargs="+", help="general sets, beside STS-B, none of which may lose more than half a point"
     )
-    parser.add_argument("--views", choices=["auto", "crops", "round trips", "both"], help="what is learnt (auto)")
+    parser.add_argument(
+        "--views", choices=["auto", "crops", "round trips", "both", "dropout"], help="what is learnt (auto)"
+    )
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
     parser.add_argument("--lang", help="ISO 639 code of the text (en)")
     parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")

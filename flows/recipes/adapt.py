@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from flows.recipes.shared import ALONE
 from models.augmentation.config import AugmentConfig, TranslatedView, round_trip
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
@@ -27,6 +28,7 @@ TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": 
 STSB: Final = "embedded:stsb/test"
 """The general set that is always asked of."""
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
+DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
 # Small steps, few of them, and held to the start: what a good encoder knows is soon lost.
@@ -60,9 +62,10 @@ class AdaptConfig(BaseModel):
     """How a bare transformer is read; what a sentence-transformers folder says of itself holds."""
     hold_out: HoldOutConfig = HoldOutConfig()
     """What training does not see."""
-    views: Literal["auto", "crops", "round trips", "both"] = "auto"
+    views: Literal["auto", "crops", "round trips", "both", "dropout"] = "auto"
     """What is learnt to belong together. `auto`: both where titles are left to prove it by, else crops,
-    which round trips then prove; crops alone where there is no translator for the language."""
+    which round trips then prove; crops alone where there is no translator for the language. `dropout`: a sentence
+    beside itself, read twice under dropout (as SimCSE), which no probe is made of."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
     pivots: tuple[str, ...] = ("de", "fr", "en")
@@ -117,6 +120,8 @@ class AdaptConfig(BaseModel):
         Args:
             others: whether the text has titles, which no view is made of.
         """
+        if self.views == "dropout":
+            return ("dropout",)
         if self.trip is None or self.translated == 0 or self.views == "crops":
             return ("crops",)
         if self.views == "round trips":
@@ -127,9 +132,17 @@ class AdaptConfig(BaseModel):
         """The training of a start that is a bare transformer, or a sentence encoder already."""
         return self.training.model_copy(update={"lr": self.raw_lr}) if raw else self.training
 
+    def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
+        """The encoder while it learns: with dropout where that makes the views, unless a rate was given."""
+        if "dropout" not in taught or reading.dropout is not None:
+            return reading
+        return reading.model_copy(update={"dropout": DROPOUT})
+
     def pairs(self, taught: tuple[str, ...]) -> PairConfig:
         """The pairs of the views that are learnt."""
         trip = self.trip
+        if "dropout" in taught:
+            return ALONE
         pairings = [CROPS] if "crops" in taught else []
         if trip is not None and "round trips" in taught:
             sides = {"lang_1": self.lang, "lang_2": self.lang}
@@ -138,5 +151,5 @@ class AdaptConfig(BaseModel):
 
 
 def probes_of(taught: tuple[str, ...]) -> tuple[str, ...]:
-    """The probes of views that were trained on, which prove nothing."""
-    return tuple(_TRAINED_PROBE[view] for view in taught)
+    """The probes of views that were trained on, which prove nothing; dropout has none."""
+    return tuple(_TRAINED_PROBE[view] for view in taught if view in _TRAINED_PROBE)

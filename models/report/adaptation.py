@@ -30,6 +30,7 @@ _ASKED: Final = {
     MEAN: "all that counts, on average",
     "labels": "your labels",
 }
+_TAUGHT: Final = {"dropout": "two readings under dropout"}
 _ROLES: Final = {"counts": "decides", "guard": "may forbid", "shown": "is shown (trained on, or a guess)"}
 _HEADLINES: Final = ("average precision", "accuracy", "v-measure", "spearman")
 """The figures by which general sets are judged; of a set that has several, the first."""
@@ -219,9 +220,14 @@ def adaptation_page(content: AdaptationContent) -> str:
 def learnt(content: AdaptationContent) -> str:
     """What training brought together, in a sentence."""
     return (
-        f"That {' and '.join(content.views)} of a sentence belong together, on sentences of your text. Each share of "
-        "the trained weights was asked of the half that chooses:"
+        f"That {spelled(content.views)} of a sentence belong together, on sentences of your text. Each share of the "
+        "trained weights was asked of the half that chooses:"
     )
+
+
+def spelled(views: Sequence[str]) -> str:
+    """Names of views, as a sentence has them."""
+    return " and ".join(_TAUGHT.get(view, view) for view in views)
 
 
 def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import polars as pl
 from huggingface_hub import ModelCard
 
 from models.evaluation.proof import Evidence
 from models.evaluation.study import MEAN
-from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, judged, proof_rows
+from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, judged, learnt, proof_rows
 from models.report.adaptation_page import adaptation_html
 from models.report.own_text import OwnText
 from models.report.verdict import Verdict
@@ -110,6 +110,11 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "a\\|b.csv" in page
     assert "7 rows without are left out" in page
     assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
+
+
+def test_dropout_is_named_as_what_it_is() -> None:
+    said = learnt(replace(_content("BETTER"), views=("dropout",)))
+    assert said.startswith("That two readings under dropout of a sentence belong together")
 
 
 def test_rows_say_what_each_figure_may_do() -> None:
