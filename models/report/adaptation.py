@@ -77,7 +77,7 @@ def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> Evidence:
     """A figure of a set before and after, or of their mean, of which only the difference is known."""
     nothing = float("nan")
     before, after = (nothing if row[name] is None else row[name] for name in ("value", "after"))
-    spread = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
+    low, high, p_value = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
     protocol = "" if row["protocol"] == "all" else f" ({row['protocol']})"
     return Evidence(
         f"{row['dataset']} {row['split']}{protocol}".strip(),
@@ -86,7 +86,9 @@ def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> Evidence:
         before,
         after,
         compared.get("value", after - before),
-        *spread,
+        low,
+        high,
+        p_value,
         row["n"],
         0,
     )
