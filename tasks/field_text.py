@@ -8,10 +8,10 @@ import polars as pl
 
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
-from models.evaluation.own_text import FEWEST, FEWEST_UNITS, probes
+from models.evaluation.own_text import FEWEST, probes
 from models.own_labels import class_pairs, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
-from models.text.passages import DRAWN
+from models.text.passages import DRAWN, FEWEST_UNITS
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
 from tasks.stage.cached import Work, stage

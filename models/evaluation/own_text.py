@@ -13,6 +13,7 @@ import polars as pl
 from models.augmentation.cropping import halves
 from models.evaluation.retrieval import Retrieval
 from models.shuffle import scattered
+from models.text.passages import FEWEST_UNITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from models.evaluation.retrieval import ProbeName
 
 FEWEST: Final = 30  # questions that a probe must have, and titles that it must choose among
-FEWEST_UNITS: Final = 10  # documents, or runs of them, that must ask: an interval by draws of fewer is too narrow
 
 
 def probes(
@@ -50,6 +50,7 @@ def probes(
 
 
 def _is_enough(probe: Retrieval) -> bool:
+    """Whether a probe says anything: an interval by draws of fewer documents is too narrow."""
     return len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS
 
 

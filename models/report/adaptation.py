@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from models.evaluation.forgetting import forgets
-from models.evaluation.own_text import FEWEST, FEWEST_UNITS
+from models.evaluation.own_text import FEWEST
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
 from models.report.page import PLACE, PRINTED, markdown_table
 from models.report.verdict import Verdict
-from models.text.passages import DRAWN
+from models.text.passages import DRAWN, FEWEST_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ _GENTLER: Final = (
     "bare transformer), fewer training.max_steps, or more text."
 )
 _TOO_FEW: Final = (
-    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that were held out, or of as many runs "
+    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that are held out, or of as many runs "
     f"of {DRAWN} sentences"
 )
 _ENOUGH: Final = "Give --labels, or more text: 100 documents, or 2,000 sentences in fewer, are usually enough."

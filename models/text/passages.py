@@ -43,7 +43,7 @@ PASSAGES: Final = pl.Schema(
 RUN: Final = 64  # sentences that stand for a document where there are few, or where it is long
 FEW: Final = 20  # documents
 DRAWN: Final = 16  # sentences that are drawn together where documents are not; `RUN` is a multiple
-FEWEST_UNITS: Final = 10  # documents of a part, below which runs of them are drawn
+FEWEST_UNITS: Final = 10  # documents of a part, below which runs of them are drawn, and below which nothing is asked
 
 
 class HoldOutConfig(BaseModel):

@@ -104,8 +104,9 @@ def test_where_documents_are_few_runs_are_held_out() -> None:
 
 
 def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents() -> None:
-    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (20, 200))
+    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (40, 200))
     assert few["document"].n_unique() < 10 <= few["unit"].n_unique()
+    assert few.group_by("document").len()["len"].unique().to_list() == [100]
     assert many["document"].n_unique() == many["unit"].n_unique() == many.select("document", "unit").n_unique()
 
 
