@@ -160,7 +160,7 @@ KINDS: Final = (
     ),
     Kind(
         "passages",
-        "A sentence of a document, in its order, with its part: `train`, `choose` or `report`.",
+        "A sentence of a document, in its order, its part (`train`, `choose`, `report`), what it is drawn with.",
         ("passages",),
         'table.group_by("source", "part").agg(pl.col("document").n_unique(), pl.len())',
     ),

@@ -7,7 +7,7 @@ from prefect.runtime import flow_run
 
 from flows.commands import command_of
 from flows.config import overridden, partial
-from flows.recipes.adapt import AdaptConfig, probes_of
+from flows.recipes.adapt import STSB, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
@@ -15,8 +15,8 @@ from storage.labels import label_source
 from storage.refs import PassagesRef, ReportRef, ViewsRef
 from tasks.adaptation import adaptation
 from tasks.augment import augment
-from tasks.evaluation.kinds import available_frozen
-from tasks.evaluation.sets import resolve_scored_set
+from tasks.evaluation.kinds import FoundSets, available_frozen
+from tasks.evaluation.sets import ScoredSet, resolve_scored_set
 from tasks.evaluation.systems import Candidate
 from tasks.labels import labelled_halves
 from tasks.pair import pair_own
@@ -72,7 +72,7 @@ def run_adapt(
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
     check_learns(start)
-    found = available_frozen(site, config.evaluation.sets)
+    found = guards(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
@@ -84,7 +84,8 @@ def run_adapt(
     views = augment(site, corpus, config.crops)
     trips = _trips(site, passages, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
-    trained = train(site, pairs, start, None, reading, config.trained(raw=is_bare(site, start)))
+    learning = config.learning(reading, taught)
+    trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
 
     asked = (passages, trips, labelled)
     weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)
@@ -99,7 +100,18 @@ def run_adapt(
     said, told = config.model_dump_json(indent=1), Told(command=command)
     translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
     made = (taught, views, trips, trained, weighing, proof)
-    return adaptation(site, encoder, own, passages, *made, said, translators, adapted, told)
+    return adaptation(site, encoder, own, passages, labelled, *made, said, translators, adapted, told)
+
+
+def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
+    """General sets that may not be forgotten: those that were asked for, and STS-B whatever they are.
+
+    Raises:
+        UnknownSuiteError, HubError, SourceError: as `available_frozen`.
+    """
+    found = available_frozen(site, names)
+    held = {(own.dataset, own.split) for own in found.sets.values() if isinstance(own, ScoredSet)}
+    return found if ("stsb", "test") in held else available_frozen(site, (*names, STSB))
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:

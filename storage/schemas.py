@@ -17,6 +17,8 @@ PASSAGES = pl.Schema(
         "title": pl.String,
         "source": pl.String,
         "lang": pl.String,
+        # What is drawn together: a document of its part, or a run of one.
+        "unit": pl.UInt32,
         "part": pl.String,
     }
 )
@@ -107,6 +109,7 @@ PROOF = pl.Schema(
         "metric": pl.String,
         # `counts` decides the verdict, `guard` may forbid it, `shown` is of a view that was trained on.
         "role": pl.String,
+        # Null of a mean of general sets, as are interval and p where a set has none.
         "before": pl.Float64,
         "after": pl.Float64,
         "difference": pl.Float64,

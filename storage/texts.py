@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 SAMPLE: Final = 200  # records that a guess looks at
-_TITLES: Final = ("title", "headline", "heading", "subject", "name")
+_NAME: Final = "name"
+_TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
 _DOCUMENTS: Final = (
     "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",
     "conversation_id", "book", "chapter", "url", "page",
@@ -112,7 +113,7 @@ def sources(
         mirror: folder that may hold declared data sets.
         lang: language of all of them.
         columns: those that hold text, where the guess is to be overruled; so `title` and `document`.
-        title: as in `TextSource`.
+        title: as in `TextSource`; "" where no column is one.
         document: as in `TextSource`.
 
     Returns:
@@ -204,13 +205,16 @@ def _guess(path: str, columns: Sequence[str], title: str | None, document: str |
     """What the columns of a file hold: as asked, else by their names and its first records."""
     kind = format_of(path)
     held = columns_of(path, kind, ReadReport(path))
-    require(path, held, [name for name in (*columns, title, document) if name is not None])
+    require(path, held, [name for name in (*columns, title, document) if name])
     sample = _sample(path, kind)
     plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
     lower = {name.lower(): name for name in held}
-    title = title or next((lower[name] for name in _TITLES if name in lower and lower[name] not in columns), None)
+    if title is None:
+        named = (lower[name] for name in _TITLES if name in lower and lower[name] not in columns)
+        title = next((name for name in named if _may_be_title(name, sample)), None)
+    title = title or None
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         raise SourceError(
@@ -221,6 +225,11 @@ def _guess(path: str, columns: Sequence[str], title: str | None, document: str |
     return plain.model_copy(
         update={"texts": texts, "title": title if title not in texts else None, "document": document}
     )
+
+
+def _may_be_title(name: str, sample: pl.DataFrame) -> bool:
+    """Whether a column of a title's name may be one: a `name` is as often a person's."""
+    return name.lower() != _NAME or (name in sample.columns and is_prose(sample[name].unique()))
 
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:

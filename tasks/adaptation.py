@@ -6,6 +6,7 @@ from typing import cast
 
 from models.report.adaptation import AdaptationContent, adaptation_page, proof_rows
 from models.report.verdict import Verdict, Word
+from storage.labels import LabelSource
 from storage.refs import CheckpointRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
 from storage.texts import TextSource
 from tasks.adapted_card import adapted_card
@@ -18,12 +19,13 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown, show_table
 
 
-@stage(ref=ReportRef, version=2)
+@stage(ref=ReportRef, version=3)
 def adaptation(
     work: Work,
     encoder: str,
     sources: tuple[TextSource, ...],
     passages: PassagesRef,
+    labels: LabelSource | None,
     taught: tuple[str, ...],
     views: ViewsRef,
     trips: ViewsRef | None,
@@ -42,6 +44,7 @@ def adaptation(
         encoder: what the person calls the start.
         sources: the files.
         passages: their sentences.
+        labels: what decides instead of the text; None without any.
         taught: names of the views that were learnt.
         views: crops of what was learnt.
         trips: round trips of some sentences; None where no translator knows the language.
@@ -67,7 +70,7 @@ def adaptation(
         share=float(str(work.store.manifest(weighing).figures[SHARE])),
         log=work.store.scan(trained, "training_log").collect(),
         views=taught,
-        own=own_text(work.store, passages, shown, sources, settings, told),
+        own=own_text(work.store, passages, shown, sources, labels, settings, told),
         artifacts={str(ref): ref.key for ref in (passages, weighing, proof, adapted)},
     )
     page = adaptation_page(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.report.adaptation import exported, proof_rows
+from models.report.adaptation import exported, proof_rows, spelled
 from models.report.card import LICENCES, USAGE, Material, material_rows
 from models.report.card_header import Header, front_matter
 from models.report.escaping import plain
@@ -45,7 +45,7 @@ def adapted_card(
         figures=[],
     )
     what = (
-        f"It learnt that {' and '.join(content.views)} of a sentence belong together; {content.share:g} of the trained "
+        f"It learnt that {spelled(content.views)} of a sentence belong together; {content.share:g} of the trained "
         "weights, the rest from the start."
         if better
         else "Training did not make it better on that text, so this is the start, byte for byte."

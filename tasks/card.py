@@ -57,7 +57,7 @@ def card_content(
     """
     phases = list(zip((phase.training for phase in settings.phases), pairs, strict=True))
     last = phases[-1][0] if phases else None
-    dev = settings.evaluation.dev if last and last.select == "best" else None
+    dev = settings.evaluation.dev if any(training.select != "last" for training, _ in phases) else None
     chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)} if last else {}
     column = folded or settings.systems[-1]
     materials = tuple(_materials(settings))

@@ -121,9 +121,8 @@ def compare_field(
     ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
     costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
     folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
-    own = own_text(
-        work.store, passages, {"Round trips of held-out sentences": trips} if trips else {}, sources, settings, told
-    )
+    views = {"Round trips of held-out sentences": trips} if trips else {}
+    own = own_text(work.store, passages, views, sources, labels, settings, told)
     content = FieldContent(title, table, costs, ranked, forgets, folders, notes, PLOT, own)
     work.draft.write(table)
     work.draft.write(costs, "field_methods")

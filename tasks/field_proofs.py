@@ -41,7 +41,7 @@ def text_proofs(
 
     for number, (name, probe) in enumerate(found.items()):
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
-        draws = outcome_draws(ranks, probe.document, resamples=config.resamples, seed=config.seed + number)
+        draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed + number)
         group = "" if name == "round trip" and learnt_trips else "text"
         yield Proof(name, "mean reciprocal rank", group, draws)
 

@@ -8,9 +8,10 @@ import polars as pl
 
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
-from models.evaluation.own_text import probes
+from models.evaluation.own_text import FEWEST, probes
 from models.own_labels import PROVING, class_pairs, provable, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
+from models.text.passages import DRAWN, FEWEST_UNITS
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
 from tasks.stage.cached import Work, stage
@@ -58,7 +59,7 @@ def field_held(work: Work, passages: PassagesRef) -> None:
     work.draft.note({"sentences": unique.height})
 
 
-@stage(ref=CorpusRef, version=2)
+@stage(ref=CorpusRef, version=3)
 def field_asked(
     work: Work, passages: PassagesRef, trips: ViewsRef | None, labels: LabelSource | None, questions: int
 ) -> None:
@@ -73,7 +74,10 @@ def field_asked(
         rows = read_labels(labels)
         texts += [rows[side] for side in sides_of(labels)]
     if not texts:
-        raise EvaluationError("nothing can be asked of so little text, expected 30 held-out sentences; give more text")
+        raise EvaluationError(
+            f"too few documents to tell methods apart by: expected {FEWEST} questions of {FEWEST_UNITS} held-out "
+            f"documents, or runs of {DRAWN} sentences of long ones; give more text, or labels"
+        )
     unique = pl.concat([part.alias("text") for part in texts]).unique().to_frame()
     table = unique.with_columns(sentence_id=sentence_ids(pl.col("text")), source=pl.lit("asked"), lang=pl.lit("en"))
     work.draft.write(table.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
@@ -124,9 +128,10 @@ def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> p
 
 def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:
     """What is asked of the held-out text."""
-    sentences = store.scan(passages).filter(pl.col("part") != TRAIN).drop("part").collect()
+    sentences = store.scan(passages).filter(pl.col("part") != TRAIN).collect()
+    both = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
     made = None if trips is None else store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
-    return probes(sentences, made, questions=questions)
+    return probes(both, made, questions=questions)
 
 
 def sides_of(labels: LabelSource) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.text.normalize import normalize, sentence_ids
+from models.own_labels import sentences_of
 from storage.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def labelled_ids(source: LabelSource) -> pl.Series:
-    """The ids of all labelled sentences."""
+    """The ids of all sentences of labelled texts, cut as those of a corpus are."""
     rows = read_labels(source)
-    texts = pl.concat([rows["text_1"], rows["text_2"]]).drop_nulls().to_frame("text")
-    return texts.select(sentence_ids(normalize(pl.col("text"))).unique()).to_series()
+    return sentences_of(pl.concat([rows["text_1"], rows["text_2"]]).drop_nulls())
 
 
 def labelled_halves(source: LabelSource | None, seed: int) -> dict[str, Labelled]:

@@ -25,7 +25,7 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
-@stage(ref=PassagesRef, version=2)
+@stage(ref=PassagesRef, version=3)
 def read_passages(
     work: Work, sources: tuple[TextSource, ...], labels: LabelSource | None, config: HoldOutConfig
 ) -> None:

@@ -36,7 +36,7 @@ SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 GENERAL = "general set"
 
 
-@stage(ref=WeighingRef, version=2)
+@stage(ref=WeighingRef, version=3)
 def weigh(
     work: Work,
     passages: PassagesRef,
@@ -108,7 +108,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=4)
+@stage(ref=ProofRef, version=5)
 def prove(
     work: Work,
     passages: PassagesRef,
@@ -137,7 +137,7 @@ def prove(
     )
     rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
     verdict = judged(rows, config.max_forgetting)
-    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF)
+    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
     work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     show_table("proof", table.to_dicts(), f"{verdict.word}: {verdict.reason}")

@@ -43,7 +43,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=11)
+@stage(ref=ReportRef, version=12)
 def report(
     work: Work,
     title: str,

@@ -114,18 +114,22 @@ def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: Encoder
     return described.model_copy(update={"max_length": config.max_length or described.max_length})
 
 
-@stage(ref=EmbeddingsRef, version=1)
+@stage(ref=EmbeddingsRef, version=2)
 def join_teachers(work: Work, teachers: tuple[EmbeddingsRef, ...]) -> None:
     """One table whose cosines are the mean of the teachers' cosines.
 
     Each teacher's unit vector, divided by the square root of how many teachers there are, stands beside the others': a
-    product of two such vectors is the mean of the products, whatever the widths. The width is the sum of theirs.
+    product of two such vectors is the mean of the products, whatever the widths. The width is the sum of theirs. A zero
+    vector, such as word vectors give where no word is known, stays one: its cosines are 0, as everywhere.
     """
     frames = [work.store.scan(teacher).collect() for teacher in teachers]
     ids = frames[0]["sentence_id"]
     assert all(frame["sentence_id"].equals(ids) for frame in frames)  # of one corpus, sorted
     vectors = [frame["embedding"].to_numpy() for frame in frames]
-    scaled = [x / np.linalg.norm(x, axis=1, keepdims=True) / np.sqrt(len(vectors)) for x in vectors]
+    lengths = [np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
+    scaled = [
+        x / np.where(norms > 0, norms, 1) / np.sqrt(len(vectors)) for x, norms in zip(vectors, lengths, strict=True)
+    ]
     joined = np.concatenate(scaled, axis=1).astype(np.float32)
     work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
     made = made_of(work.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}

@@ -36,8 +36,12 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
         "--encoder", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key> (embedded:mini-sentence)"
     )
     parser.add_argument("--labels", metavar="FILE", help="scored pairs, or texts with a class: they decide then")
-    parser.add_argument("--suite", nargs="+", help="general sets that may not be forgotten (embedded:stsb/test)")
-    parser.add_argument("--views", choices=["auto", "crops", "round trips", "both"], help="what is learnt (auto)")
+    parser.add_argument(
+        "--suite", nargs="+", help="general sets, beside STS-B, none of which may lose more than half a point"
+    )
+    parser.add_argument(
+        "--views", choices=["auto", "crops", "round trips", "both", "dropout"], help="what is learnt (auto)"
+    )
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
     add_reading_options(parser)
     parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
@@ -53,9 +57,14 @@ def _adapt(arguments: argparse.Namespace) -> int:
 
     config = overridden(AdaptConfig(), changes)
     begun = begin(arguments)
+    from storage.labels import label_source
+
     own = config.sources(arguments.texts, begun.site.mirror)
+    labels = label_source(arguments.labels).told if arguments.labels else None
     if not arguments.json:
         print_table(TAKEN, [source.told for source in own])
+        if labels is not None:
+            print(labels)
     from flows.adapt import adapt
 
     start = arguments.encoder
@@ -65,7 +74,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     store = begun.site.open_store()
     outcome = _outcome(store, ref)
     if arguments.json:
-        print_json(outcome | {"taken": [source.told for source in own]})
+        print_json(outcome | {"taken": [source.told for source in own], "labels": labels})
     else:
         _conclude(outcome, start or config.encoder.model)
     return 0

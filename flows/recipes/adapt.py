@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import PIVOTS, trips_of
+from flows.recipes.shared import ALONE, PIVOTS, trips_of
 from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
 """Tables of translators by direction, by their short names."""
+STSB: Final = "embedded:stsb/test"
+"""The general set that is always asked of."""
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
+DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
 # Small steps, few of them, and held to the start: what a good encoder knows is soon lost.
@@ -50,9 +53,10 @@ class AdaptConfig(ReadingConfig):
     """How a bare transformer is read; what a sentence-transformers folder says of itself holds."""
     hold_out: HoldOutConfig = HoldOutConfig()
     """What training does not see."""
-    views: Literal["auto", "crops", "round trips", "both"] = "auto"
+    views: Literal["auto", "crops", "round trips", "both", "dropout"] = "auto"
     """What is learnt to belong together. `auto`: both where titles are left to prove it by, else crops,
-    which round trips then prove; crops alone where there is no translator for the language."""
+    which round trips then prove; crops alone where there is no translator for the language. `dropout`: a sentence
+    beside itself, read twice under dropout (as SimCSE), which no probe is made of."""
     translators: str | dict[str, TranslatorConfig] = "embedded"
     """`embedded`, `opus-mt`, or a table by direction, such as `en-de`; "" for none."""
     pivots: tuple[str, ...] = PIVOTS
@@ -68,8 +72,8 @@ class AdaptConfig(ReadingConfig):
     so there is more to learn and less to forget."""
     proof: ProofConfig = ProofConfig()
     """What is asked of the adapted encoder."""
-    evaluation: EvaluationConfig = EvaluationConfig(sets=("embedded:stsb/test",), dev="embedded:stsb/dev")
-    """General sets that it may not forget; `dev` helps to choose."""
+    evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
+    """General sets, each of which it may not forget, STS-B always among them; `dev` helps to choose."""
 
     @field_validator("translators")
     @classmethod
@@ -77,6 +81,16 @@ class AdaptConfig(ReadingConfig):
         if isinstance(named, str) and named and named not in TRANSLATORS:
             raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(TRANSLATORS)}")
         return named
+
+    @model_validator(mode="after")
+    def _can_be_translated(self) -> Self:
+        if self.views in ("round trips", "both") and (self.trip is None or self.translated == 0):
+            raise ValueError(
+                f"views {self.views!r} of text in {self.lang!r}, {self.translated} sentences by the translators "
+                f"{self.translators if isinstance(self.translators, str) else [*self.translators]!r}: expected a way "
+                f"through one of {', '.join(self.pivots)} and back; give other translators (opus-mt), or views 'crops'"
+            )
+        return self
 
     @property
     def trip(self) -> TranslatedView | None:
@@ -95,6 +109,8 @@ class AdaptConfig(ReadingConfig):
         Args:
             others: whether the text has titles, which no view is made of.
         """
+        if self.views == "dropout":
+            return ("dropout",)
         if self.trip is None or self.translated == 0 or self.views == "crops":
             return ("crops",)
         if self.views == "round trips":
@@ -105,9 +121,17 @@ class AdaptConfig(ReadingConfig):
         """The training of a start that is a bare transformer, or a sentence encoder already."""
         return self.training.model_copy(update={"lr": self.raw_lr}) if raw else self.training
 
+    def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
+        """The encoder while it learns: with dropout where that makes the views, unless a rate was given."""
+        if "dropout" not in taught or reading.dropout is not None:
+            return reading
+        return reading.model_copy(update={"dropout": DROPOUT})
+
     def pairs(self, taught: tuple[str, ...]) -> PairConfig:
         """The pairs of the views that are learnt."""
         trip = self.trip
+        if "dropout" in taught:
+            return ALONE
         pairings = [CROPS] if "crops" in taught else []
         if trip is not None and "round trips" in taught:
             sides = {"lang_1": self.lang, "lang_2": self.lang}
@@ -116,5 +140,5 @@ class AdaptConfig(ReadingConfig):
 
 
 def probes_of(taught: tuple[str, ...]) -> tuple[str, ...]:
-    """The probes of views that were trained on, which prove nothing."""
-    return tuple(_TRAINED_PROBE[view] for view in taught)
+    """The probes of views that were trained on, which prove nothing; dropout has none."""
+    return tuple(_TRAINED_PROBE[view] for view in taught if view in _TRAINED_PROBE)

@@ -67,7 +67,11 @@ def tiny_distil() -> PipelineConfig:
             "encoder": EncoderConfig(model="embedded:bert-mini"),
             "teacher": EncoderConfig(model="embedded:mini-sentence"),
             "training": distil_config().model_copy(
-                update={"objective": DistilConfig(vectors_weight=5.0, distance="cosine", views="first"), "epochs": 2}
+                update={
+                    "objective": DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
+                    "epochs": 2,
+                    "select": "best-or-start",
+                }
             ),
         }
     )

@@ -83,7 +83,11 @@ def tiny_multilingual_distil() -> PipelineConfig:
             "pairs": PairConfig(pairings=ACROSS),
             "teacher": EncoderConfig(model="embedded:mini-sentence"),
             "training": distil_config().model_copy(
-                update={"objective": DistilConfig(loss="vectors", distance="cosine"), "max_steps": 250}
+                update={
+                    "objective": DistilConfig(loss="vectors", distance="cosine"),
+                    "max_steps": 250,
+                    "select": "best-or-start",
+                }
             ),
         }
     )

@@ -34,7 +34,7 @@ def nli_plus() -> PipelineConfig:
 
     The learning rate is that of BSL's released code.
     """
-    training = paper_config().model_copy(update={"objective": _OBJECTIVE, "lr": 1e-4})
+    training = paper_config().model_copy(update={"objective": _OBJECTIVE, "lr": 1e-4, "select": "best-or-start"})
     return _plus(nli(), "nli-plus: BSL+ on SNLI and MultiNLI", training)
 
 

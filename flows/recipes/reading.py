@@ -22,7 +22,7 @@ class ReadingConfig(BaseModel):
     columns: tuple[str, ...] = ()
     """Columns that hold text, where the guess is to be overruled."""
     title: str | None = None
-    """Column that holds a title, where the guess is to be overruled."""
+    """Column that holds a title, where the guess is to be overruled; "" where none does."""
     document: str | None = None
     """Column whose equal values make a document; such as a source, where whole sources are to be held out."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Values = tuple[Any, ...]
 
-_UNSTOPPED: Final = {"training": {"collapse": None}}  # a table needs the figure of what collapsed too
+# A table needs the figure of what collapsed too, and not that of the start in its place.
+_UNSTOPPED: Final = {"training": {"collapse": None, "select": "best"}}
 
 
 @dataclass(frozen=True)

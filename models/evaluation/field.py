@@ -1,10 +1,11 @@
 """Which of several methods helps: each beside where it started, and the best beside all others.
 
-Methods are held against each other on the same draws of what they are proved on. What a proof asks of one document is
-drawn together. Two corrections for many comparisons, both Holm's: a method is compared with the start as one of all
-methods; that the best is better than another is one of all pairs of methods, for which one is best was not known.
+Methods are held against each other on the same draws of what they are proved on. What a proof asks of one document, or
+of one run of a long document, is drawn together. Two corrections for many comparisons, both Holm's: a method is
+compared with the start as one of all methods; that the best is better than another is one of all pairs of methods, for
+which one is best was not known.
 
-Shapes: M methods, S seeds, Q their encoders, N questions, K documents, R draws.
+Shapes: M methods, S seeds, Q their encoders, N questions, K units (documents or runs), R draws.
 """
 
 from __future__ import annotations
@@ -83,18 +84,18 @@ class Ranking:
 
 
 def outcome_draws(
-    outcomes: Sequence[NDArray[np.float64]], document_N: NDArray[np.int64], *, resamples: int = 1000, seed: int = 0
+    outcomes: Sequence[NDArray[np.float64]], unit_N: NDArray[np.int64], *, resamples: int = 1000, seed: int = 0
 ) -> tuple[Draws, ...]:
-    """Means of answers over draws of documents, for each method.
+    """Means of answers over draws of units, for each method.
 
     Args:
         outcomes: of each method (S, N): how well each question was answered, such as 1 by the rank, or 0 and 1.
-        document_N: the document of each question.
+        unit_N: whose answers are drawn together: a document, or a run of one.
         resamples: R.
         seed: of the draws.
     """
     values_QN = np.concatenate([answers.astype(np.float64) for answers in outcomes])
-    _, own_N = np.unique(document_N, return_inverse=True)
+    _, own_N = np.unique(unit_N, return_inverse=True)
     sums_KQ = np.stack([np.bincount(own_N, values_N) for values_N in values_QN], axis=1)
     sizes_K = np.bincount(own_N).astype(np.float64)
     draws_RQ = np.concatenate(
@@ -210,10 +211,10 @@ def _mean_of(sets: Sequence[Sequence[Draws]]) -> tuple[Draws, ...]:
     )
 
 
-def _draws(documents: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """How often each document is drawn, (r, K), chunk by chunk."""
+def _draws(units: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each unit is drawn, (r, K), chunk by chunk."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    size = max(1, CHUNK_CELLS // documents)
-    shares_K = np.full(documents, 1 / documents)
+    size = max(1, CHUNK_CELLS // units)
+    shares_K = np.full(units, 1 / units)
     for start in range(0, resamples, size):
-        yield generator.multinomial(documents, shares_K, min(size, resamples - start)).astype(np.float64)
+        yield generator.multinomial(units, shares_K, min(size, resamples - start)).astype(np.float64)

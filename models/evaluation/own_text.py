@@ -13,6 +13,7 @@ import polars as pl
 from models.augmentation.cropping import halves
 from models.evaluation.retrieval import Retrieval
 from models.shuffle import scattered
+from models.text.passages import FEWEST_UNITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,10 +26,10 @@ FEWEST: Final = 30  # questions that a probe must have, and titles that it must 
 def probes(
     held: pl.DataFrame, trips: pl.DataFrame | None = None, *, questions: int = 1000, seed: int = 0
 ) -> dict[str, Retrieval]:
-    """What can be asked of held-out sentences; a probe with fewer than `FEWEST` questions is left out.
+    """What can be asked of held-out sentences; a probe of too few questions or units is left out.
 
     Args:
-        held: rows of one part of `models.text.passages.hold_out`.
+        held: rows of the held-out parts of `models.text.passages.hold_out`; no two parts share a `unit`.
         trips: `sentence_id` and `text` of round trips of some of them.
         questions: most questions of a probe.
         seed: decides which sentences ask.
@@ -45,7 +46,12 @@ def probes(
         _round_trip(held, trips, questions, seed),
         _crop(held, questions, seed),
     ]
-    return {probe.name: probe for probe in made if probe is not None and len(probe) >= FEWEST}
+    return {probe.name: probe for probe in made if probe is not None and _is_enough(probe)}
+
+
+def _is_enough(probe: Retrieval) -> bool:
+    """Whether a probe says anything: an interval by draws of fewer documents is too narrow."""
+    return len(probe) >= FEWEST and len(np.unique(probe.unit)) >= FEWEST_UNITS
 
 
 def _neighbour(held: pl.DataFrame, once: pl.DataFrame, questions: int, seed: int) -> Retrieval | None:
@@ -96,6 +102,6 @@ def _among(
         tuple(asked[asks]),
         tuple(places["target"]),
         place_of("answer"),
-        asked["document"].to_numpy().astype(np.int64),
+        asked["unit"].to_numpy().astype(np.int64),
         place_of(asks),
     )

@@ -73,12 +73,12 @@ class Evidence:
 
     Attributes:
         evidence: what was asked.
-        metric: `MRR`, `Spearman` or `accuracy`, each in [0, 1] or [-1, 1].
+        metric: `MRR`, `Spearman`, `accuracy` or what a general set is judged by, each in [0, 1] or [-1, 1].
         role: whether it decides, may forbid, or is only shown.
-        before: figure of the start.
-        after: figure of the adapted encoder.
+        before: figure of the start; NaN of a mean of general sets.
+        after: figure of the adapted encoder; NaN of such a mean.
         difference: after less before.
-        ci_low: lower end of its 95 % interval.
+        ci_low: lower end of its 95 % interval; NaN, as the next two, where a general set has none.
         ci_high: upper end.
         p_value: two-sided.
         n: questions or rows.

@@ -4,7 +4,7 @@ Given a sentence, find what belongs to it among all others of held-out documents
 title, its round trip through another language, the other half of its words. A probe of the view that was trained on
 proves little; the others do. The figure is the mean reciprocal rank.
 
-Shapes: N queries, M targets, D width, K documents, R draws, P probes.
+Shapes: N queries, M targets, D width, K units (documents, or runs of them), R draws, P probes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Retrieval:
         queries: (N,) texts.
         targets: (M,) texts among which is searched.
         gold: (N,) int64, the target that each query should find.
-        document: (N,) int64, whose queries are drawn together.
+        unit: (N,) int64, whose queries are drawn together: a document, or a run of one.
         own: (N,) int64, the target that is the query itself and no answer; -1 where there is none.
     """
 
@@ -47,7 +47,7 @@ class Retrieval:
     queries: tuple[str, ...]
     targets: tuple[str, ...]
     gold: NDArray[np.int64]
-    document: NDArray[np.int64]
+    unit: NDArray[np.int64]
     own: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ def chance(targets: int) -> float:
 
 def tells(ranks_N: NDArray[np.float64], probe: Retrieval, *, resamples: int = 1000, seed: int = 0) -> bool:
     """Whether an encoder does better than guess on a probe: else its order of the targets says nothing."""
-    draws = _draws(ranks_N - chance(len(probe.targets)), probe.document, resamples, seed)
+    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples, seed)
     return percentile_interval(draws)[0] > 0
 
 
@@ -106,8 +106,8 @@ def compare_ranks(
 ) -> Difference:
     """How much better the second encoder finds than the first, on the mean of some probes, in [-1, 1].
 
-    Documents are drawn with replacement, the same for both encoders and all probes, so what their sentences have in
-    common widens the interval as it should.
+    Units are drawn with replacement, the same for both encoders and all probes, so what their sentences have in common
+    widens the interval as it should.
 
     Args:
         first: reciprocal ranks by probe of the encoder that is compared with.
@@ -121,40 +121,38 @@ def compare_ranks(
     """
     if not probes:
         raise EvaluationError("no probe to compare on, expected at least one; give text whose documents have sentences")
-    gains = {name: (second[name] - first[name], probe.document) for name, probe in probes.items()}
+    gains = {name: (second[name] - first[name], probe.unit) for name, probe in probes.items()}
     return mean_difference(gains, resamples=resamples, seed=seed)
 
 
 def mean_difference(
     gains: Mapping[str, tuple[NDArray[np.float64], NDArray[np.int64]]], *, resamples: int = 1000, seed: int = 0
 ) -> Difference:
-    """The mean over some kinds of evidence of their mean gains, with what draws of documents say of it.
+    """The mean over some kinds of evidence of their mean gains, with what draws of units say of it.
 
     Args:
-        gains: by name, gains (N,) and each one's document (N,), whose gains are drawn together.
+        gains: by name, gains (N,) and each one's unit (N,), whose gains are drawn together.
         resamples: draws.
         seed: of the draws.
     """
     value = float(np.mean([gain.mean() for gain, _ in gains.values()]))
-    draws = np.mean([_draws(gain, document, resamples, seed) for gain, document in gains.values()], axis=0)
+    draws = np.mean([_draws(gain, unit, resamples, seed) for gain, unit in gains.values()], axis=0)
     kept = draws[np.isfinite(draws)]
     low, high = percentile_interval(kept)
     far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
     return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(kept) + 1)))
 
 
-def _draws(
-    values_N: NDArray[np.float64], document_N: NDArray[np.int64], resamples: int, seed: int
-) -> NDArray[np.float64]:
-    """Means (R,) over draws of documents; a draw's weight of a document depends on its number and the seed alone."""
-    names, own = np.unique(document_N, return_inverse=True)
+def _draws(values_N: NDArray[np.float64], unit_N: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """Means (R,) over draws of units; a draw's weight of a unit depends on its number and the seed alone."""
+    names, own = np.unique(unit_N, return_inverse=True)
     sums_K = np.bincount(own, values_N)
     sizes_K = np.bincount(own).astype(np.float64)
     generator = np.random.Generator(np.random.PCG64(seed))
     last = int(names[-1]) + 1
     out = np.empty(resamples)
     for draw in range(resamples):
-        # Poisson weights are a bootstrap whose draws are independent of how many documents a probe has.
+        # Poisson weights are a bootstrap whose draws are independent of how many units a probe has.
         weights_K = generator.poisson(1.0, last)[names]
         total = weights_K @ sizes_K
         out[draw] = (weights_K @ sums_K) / total if total else np.nan

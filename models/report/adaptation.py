@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from models.evaluation.forgetting import forgets
+from models.evaluation.own_text import FEWEST
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
-from models.report.page import markdown_table
+from models.report.page import PLACE, PRINTED, markdown_table
 from models.report.verdict import Verdict
+from models.text.passages import DRAWN, FEWEST_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,47 +30,68 @@ _ASKED: Final = {
     MEAN: "all that counts, on average",
     "labels": "your labels",
 }
+_TAUGHT: Final = {"dropout": "two readings under dropout"}
 _ROLES: Final = {"counts": "decides", "guard": "may forbid", "shown": "is shown (trained on, or a guess)"}
+_HEADLINES: Final = ("average precision", "accuracy", "v-measure", "spearman")
+"""The figures by which general sets are judged; of a set that has several, the first."""
 _GENTLER: Final = (
     "The start is kept. Train more gently: a larger training.objective.anchor_weight, lower training.lr (raw_lr for a "
     "bare transformer), fewer training.max_steps, or more text."
 )
+_TOO_FEW: Final = (
+    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that are held out, or of as many runs "
+    f"of {DRAWN} sentences"
+)
+_ENOUGH: Final = "Give --labels, or more text: 100 documents, or 2,000 sentences in fewer, are usually enough."
 _MORE: Final = "More text, or labels (--labels), may show one."
 
 
 def general_evidence(scores: Sequence[pl.DataFrame], comparisons: Sequence[pl.DataFrame]) -> list[Evidence]:
-    """The differences on general sets as evidence; their mean, or the one set, may forbid an encoder.
+    """The differences on general sets as evidence: the headline of each may forbid an encoder, their mean is shown.
 
     Args:
-        scores: tables `scores` of the start and of the adapted encoder.
-        comparisons: tables `comparison` of the two.
+        scores: tables `scores`, those of the start before those of the adapted encoder.
+        comparisons: tables `comparison` of the two; the figures of a set that none compares have no interval.
     """
-    if not comparisons:
+    if not scores:
         return []
-    values = pl.concat(scores)
-    rows = pl.concat(comparisons).filter(metric="spearman")
-    guard = MEAN_OF_SETS if MEAN_OF_SETS in rows["dataset"] else rows["dataset"][0]
-    made = []
-    for row in rows.iter_rows(named=True):
-        place = {name: row[name] for name in ("dataset", "subset", "split", "metric", "protocol")}
-        after = values.filter(model=row["model"], **place)["value"]
-        value = float(after[0]) if len(after) else float("nan")
-        made.append(
-            Evidence(
-                f"{row['dataset']} {row['split']}".strip(),
-                "Spearman",
-                "guard" if row["dataset"] == guard else "shown",
-                value - row["value"],
-                value,
-                row["value"],
-                row["ci_low"],
-                row["ci_high"],
-                row["p_value"],
-                row["n"],
-                0,
-            )
-        )
-    return made
+    values = (
+        pl.concat(scores)
+        .filter(PRINTED & pl.col("metric").is_in(_HEADLINES))
+        .with_columns(rank=pl.col("metric").replace_strict(_HEADLINES, range(len(_HEADLINES)), return_dtype=pl.Int8))
+    )
+    headlines = values.filter(pl.col("rank") == pl.col("rank").min().over("dataset", "split"))
+    start, adapted = (rows for _, rows in headlines.group_by("model", maintain_order=True))
+    both = start.join(adapted.select(*PLACE, after="value"), on=PLACE, maintain_order="left")
+    compared = {_place(row): row for table in comparisons for row in table.rows(named=True)}
+    rows = [_general(row, compared.get(_place(row), {})) for row in both.rows(named=True)]
+    means = [row for row in compared.values() if row["dataset"] == MEAN_OF_SETS]
+    return [*rows, *(_general(row | {"value": None, "after": None}, row) for row in means)]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(row[name] for name in PLACE)
+
+
+def _general(row: Mapping[str, Any], compared: Mapping[str, Any]) -> Evidence:
+    """A figure of a set before and after, or of their mean, of which only the difference is known."""
+    nothing = float("nan")
+    before, after = (nothing if row[name] is None else row[name] for name in ("value", "after"))
+    low, high, p_value = (compared.get(name, nothing) for name in ("ci_low", "ci_high", "p_value"))
+    protocol = "" if row["protocol"] == "all" else f" ({row['protocol']})"
+    return Evidence(
+        f"{row['dataset']} {row['split']}{protocol}".strip(),
+        "Spearman" if row["metric"] == "spearman" else row["metric"],
+        "shown" if row["dataset"] == MEAN_OF_SETS else "guard",
+        before,
+        after,
+        compared.get("value", after - before),
+        low,
+        high,
+        p_value,
+        row["n"],
+        0,
+    )
 
 
 def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
@@ -84,6 +108,8 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
         if lost[0].ci_high >= 0:
             reason += ", though chance alone may do that too"
         return Verdict("WORSE", reason, _GENTLER)
+    if not any(row.metric == "MRR" for row in rows) and deciding is None:
+        return Verdict("NO DIFFERENCE", _TOO_FEW, f"The start is kept. {_ENOUGH}")
     if deciding is None:
         reason = "nothing but the view that was trained on could be asked of this text"
         return Verdict("NO DIFFERENCE", reason, "The start is kept. Give --labels, or text in documents with an order.")
@@ -95,10 +121,17 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
 
 
 def _told(row: Evidence) -> str:
+    if isnan(row.ci_low):
+        return f"{row.metric} × 100 {100 * row.difference:+.2f} on {row.evidence}"
     return (
-        f"{row.metric} × 100 {100 * row.difference:+.2f} [{100 * row.ci_low:+.2f}, {100 * row.ci_high:+.2f}] on "
-        f"{row.evidence}, p {row.p_value:.3f}"
+        f"{row.metric} × 100 {_spread(row.difference, row.ci_low, row.ci_high)} on {row.evidence}, p {row.p_value:.3f}"
     )
+
+
+def _spread(difference: float, low: float | None, high: float | None) -> str:
+    """A difference × 100, with its interval where it has one."""
+    ends = "" if low is None or high is None else f" [{100 * low:+.2f}, {100 * high:+.2f}]"
+    return f"{100 * difference:+.2f}{ends}"
 
 
 @dataclass(frozen=True)
@@ -138,8 +171,8 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
             "figure": row["metric"],
             "before": _percent(row["before"]),
             "after": _percent(row["after"]),
-            "difference": f"{100 * row['difference']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
-            "p": f"{row['p_value']:.3f}",
+            "difference": _spread(row["difference"], row["ci_low"], row["ci_high"]),
+            "p": "" if row["p_value"] is None else f"{row['p_value']:.3f}",
             "it": _ROLES[row["role"]],
         }
         for row in proof.iter_rows(named=True)
@@ -151,9 +184,9 @@ def exported(verdict: Verdict) -> str:
     return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
 
 
-def _percent(value: float) -> str:
+def _percent(value: float | None) -> str:
     """A figure × 100; a dash for the mean of sets, of which only the difference is known."""
-    return "–" if value != value else f"{100 * value:.1f}"
+    return "–" if value is None else f"{100 * value:.1f}"
 
 
 def adaptation_page(content: AdaptationContent) -> str:
@@ -165,13 +198,15 @@ def adaptation_page(content: AdaptationContent) -> str:
                 f"# {plain(content.encoder)} adapted to your text",
                 f"{verdict.sentence}",
                 f"Exported: {exported(verdict)}.",
-                "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, documents drawn.",
+                "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
+                "of long ones runs.",
                 markdown_table(proof_rows(content.proof)),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
                 f"Taken: {content.share:g} of the trained weights, the rest from the start.",
                 "## Your files",
                 markdown_table([*content.own.files]),
+                *([plain(content.own.labels)] if content.own.labels else []),
                 markdown_table(
                     [{"what": str(name), "figure": f"{value}"} for name, value in content.own.counts.items()]
                 ),
@@ -187,9 +222,14 @@ def adaptation_page(content: AdaptationContent) -> str:
 def learnt(content: AdaptationContent) -> str:
     """What training brought together, in a sentence."""
     return (
-        f"That {' and '.join(content.views)} of a sentence belong together, on sentences of your text. Each share of "
-        "the trained weights was asked of the half that chooses:"
+        f"That {spelled(content.views)} of a sentence belong together, on sentences of your text. Each share of the "
+        "trained weights was asked of the half that chooses:"
     )
+
+
+def spelled(views: Sequence[str]) -> str:
+    """Names of views, as a sentence has them."""
+    return " and ".join(_TAUGHT.get(view, view) for view in views)
 
 
 def weighed(weighing: pl.DataFrame) -> list[dict[str, str]]:

@@ -42,7 +42,9 @@ def adaptation_html(content: AdaptationContent) -> str:
 
 def _parts(content: AdaptationContent) -> list[Part]:
     shares = Table.of("Figures × 100 by share", weighed(content.weighing))
-    asked = "Asked of documents that were held out and chose nothing; intervals by drawing documents."
+    asked = (
+        "Asked of documents that were held out and chose nothing; intervals by drawing documents, of long ones runs."
+    )
     taken = f"Taken: {content.share:g} of the trained weights, the rest from the start."
     curves: list[Block] = [] if content.log is None else [Charts(training_charts({"training": content.log}))]
     return [

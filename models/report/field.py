@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from models.report.own_text import OwnText
 
 LEGEND: Final = (
-    "Figures × 100 with 95 % intervals over what was asked, drawn by document. *Difference* is from the encoder as "
-    "it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p after Holm's correction "
-    "over all methods is below 0.05. *Beside the best* is corrected over all pairs of methods, for which one is best "
-    "was not known before; the best is the highest of those *above*, if there are any. *Forgets*: the figure on the "
-    "check fell by more than it may, sure or not; such a method is not chosen."
+    "Figures × 100 with 95 % intervals over what was asked, drawn by document, of long ones by run. *Difference* is "
+    "from the encoder as it is, on the same draws; *above* and *below* only where its interval leaves out 0 and p "
+    "after Holm's correction over all methods is below 0.05. *Beside the best* is corrected over all pairs of "
+    "methods, for which one is best was not known before; the best is the highest of those *above*, if there are any. "
+    "*Forgets*: the figure on the check fell by more than it may, sure or not; such a method is not chosen."
 )
 _ONE_SEED: Final = (
     "One seed: another one would move every trained figure by what the intervals do not know. Run again with "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from models.report.html import Code, Facts, Folded, Part, Table
+from models.report.html import Code, Facts, Folded, Part, Prose, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ class OwnText:
 
     Attributes:
         files: a row a source, how its columns were read.
+        labels: how those were read, in a sentence; empty without any.
         counts: of sentences and documents, by name.
         samples: title → rows of held-out sentences, or of sentences beside their views.
         command: that starts it again.
@@ -25,6 +26,7 @@ class OwnText:
     """
 
     files: Sequence[Mapping[str, str]]
+    labels: str
     counts: Mapping[str, object]
     samples: Mapping[str, Sequence[Mapping[str, object]]]
     command: str
@@ -36,7 +38,10 @@ def text_part(own: OwnText) -> Part:
     """The text: how it was read, how much is held out, and some of it."""
     counts = {name: f"{value:,}" if isinstance(value, int) else str(value) for name, value in own.counts.items()}
     files = [Table.of("What each column was taken to hold", own.files)] if own.files else []
-    return Part("Your text", [Facts(counts), *files, *(Table.of(title, rows) for title, rows in own.samples.items())])
+    labels = [Prose(own.labels)] if own.labels else []
+    return Part(
+        "Your text", [Facts(counts), *files, *labels, *(Table.of(title, rows) for title, rows in own.samples.items())]
+    )
 
 
 def again_part(own: OwnText) -> Part:

@@ -59,9 +59,8 @@ def verdict_of(
         kept_start: whether no step of any training was kept.
     """
     if kept_start:
-        return Verdict(
-            "NO DIFFERENCE", f"no step was better on {dev}, and the start itself was kept", _gentler(training)
-        )
+        reason = f"no step was better on {dev}, and the start itself was kept"
+        return Verdict("NO DIFFERENCE", reason, f"Keep the start. {_gentler(training)}")
     row = telling_row(comparison, systems, dev)
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")

@@ -4,13 +4,17 @@ A corpus is a set, so it cannot say which sentence stands beside which. What is 
 own text needs that: a sentence's neighbour, its title, and a document that training has not seen.
 
 Design choices
-- Documents are held out whole. Where there are too few of them, runs of consecutive sentences stand for documents.
+- Documents are held out whole. A long one, and each where there are few, is cut into runs of consecutive sentences that
+  stand for documents: one novel among letters would fill a part, or leave it empty.
+- What is asked of one document is drawn together (`unit`). Where a part holds few documents shorter runs are drawn
+  instead: draws of one document are all alike, and would call any noise a difference.
 - A sentence that stands in a held-out document too is learnt by nobody: it leaves the part `train`.
 - Which documents are held out follows from their numbers and a seed; a sample takes runs, so that neighbours stay.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 import polars as pl
@@ -36,8 +40,10 @@ PASSAGES: Final = pl.Schema(
 )
 """A sentence of a document; neighbours have positions that follow each other."""
 
-RUN: Final = 64  # sentences that stand for a document where there are few
+RUN: Final = 64  # sentences that stand for a document where there are few, or where it is long
 FEW: Final = 20  # documents
+DRAWN: Final = 16  # sentences that are drawn together where documents are not; `RUN` is a multiple
+FEWEST_UNITS: Final = 10  # documents of a part, below which runs of them are drawn, and below which nothing is asked
 
 
 class HoldOutConfig(BaseModel):
@@ -87,28 +93,20 @@ def passages(records: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
 
 
 def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
-    """The sentences with their `part`: `train`, `choose` or `report`; what no part has room for is left out.
+    """The sentences with their `unit` and `part`; what no part has room for is left out.
 
     Args:
         sentences: `PASSAGES`, documents numbered over all sources.
         config: shares and bounds.
 
+    Returns:
+        `PASSAGES`, `unit` (UInt32: what is drawn together, a document or a run of one, numbered from 0 in each part)
+        and `part`: `train`, `choose` or `report`.
+
     Raises:
         EmptyCorpusError: a part is left without sentences.
     """
-    runs = sentences.with_columns(run=pl.col("document").cast(pl.UInt64) * 2**32 + pl.col("position") // RUN)
-    whole = pl.col("document").cast(pl.UInt64) if sentences["document"].n_unique() >= FEW else pl.col("run")
-    sizes = runs.group_by(unit=whole).len().sort(scattered(pl.col("unit"), config.seed), "unit")
-    reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sizes["len"].sum()
-    parts = sizes.select(
-        "unit",
-        part=pl.when(reach < config.share / 2)
-        .then(pl.lit("choose"))
-        .when(reach < config.share)
-        .then(pl.lit("report"))
-        .otherwise(pl.lit("train")),
-    )
-    named = runs.with_columns(unit=whole).join(parts, on="unit", maintain_order="left")
+    named = _parted(sentences, config)
     drawn = pl.concat([_drawn(named, part, most, config.seed) for part, most in _bounds(config)])
     held = drawn.filter(pl.col("part") != "train")
     left = drawn.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(held["sentence_id"].implode()))
@@ -116,9 +114,41 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         if left.filter(part=part).is_empty():
             raise EmptyCorpusError(
                 f"{sentences.height:,} sentences of {sentences['document'].n_unique():,} documents leave none for the "
-                f"part {part!r}; a proof needs text that is held out: give more text"
+                f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
+                f"stands again. Give more text: {FEW} documents of one length, or "
+                f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
             )
-    return left.select(*PASSAGES.names(), "part").sort("document", "position")
+    return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
+
+
+def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+    """Sentences with their `run`, whether their document is `cut` into runs, and their `part`."""
+    few = sentences["document"].n_unique() < FEW
+    long = pl.len().over("document") > config.share / 8 * sentences.height  # a quarter of a held-out part
+    document = pl.col("document").cast(pl.UInt64)
+    runs = sentences.with_columns(run=document * 2**32 + pl.col("position") // RUN, cut=long | pl.lit(few))
+    wholes = runs.with_columns(whole=pl.when("cut").then("run").otherwise(document))
+    sizes = wholes.group_by("cut", "whole").len().sort(scattered(pl.col("whole"), config.seed), "whole", "cut")
+    reach = (pl.col("len").cum_sum() - pl.col("len") / 2) / sentences.height
+    parts = sizes.select(
+        "cut",
+        "whole",
+        part=pl.when(reach < config.share / 2)
+        .then(pl.lit("choose"))
+        .when(reach < config.share)
+        .then(pl.lit("report"))
+        .otherwise(pl.lit("train")),
+    )
+    return wholes.join(parts, on=["cut", "whole"], maintain_order="left")
+
+
+def _with_units(parts: pl.DataFrame) -> pl.DataFrame:
+    """What is drawn together in each part: its documents, but runs of those that are cut, and of all where few are."""
+    document, place = pl.col("document").cast(pl.UInt64) * 2**32, pl.col("position") // DRAWN
+    units = parts.with_columns(unit=document + pl.when("cut").then(place).otherwise(0))
+    few = pl.col("unit").n_unique().over("part") < FEWEST_UNITS
+    numbered = units.with_columns(unit=pl.when(few).then(document + place).otherwise("unit"))
+    return numbered.with_columns((pl.col("unit").rank("dense").over("part") - 1).cast(pl.UInt32))
 
 
 def _bounds(config: HoldOutConfig) -> tuple[tuple[Part, int], ...]:

@@ -2,7 +2,9 @@
 
 OPUS-MT (Tiedemann and Thottingal 2020) names one model a direction. All of them were trained on text with Moses'
 punctuation ("normalization + SentencePiece" on their cards). Revisions are commits of the Hub that public sources cite
-with the model's files; what these models write could not be seen where this was written, so none is pinned here.
+with the model's files; what these models write could not be seen where this was written, so none is pinned here. For
+the models that `bsl adapt` alone reads no source at hand names a commit: the newest is taken, and keys hold the digest
+of its files.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Final
 from models.translation.config import TranslatorConfig
 
 
-def _opus(source: str, target: str, revision: str, name: str = "opus-mt", token: str | None = None) -> TranslatorConfig:
+def _opus(
+    source: str, target: str, revision: str | None, name: str = "opus-mt", token: str | None = None
+) -> TranslatorConfig:
     return TranslatorConfig(
         model=f"Helsinki-NLP/{name}-{source}-{target}",
         revision=revision,
@@ -43,6 +47,15 @@ OPUS_MT: Final = _by_direction(
     _opus("en", "es", "5bc4493d463cf000c1f0b50f8d56886a392ed4ab"),
     _opus("en", "ar", "4e12d44b751cbe4197d537902a325ffdaba8fc87", token=">>ara<<"),
     _opus("en", "tr", "e539fc16a8a1a0ea5950eb339b595bfcce990e90", name="opus-mt-tc-big"),
+    _opus("es", "en", None),
+    _opus("ar", "en", None),
+    _opus("tr", "en", None),
+    _opus("en", "it", None),
+    _opus("it", "en", None),
+    _opus("en", "nl", None),
+    _opus("nl", "en", None),
+    _opus("en", "ru", None),
+    _opus("ru", "en", None),
 )
 """Helsinki-NLP's models by direction; greedy, the precision that suits the device."""
 

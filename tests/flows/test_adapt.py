@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from flows.adapt import adapt
+from flows.adapt import adapt, guards
 from flows.cli.main import main
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
@@ -57,7 +57,8 @@ def own(tmp_path_factory) -> Path:
 def site(tmp_path_factory) -> Site:
     mirror = tmp_path_factory.mktemp("mirror")
     (mirror / "stsb").mkdir()
-    pl.read_parquet(embedded_path("stsb") / "test.parquet").write_parquet(mirror / "stsb" / "test.parquet")
+    for split in ("dev", "test"):
+        pl.read_parquet(embedded_path("stsb") / f"{split}.parquet").write_parquet(mirror / "stsb" / f"{split}.parquet")
     return Site(store=str(tmp_path_factory.mktemp("adapt") / "store"), mirror=str(mirror), device="cpu", threads=1)
 
 
@@ -93,6 +94,11 @@ def test_from_files_to_a_verdict_and_the_encoder_that_it_calls_for(own, site) ->
     before = {str(found) for found in store.refs()}
     assert adapt([str(own)], "embedded:bert-mini", None, SMALL, site) == ref
     assert {str(found) for found in store.refs()} == before
+
+
+def test_what_was_learnt_in_general_is_asked_of_sts_b_whatever_else_is_named(site) -> None:
+    assert [*guards(site, ("stsb/test",)).sets] == ["stsb/test"]
+    assert [*guards(site, ("stsb/dev",)).sets] == ["stsb/dev", "embedded:stsb/test"]
 
 
 def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:

@@ -15,6 +15,8 @@ from flows.config import Overrides, override
 from flows.pipeline import changes_of
 from flows.recipes import RECIPES, recipe
 from flows.recipes.encoders import ENCODERS
+from flows.recipes.grid import grid
+from flows.recipes.rows import ROWS
 from flows.recipes.studies import STUDIES
 from flows.recipes.untrained import GLOVE
 from models.augmentation.config import ORIGINAL, AugmentConfig
@@ -68,6 +70,21 @@ def test_published_rows_exist(name: str) -> None:
 
 def test_only_recipes_with_labels_in_their_sources_ask_for_them() -> None:
     assert {name for name in RECIPES if recipe(name).augment.needs_labels} == WITH_LABELS
+
+
+def test_only_recipes_of_no_printed_row_and_of_no_published_method_keep_a_start_that_is_better() -> None:
+    keeping = {name for name in RECIPES if recipe(name).training and recipe(name).training.select == "best-or-start"}
+    assert keeping == {
+        "tiny", "tiny-entail", "tiny-multilingual", "tiny-multilingual-distil", "tiny-multilingual-sup", "tiny-distil",
+        "tiny-plus", "nli-plus", "tiny-bsl-sbert",
+    }  # fmt: skip
+    assert keeping.isdisjoint(ROWS.values())
+
+
+@pytest.mark.parametrize("study", ["plus", "tiny-momentum", "tiny-batch"])
+def test_a_study_shows_what_a_point_made_of_the_start_even_where_that_is_worse(study: str) -> None:
+    configs = grid(study, {}, {}).configs
+    assert {config.training.select for config in configs if config.training} == {"best"}
 
 
 @pytest.mark.parametrize("name", sorted({*RECIPES} - SMALL))

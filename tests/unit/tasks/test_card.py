@@ -77,6 +77,15 @@ def test_the_set_that_chose_the_encoder_is_no_result():
     assert [figure.split for figure in measured(dev, "after BSL")] == ["dev"]
 
 
+@pytest.mark.parametrize("select", ["best", "best-or-start"])
+def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(select):
+    config = configured("tiny", [f"training.select={select}"])
+    dev = SCORES.with_columns(split=pl.lit("dev"), model=pl.lit(config.systems[-1]))
+    content = card_content(config.title, config.settings, dev, CHECKPOINT, (5_913,), 64, "")
+    assert content.header.figures == []
+    assert "chosen by Spearman on embedded:stsb/dev" in model_card(content)
+
+
 def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
     config = recipe("tiny-whitening")
     label = config.systems[0] + config.after_transform

@@ -1,15 +1,18 @@
-"""What a field's methods may learn: nothing of what proves; labels that prove nothing end it before it begins."""
+"""What a field's methods may learn: nothing of what proves; and what is asked of both held-out parts at once."""
 
 import polars as pl
 import pytest
 
 from models.errors import EvaluationError
 from models.text.normalize import sentence_ids
+from models.text.passages import PASSAGES as SENTENCES_OF_DOCUMENTS
+from models.text.passages import HoldOutConfig, hold_out
 from storage.labels import label_source
 from storage.manifest import Provenance
 from storage.refs import PassagesRef
 from storage.schemas import PASSAGES
-from tasks.field_text import field_corpus, pair_own_labels
+from storage.store import Store
+from tasks.field_text import field_corpus, own_probes, pair_own_labels
 from tasks.site import Site
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
@@ -58,3 +61,23 @@ def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path)
     labels = labelled(tmp_path, ["late", "early"] * 4)
     with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 prove"):
         field_corpus.run(site, {"passages": passages, "labels": labels})
+
+
+def test_units_of_the_two_parts_are_not_drawn_as_one(tmp_path):
+    numbers = pl.int_range(2000, eager=True)
+    rows = pl.DataFrame({"text": [f"Sentence {n} of a single long document." for n in numbers]}).select(
+        pl.lit(0, pl.UInt32).alias("document"),
+        numbers.cast(pl.UInt32).alias("position"),
+        sentence_ids(pl.col("text")).alias("sentence_id"),
+        "text",
+        pl.lit(None, pl.String).alias("title"),
+        pl.lit("s").alias("source"),
+        pl.lit("en").alias("lang"),
+    )
+    parts = hold_out(rows.select(SENTENCES_OF_DOCUMENTS.names()), HoldOutConfig())
+    store, ref = Store(str(tmp_path)), PassagesRef(key=f"{1:064x}")
+    with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(parts)
+    units = {part: parts.filter(part=part)["unit"].n_unique() for part in ("choose", "report")}
+    asked = own_probes(store, ref, None, 1000)["crop"].unit
+    assert len({*asked}) == sum(units.values())

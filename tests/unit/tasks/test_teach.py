@@ -11,9 +11,10 @@ from models.errors import EncoderError, TrainingError
 from models.objectives.distil_config import DistilConfig
 from models.text.normalize import sentence_ids
 from storage.manifest import Provenance
-from storage.refs import CorpusRef
+from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.embed import embed
+from tasks.evaluation.vectors import MADE
 from tasks.site import Site
 from tasks.teach import as_saved, check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
@@ -63,6 +64,21 @@ def test_joined_teachers_say_what_they_say_on_average(site, corpus, tmp_path):
     np.testing.assert_allclose(cosines(found), np.mean([cosines(vectors) for vectors in each], axis=0), atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
     assert store.manifest(ref).figures["dimensions"] == found.shape[1]
+
+
+def test_a_teacher_that_knows_nothing_of_a_sentence_has_no_say_in_its_cosines(site):
+    refs = tuple(EmbeddingsRef(key=f"{number:064x}") for number in (1, 2))
+    tables = [
+        np.array([[3.0, 4.0], [0.0, 0.0]], dtype=np.float32),
+        np.array([[0.0, 2.0], [1.0, 0.0]], dtype=np.float32),
+    ]
+    for ref, vectors in zip(refs, tables, strict=True):
+        with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+            draft.write(pl.DataFrame({"sentence_id": pl.Series([1, 2], dtype=pl.UInt64), "embedding": vectors}))
+            draft.note({MADE: {}})
+    joined = site.open_store().scan(join_teachers.run(site, {"teachers": refs})).collect()["embedding"].to_numpy()
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(joined, [[0.6 * half, 0.8 * half, 0, half], [0, 0, half, 0]], atol=1e-6)
 
 
 def test_a_teacher_is_read_as_its_folder_says(site, tmp_path):

@@ -102,12 +102,19 @@ def _row(role: Role, difference: float, half: float = 0.001) -> Evidence:
         ([_row("counts", 0.0005), _row("guard", 0.02)], "NO DIFFERENCE"),
         ([_row("counts", -0.02)], "WORSE"),
         ([_row("shown", 0.02)], "NO DIFFERENCE"),
+        ([_row("guard", 0.02)], "NO DIFFERENCE"),
     ],
 )
 def test_a_verdict_needs_what_counts_and_no_forgetting(rows: list[Evidence], word: str) -> None:
     verdict = judged(rows, 0.5)
     assert verdict.word == word
     assert ("The start is kept" in verdict.advice) is (word != "BETTER")
+
+
+def test_where_nothing_could_be_asked_the_verdict_says_what_to_give() -> None:
+    verdict = judged([_row("guard", 0.0)], 0.5)
+    assert verdict.reason.startswith("too few documents to tell")
+    assert "more text" in verdict.advice
 
 
 @pytest.mark.parametrize(("half", "said"), [(0.001, "may fall"), (0.02, "though chance alone may do that too")])

@@ -11,6 +11,8 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
+from models.text.documents import documents
+from models.text.passages import HoldOutConfig, hold_out, passages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,8 +101,9 @@ def _held(documents: int = 40, each: int = 5) -> pl.DataFrame:
         for d in range(documents)
         for n in range(each)
     ]
-    return pl.DataFrame(rows, schema=["document", "position", "sentence_id", "text", "title"], orient="row").cast(
-        {"document": pl.UInt32, "position": pl.UInt32, "sentence_id": pl.UInt64}
+    frame = pl.DataFrame(rows, schema=["document", "position", "sentence_id", "text", "title"], orient="row")
+    return frame.cast({"document": pl.UInt32, "position": pl.UInt32, "sentence_id": pl.UInt64}).with_columns(
+        unit="document"
     )
 
 
@@ -153,3 +156,24 @@ def test_what_cannot_be_asked_is_left_out() -> None:
     lone = _held(documents=100, each=1).with_columns(title=pl.lit(None, pl.String))
     assert {*probes(lone)} == {"crop"}
     assert probes(lone.head(10)) == {}
+    assert probes(_held(documents=9, each=20)) == {}
+
+
+def test_noise_on_one_document_is_seldom_called_a_difference() -> None:
+    """A file of 3,000 sentences is one document; draws of it alone had no width, and called all noise a difference."""
+    text = "".join(f"Word {n} stands beside the word {n * n} in a line of its own.\n" for n in range(3000))
+    lines = pl.DataFrame({"text": text.splitlines()}).with_columns(
+        title=pl.lit(None, pl.String), document=pl.lit(None, pl.String), record=pl.int_range(pl.len(), dtype=pl.UInt32)
+    )
+    read = documents(lines, lines=True, first=0).with_columns(source=pl.lit("file"), lang=pl.lit("en"))
+    held = hold_out(passages(read, HoldOutConfig()), HoldOutConfig()).filter(part="report")
+    found = probes(held)
+    assert {*found} == {"neighbour", "crop"}
+    generator = np.random.default_rng(0)
+
+    def guesses() -> dict[str, NDArray[np.float64]]:
+        return {name: 1 / generator.integers(1, 50, len(probe)) for name, probe in found.items()}
+
+    differences = [compare_ranks(guesses(), guesses(), found) for _ in range(40)]
+    called = sum(gain.ci_low > 0 or gain.ci_high < 0 for gain in differences)
+    assert called <= 5  # of 40, 2 are expected; all were called before

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import polars as pl
 from huggingface_hub import ModelCard
 
 from models.evaluation.proof import Evidence
 from models.evaluation.study import MEAN
-from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, proof_rows
+from models.report.adaptation import AdaptationContent, adaptation_page, general_evidence, judged, learnt, proof_rows
 from models.report.adaptation_page import adaptation_html
 from models.report.own_text import OwnText
 from models.report.verdict import Verdict
@@ -26,19 +26,53 @@ def _comparison(dataset: str, value: float) -> dict[str, object]:
     return {"model": "adapted", "reference": "start", "dataset": dataset, **PLACE, **spread}
 
 
-def test_a_general_set_may_forbid_and_of_several_their_mean() -> None:
-    scores = pl.DataFrame([{"model": "adapted", "dataset": name, **PLACE, "value": 0.8} for name in ("stsb", "sts12")])
-    (row,) = general_evidence([scores], [pl.DataFrame([_comparison("stsb", 0.02)])])
-    assert (row.evidence, row.role, row.after) == ("stsb test", "guard", 0.8)
-    assert round(row.before, 6) == 0.78
-    several = pl.DataFrame([_comparison(name, 0.01) for name in ("stsb", "sts12", MEAN)])
-    roles = {row.evidence: row.role for row in general_evidence([scores], [several])}
-    assert roles == {"stsb test": "shown", "sts12 test": "shown", f"{MEAN} test": "guard"}
+def _scores(model: str, shift: float) -> pl.DataFrame:
+    """Figures of sets of every kind, with others beside their headlines."""
+    kinds = [
+        ("stsb", "all", "spearman", "all"), ("stsb", "all", "pearson", "all"), ("sts12", "all", "spearman", "all"),
+        ("sts12", "MSRpar", "spearman", "all"), ("sts12", "all", "spearman", "wmean"),
+        ("mrpc", "all", "accuracy", "fast"), ("mrpc", "all", "f1", "fast"),
+        ("askubuntu", "all", "average precision", "useb"), ("twitterpara", "mean", "average precision", "useb"),
+        ("twitterpara", "mean", "spearman", "useb"),
+        ("reddit", "all", "v-measure", "mteb"), ("afs", "mean", "spearman", "unsupervised"),
+        ("afs", "mean", "pearson", "unsupervised"),
+    ]  # fmt: skip
+    rows = [
+        {"model": model, "dataset": name, "subset": subset, "split": "test", "metric": metric, "protocol": protocol,
+         "value": 0.5 + shift, "n": 10}
+        for name, subset, metric, protocol in kinds
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def test_each_general_set_may_forbid_by_its_own_figure() -> None:
+    scores = [_scores("start", 0.0), _scores("adapted", -0.05)]
+    compared = pl.DataFrame([_comparison(name, -0.05) for name in ("stsb", "sts12", MEAN)])
+    rows = {row.evidence: row for row in general_evidence(scores, [compared])}
+    guards = {name: row.metric for name, row in rows.items() if row.role == "guard"}
+    assert guards == {
+        "stsb test": "Spearman", "sts12 test": "Spearman", "mrpc test (fast)": "accuracy",
+        "askubuntu test (useb)": "average precision", "twitterpara test (useb)": "average precision",
+        "reddit test (mteb)": "v-measure", "afs test (unsupervised)": "Spearman",
+    }  # fmt: skip
+    assert rows[f"{MEAN} test"].role == "shown"
+    assert (rows["stsb test"].before, rows["stsb test"].after, rows["stsb test"].p_value) == (0.5, 0.45, 0.5)
     assert general_evidence([], []) == []
+
+
+def test_a_set_that_fell_forbids_though_the_mean_rose_and_one_without_interval_too() -> None:
+    scores = [_scores("start", 0.0), _scores("adapted", 0.01)]
+    fell = [scores[0], scores[1].with_columns(value=pl.when(dataset="sts12").then(0.45).otherwise("value"))]
+    up = pl.DataFrame([_comparison(name, value) for name, value in [("stsb", 0.06), ("sts12", -0.05), (MEAN, 0.005)]])
+    assert judged([ROW, *general_evidence(scores, [])], 0.5).word == "BETTER"
+    assert judged([ROW, *general_evidence(fell, [up])], 0.5).word == "WORSE"
+    alone = judged([ROW, *general_evidence(fell, [])], 0.5)
+    assert (alone.word, alone.reason.split(":")[0]) == ("WORSE", "Spearman × 100 -5.00 on sts12 test")
 
 
 OWN = OwnText(
     files=[{"files": "mine: a|b.csv", "text": "body"}],
+    labels="labels: classes, text in `body`, class in `label`; 7 rows without are left out",
     counts={"sentences": 1000},
     samples={"Held out": [{"text": "<script>alert(1)</script>", "source": "mine"}]},
     command="bsl adapt 'my file.csv'",
@@ -74,12 +108,21 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "| 0.5 | 22.0 | 70.0 |" in page
     assert "| 0 | 20.0 |  |" in page
     assert "a\\|b.csv" in page
+    assert "7 rows without are left out" in page
     assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
+
+
+def test_dropout_is_named_as_what_it_is() -> None:
+    said = learnt(replace(_content("BETTER"), views=("dropout",)))
+    assert said.startswith("That two readings under dropout of a sentence belong together")
 
 
 def test_rows_say_what_each_figure_may_do() -> None:
     (row,) = proof_rows(pl.DataFrame([asdict(ROW)]))
     assert row["it"] == "decides"
+    unsure = asdict(ROW) | {"before": None, "ci_low": None, "ci_high": None, "p_value": None}
+    (bare,) = proof_rows(pl.DataFrame([unsure]))
+    assert (bare["before"], bare["difference"], bare["p"]) == ("–", "+3.10", "")
 
 
 def test_the_html_page_has_verdict_chart_tables_samples_and_the_way_to_have_it_again() -> None:
@@ -92,6 +135,7 @@ def test_the_html_page_has_verdict_chart_tables_samples_and_the_way_to_have_it_a
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "bsl adapt &#39;my file.csv&#39;" in page
     assert "c0ffee" in page
+    assert "7 rows without are left out" in page
     assert "Loss" not in page
 
 

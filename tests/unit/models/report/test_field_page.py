@@ -35,7 +35,9 @@ METHODS = pl.DataFrame(
 )
 
 
-OWN = OwnText([], {"sentences": 7}, {"Held out": [{"text": "a <b> c"}]}, "bsl field r.csv", "{}", {"commit": "c0ffee"})
+OWN = OwnText(
+    [], "", {"sentences": 7}, {"Held out": [{"text": "a <b> c"}]}, "bsl field r.csv", "{}", {"commit": "c0ffee"}
+)
 
 
 def content(rows, ranking, forgets=None, methods=METHODS):

@@ -57,6 +57,7 @@ def test_a_start_that_was_kept_is_no_difference_by_construction():
     found = verdict_of(rows(("stsb", "test", 0.0, 0.0, 0.0, 1.0)), SYSTEMS, "stsb/dev", TRAINING, kept_start=True)
     assert found.word == "NO DIFFERENCE"
     assert "the start itself was kept" in found.sentence
+    assert found.advice.startswith("Keep the start. ")
 
 
 def test_advice_fits_the_settings_at_hand():

@@ -97,6 +97,33 @@ def test_where_documents_are_few_runs_are_held_out() -> None:
     parts = hold_out(_many(1, 1000), HoldOutConfig(share=0.4))
     assert {*parts["part"]} == {"train", "choose", "report"}
     assert parts.height == 1000
+    units = parts.group_by("part", "unit").agg(pl.len(), run=(pl.col("position") // 16).n_unique())
+    assert units["len"].max() == 16
+    assert units["run"].max() == 1
+    assert sorted(parts.filter(part="report")["unit"].unique()) == list(range(units.filter(part="report").height))
+
+
+def test_a_part_of_few_documents_is_drawn_by_runs_and_one_of_many_by_documents() -> None:
+    few, many = (hold_out(_many(count, 100), HoldOutConfig()).filter(part="report") for count in (40, 200))
+    assert few["document"].n_unique() < 10 <= few["unit"].n_unique()
+    assert few.group_by("document").len()["len"].unique().to_list() == [100]
+    assert many["document"].n_unique() == many["unit"].n_unique() == many.select("document", "unit").n_unique()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("short", "each", "long"), [(25, 20, 5000), (2000, 1, 6000)])
+def test_a_long_document_among_short_ones_is_held_out_by_runs(short: int, each: int, long: int, seed: int) -> None:
+    book = _many(1, long).with_columns(document=pl.lit(short, pl.UInt32), sentence_id=pl.col("sentence_id") + 1)
+    parts = hold_out(pl.concat([_many(short, each), book]), HoldOutConfig(seed=seed))
+    learnt = parts.filter(part="train")["document"]
+    assert short in learnt
+    assert learnt.n_unique() > 10
+    for part in ("choose", "report"):
+        held = parts.filter(part=part)
+        assert held["unit"].n_unique() >= 10
+        assert short in held["document"]
+    whole = parts.filter(pl.col("document") != short).group_by("document").agg(pl.col("part").n_unique())
+    assert whole["part"].max() == 1
 
 
 def test_a_held_out_sentence_is_nowhere_learnt() -> None:
@@ -111,5 +138,5 @@ def test_a_held_out_sentence_is_nowhere_learnt() -> None:
 
 
 def test_too_little_text_is_refused_with_what_to_do() -> None:
-    with pytest.raises(EmptyCorpusError, match="give more text"):
+    with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents of one length, or 427 sentences"):
         hold_out(_many(1, 20), HoldOutConfig())

@@ -1,0 +1,34 @@
+"""What `bsl adapt` refuses before any work."""
+
+from __future__ import annotations
+
+import pytest
+
+from flows.config import overridden
+from flows.recipes.adapt import AdaptConfig, probes_of
+from models.encoder.config import EncoderConfig
+
+
+@pytest.mark.parametrize("views", ["round trips", "both"])
+@pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
+def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give other translators"):
+        overridden(AdaptConfig(), {"views": views, **change})
+
+
+def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_given() -> None:
+    config = AdaptConfig(lang="fi", views="dropout")
+    taught = config.taught(others=True)
+    pairs = config.pairs(taught)
+    assert ([pairing.source for pairing in pairs.pairings], pairs.drop_identical) == (["original|original"], False)
+    assert probes_of(taught) == ()
+    bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
+    assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
+    assert config.learning(bare, ("crops",)) == bare
+
+
+@pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
+def test_opus_mt_knows_a_way_and_back(lang: str) -> None:
+    trip = AdaptConfig(lang=lang, views="round trips", translators="opus-mt").trip
+    assert trip is not None
+    assert trip.hops[0].source_lang == trip.lang == lang
