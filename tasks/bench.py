@@ -73,8 +73,8 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
             "translations": translation.parity(fixtures, device, sizes.alike),
             "two processes": processes.parity(fixtures, device),
         }
-        for section, made in checks.items():
-            yield from as_far_as_it_goes(section, made, must=True)
+        for section, checked in checks.items():
+            yield from as_far_as_it_goes(section, checked, must=True)
         rates: dict[str, Iterator[Check | Rate]] = {
             **{
                 f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
@@ -86,8 +86,8 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         }
         if device.type == "cuda":  # last: it may take its time, or find no compiler
             rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
-        for section, made in rates.items():
-            yield from as_far_as_it_goes(section, made, must=False)
+        for section, timed in rates.items():
+            yield from as_far_as_it_goes(section, timed, must=False)
 
 
 def _fixtures(scratch: Path) -> Fixtures:

@@ -37,8 +37,8 @@ class Site(BaseModel):
     rendezvous: str | None = Field(None, pattern=r"^[^\s:]+:[0-9]+$")
     """`host:port` of the first of several machines, where they meet; a port that only these machines may reach."""
     runner: Literal["threads", "dask", "ray", "pool"] = "threads"
-    """Who makes shards of translations, folds and seeds of fine-tuning, and points of sweeps: this process, a Dask or
-    Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
+    """Who makes shards of translations and vectors, folds and seeds of fine-tuning, and points of sweeps: this process,
+    a Dask or Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
     cluster: str | None = None
     """Address of the Dask scheduler or Ray cluster; without one, workers of this machine that end with the run."""
     workers: int = Field(2, ge=1)

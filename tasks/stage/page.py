@@ -33,7 +33,6 @@ PLACES: Final = {
 }  # fmt: skip
 _LONGEST: Final = 60  # letters of a part of a key
 _NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
-_MEMORY: Final = "translations/"  # a page for each shard would hide the others
 
 
 @dataclass
@@ -56,7 +55,7 @@ class StagePage:
             ref: what was made.
             what: what the stage does, in a sentence.
         """
-        if not in_run() or ref.kind.startswith(_MEMORY):
+        if not in_run() or "/" in ref.kind:  # a shard, whose pages would hide the others
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
