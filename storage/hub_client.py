@@ -177,7 +177,7 @@ def _retried(address: str, call: Callable[[], T]) -> T:
         except (
             Exception
         ) as error:  # the client lets its transport's own errors through, which share no base with its own
-            fault, longest = _judged(address, error)
+            fault, longest = judged(address, error)
             if not isinstance(fault, HubSilentError) or wait is None or longest > LONGEST_WAIT:
                 raise fault from error
             logger.warning("%s; trying again", fault.finding)
@@ -185,14 +185,14 @@ def _retried(address: str, call: Callable[[], T]) -> T:
     raise AssertionError(address)  # the last try returns or raises
 
 
-def _judged(address: str, error: Exception) -> tuple[SourceError, float]:
+def judged(address: str, error: Exception) -> tuple[SourceError, float]:
     """What an error of the client means, and the seconds that the Hub asks to wait."""
     from huggingface_hub import constants, errors
 
     if isinstance(error, SourceError):
         return error, 0.0
     if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
-        return _judged(address, error.__cause__)
+        return judged(address, error.__cause__)
     if isinstance(error, errors.OfflineModeIsEnabled):
         return SourceError(f"{address} is not kept here and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
     status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
