@@ -34,6 +34,8 @@ class HeldVectors:
     def of(self, sentences: pl.DataFrame) -> pl.LazyFrame:
         """`sentence_id` and `embedding` of those of the sentences that have one, each once, in no order."""
         ids = sentences.select("sentence_id")
+        if ids.is_empty():
+            return _NONE
         low, high = ids["sentence_id"].min(), ids["sentence_id"].max()
         found = [
             table.filter(pl.col("sentence_id").is_between(low, high)).join(ids.lazy(), on="sentence_id", how="semi")
@@ -51,7 +53,8 @@ def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int,
             if made.stage in STAGES and _space(made) == _space(mine):
                 table = store.scan(ref)
                 first, last = table.select(pl.min("sentence_id"), pl.max("sentence_id").alias("last")).collect().row(0)
-                yield table, first, last
+                if first is not None:
+                    yield table, first, last
         except StorageError:
             continue  # a damaged one is as good as none: its sentences are embedded again
 
