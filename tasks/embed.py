@@ -36,7 +36,7 @@ def embed(
 ) -> None:
     """Embed all unique sentences in one pass, sorted by length; what an earlier run embedded is taken over.
 
-    A large corpus is embedded shard by shard, by whichever runner the site has, and joined as it streams by.
+    A large corpus is embedded shard by shard, by whichever runner the site has, and written part by part.
     Vectors that two runs share are equal to the bit; the same sentence embedded in another batch differs by rounding.
 
     Raises:
@@ -45,8 +45,9 @@ def embed(
     held = HeldVectors(work.store, work.draft.provenance)
     if isinstance(texts, CorpusRef) and is_large(work.store.manifest(texts).rows):
         vectors = CorpusVectors(work, held, encoder, texts, config, precision)
-        rows, width = work.draft.write_all(vectors.frames()), vectors.width
-        embedded = vectors.embedded
+        for frame in vectors.frames():
+            work.draft.write(frame)  # a part each: to be one, rows as wide as these would all be held
+        rows, embedded, width = vectors.rows, vectors.embedded, vectors.width
     else:
         table, embedded = _in_one_pass(work, held, encoder, texts, config, precision)
         work.draft.write(table)

@@ -68,7 +68,8 @@ class CorpusVectors:
         encoder, corpus, config, precision: as of that stage.
 
     Attributes:
-        embedded: sentences that were not held; known once the first frame has come.
+        rows: sentences.
+        embedded: those that were not held; known once the first frame has come.
         width: D; known likewise.
     """
 
@@ -85,7 +86,7 @@ class CorpusVectors:
         self._work, self._held = work, held
         self._how = encoder, config, precision
         self._sentences = work.store.scan(corpus).select("sentence_id", "text")
-        self._rows = work.store.manifest(corpus).rows
+        self.rows = work.store.manifest(corpus).rows
 
     def frames(self) -> Iterator[pl.DataFrame]:
         """`sentence_id` and `embedding`, a range after the other, in the order of ids.
@@ -120,7 +121,7 @@ class CorpusVectors:
         shards: list[Shard] = []
         start = 0
         with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
-            for number in range(-(-self._rows // SHARD_ROWS)):
+            for number in range(-(-self.rows // SHARD_ROWS)):
                 rows = self._range(number, "sentence_id", "text")
                 known = self._held.of(rows).select("sentence_id").collect()
                 missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
