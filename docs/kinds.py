@@ -101,7 +101,8 @@ KINDS: Final = (
     ),
     Kind(
         "embeddings",
-        "A sentence's vector. Table `sparse_embeddings` takes its place where vectors are words.",
+        "A sentence's vector. Table `sparse_embeddings` takes its place where vectors are words. `embeddings/shards` "
+        "are pieces of a large corpus.",
         ("embeddings",),
         'table.select("sentence_id", pl.col("embedding").arr.get(0))',
     ),

@@ -185,7 +185,7 @@ def _retried(address: str, call: Callable[[], T]) -> T:
             Exception
         ) as raised:  # the client lets its transport's own errors through, which share no base with its own
             error = _cause(raised)
-            fault, asked = _judged(address, error)
+            fault, asked = judged(address, error)
             silence = _is_silence(error)
             wait = None if _is_timeout(error) else next(refused if silence else waits, None)
             if silence and wait is None:
@@ -204,7 +204,7 @@ def _cause(error: Exception) -> Exception:
     return _cause(inner) if isinstance(inner, Exception) else error
 
 
-def _judged(address: str, error: Exception) -> tuple[SourceError, float]:
+def judged(address: str, error: Exception) -> tuple[SourceError, float]:
     """What an error of the client means, and the seconds that the Hub asks to wait."""
     from huggingface_hub import errors
 

@@ -50,7 +50,7 @@ QUICK: Final = Sizes(64, (64,), 2, 256, (600, 3), 128)
 
 
 def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
-    """All checks and rates of a device, each as soon as it is known.
+    """All checks and rates of a device, each as soon as it is known; a section that breaks off costs its own rows.
 
     Args:
         device_name: `cpu`, `cuda` or `cuda:1`.
@@ -58,7 +58,8 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     """
     import torch
 
-    from models.bench import card, encoding, parity, processes, training, translation
+    from models.bench import card, compiled, encoding, parity, processes, training, translation
+    from models.bench.figures import as_far_as_it_goes
 
     device = torch.device(device_name)
     limits = card.measured(device)
@@ -66,14 +67,27 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES[device.type])
     with tempfile.TemporaryDirectory() as scratch:
         fixtures = _fixtures(Path(scratch))
-        yield from parity.encoding(fixtures, device)
-        yield from parity.stepping(fixtures, device)
-        yield from translation.parity(fixtures, device, sizes.alike)
-        yield from processes.parity(fixtures, device)
-        yield from training.rates(fixtures, limits, sizes.steps, sizes.batches, **shape)
-        yield from encoding.rates(fixtures, limits, sizes.encoded, **shape)
-        yield from encoding.probes(limits, *sizes.probed)
-        yield from translation.rates(fixtures, limits, sizes.translated)
+        checks: dict[str, Iterator[Check]] = {
+            "vectors": parity.encoding(fixtures, device),
+            "steps of training": parity.stepping(fixtures, device),
+            "translations": translation.parity(fixtures, device, sizes.alike),
+            "two processes": processes.parity(fixtures, device),
+        }
+        for section, checked in checks.items():
+            yield from as_far_as_it_goes(section, checked, must=True)
+        rates: dict[str, Iterator[Check | Rate]] = {
+            **{
+                f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
+                for size in sizes.batches
+            },
+            "encoding": encoding.rates(fixtures, limits, sizes.encoded, **shape),
+            "probes": encoding.probes(limits, *sizes.probed),
+            "translation": translation.rates(fixtures, limits, sizes.translated),
+        }
+        if device.type == "cuda":  # last: it may take its time, or find no compiler
+            rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
+        for section, timed in rates.items():
+            yield from as_far_as_it_goes(section, timed, must=False)
 
 
 def _fixtures(scratch: Path) -> Fixtures:

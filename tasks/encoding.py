@@ -109,7 +109,8 @@ class Encoding:
         from models.encoder.loading import load_encoder
 
         settle_threads(self.site)
-        return load_encoder(encoder_folder(self.site.open_store(), self.encoder), self.config)
+        network, tokenizer = load_encoder(encoder_folder(self.site.open_store(), self.encoder), self.config)
+        return network.eval(), tokenizer  # else one thread would put it back into training under another's pass
 
 
 def _found(file: Path, frame: pl.DataFrame) -> pl.DataFrame | None:

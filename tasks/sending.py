@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.embedded import EMBEDDED
 from storage.manifest import Provenance
-from storage.refs import ArtifactRef
+from storage.refs import ArtifactRef, CheckpointRef
 from storage.weights import resolve_model
 from tasks.pretrained import resolve_named_model
 
@@ -44,3 +44,14 @@ def received_model(site: Site, name: str, revision: str | None) -> ResolvedModel
     if kind != _KIND:
         return resolve_named_model(site, name, revision)
     return resolve_model(str(site.open_store().fetch(ArtifactRef(kind=kind, key=key)) / _FOLDER))
+
+
+def sent_encoder(store: Store, encoder: CheckpointRef | ResolvedModel) -> tuple[str, str | None]:
+    """As `sent_model`; a checkpoint lies in the store that both machines share."""
+    return (encoder.path, None) if isinstance(encoder, CheckpointRef) else sent_model(store, encoder)
+
+
+def received_encoder(site: Site, name: str, revision: str | None) -> CheckpointRef | ResolvedModel:
+    """The encoder that `sent_encoder` named."""
+    kind, _, key = name.partition("/")
+    return CheckpointRef(key=key) if kind == "checkpoint" else received_model(site, name, revision)

@@ -1,4 +1,4 @@
-"""Sentences that are to be translated, cut into shards of equal size."""
+"""Sentences that are to be translated or embedded, cut into shards."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "slot": pl.UInt64})
-_COLUMNS: Final = pa.schema([("sentence_id", pa.uint64()), ("text", pa.large_string())])
+PLAN: Final = pa.schema([("sentence_id", pa.uint64()), ("text", pa.large_string())])
 _SLOT_BITS: Final = 8
 _SINGLE: Final = 192
 _STEP: Final = 32  # 64 steps: up to 2,240 characters, above the longest sentence that a corpus keeps by default
 
 
 class Shard(BaseModel):
-    """Some sentences that one task translates."""
+    """Some sentences that one task translates or embeds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     digest: str
     """sha256 over the sentences' ids, in order."""
     plan: Annotated[Path, NotInKey]
-    """Parquet file of all missing sentences of this run: sentence_id, text."""
+    """Parquet file of all missing sentences of this run: sentence_id, text, as `PLAN`."""
     start: Annotated[int, NotInKey]
     """First row of the shard in the plan."""
     rows: Annotated[int, NotInKey]
@@ -54,15 +54,19 @@ def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) ->
         plan: File to write them to, sorted by (length in characters, sentence_id).
     """
     shards: list[Shard] = []
-    with TemporaryDirectory(dir=plan.parent) as scratch, pq.ParquetWriter(plan, _COLUMNS, compression="zstd") as writer:
+    with TemporaryDirectory(dir=plan.parent) as scratch, pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
         by_length = Partitions(Path(scratch), _ROWS, "slot", bits=_SLOT_BITS, tidy=_ordered)
         for frame in missing:
             by_length.add(frame.select("sentence_id", "text", slot=_slot(pl.col("text").str.len_chars())))
         for rows in equal_frames(by_length, shard_rows):
-            writer.write_table(rows.select("sentence_id", "text").to_arrow().cast(_COLUMNS))
-            digest = hashlib.sha256(rows["sentence_id"].to_numpy().astype("<u8").tobytes()).hexdigest()
-            shards.append(Shard(digest=digest, plan=plan, start=len(shards) * shard_rows, rows=rows.height))
+            writer.write_table(rows.select("sentence_id", "text").to_arrow().cast(PLAN))
+            shards.append(Shard(digest=digest_of(rows), plan=plan, start=len(shards) * shard_rows, rows=rows.height))
     return shards
+
+
+def digest_of(rows: pl.DataFrame) -> str:
+    """sha256 over the ids of sentences, in order."""
+    return hashlib.sha256(rows["sentence_id"].to_numpy().astype("<u8").tobytes()).hexdigest()
 
 
 def _slot(chars: pl.Expr) -> pl.Expr:

@@ -27,6 +27,12 @@ class Site(BaseModel):
     threads: int | None = Field(None, ge=1)
     """CPU threads for torch; all cores unless given."""
 
+    translators: int | None = Field(None, ge=1)
+    """Copies of a translator that CTranslate2 has at work, each on a batch of its own: as many as there are threads for
+    on a CPU, one a GPU unless given."""
+    translator_threads: int = Field(1, ge=1)
+    """CPU threads of each."""
+
     processes: int = Field(1, ge=1)
     """Processes that train one model, each on a GPU of its own (or on its part of the cores) with its share of every
     batch. The batch stays that of the recipe and the result is that of one process up to rounding; dropout, like on
@@ -37,8 +43,8 @@ class Site(BaseModel):
     rendezvous: str | None = Field(None, pattern=r"^[^\s:]+:[0-9]+$")
     """`host:port` of the first of several machines, where they meet; a port that only these machines may reach."""
     runner: Literal["threads", "dask", "ray", "pool"] = "threads"
-    """Who makes shards of translations, folds and seeds of fine-tuning, and points of sweeps: this process, a Dask or
-    Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
+    """Who makes shards of translations and vectors, folds and seeds of fine-tuning, and points of sweeps: this process,
+    a Dask or Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
     cluster: str | None = None
     """Address of the Dask scheduler or Ray cluster; without one, workers of this machine that end with the run."""
     workers: int = Field(2, ge=1)
@@ -75,6 +81,7 @@ class Site(BaseModel):
             shared["device"] = self.device.partition(":")[0]
         if self.runner != "pool" and self.cluster is None:
             shared |= {"cache": self.cache, "threads": self.threads or max(1, cores // self.workers)}
+            shared |= self.model_dump(include={"translators", "translator_threads"}, exclude_unset=True)
         return Site.model_validate(shared)
 
     @property

@@ -20,7 +20,7 @@ import time
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -157,8 +157,7 @@ def translate_missing(
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    device, threads = device_of(work.site), work.site.threads or cores()
-    translator = _loaded(hop.model.folder, hop.config, device, _conversion(work.site, hop), threads)
+    translator = _loaded(hop.model.folder, hop.config, _conversion(work.site, hop), _crew(work.site))
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -234,13 +233,28 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
     return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
 
 
+class _Crew(NamedTuple):
+    """What computes translations here, as `load_translator` takes it."""
+
+    device: str
+    cores: int
+    replicas: int | None
+    threads: int
+
+
+def _crew(site: Site) -> _Crew:
+    return _Crew(device_of(site), site.threads or cores(), site.translators, site.translator_threads)
+
+
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(folder: Path, config: TranslatorConfig, device: str, converted: Path, threads: int) -> BatchedTranslator:
+def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test
 
-    translator = load_translator(folder, config, device, converted, threads)
+    translator = load_translator(
+        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
+    )
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 README: Final = "README.md"
 TITLE: Final = "Forms of the encoder, measured on this machine"
 _EXPLAINED: Final = """\
-Weights in 10⁶ bytes; sentences of STS-B's test set a second, from text to vector; Spearman × 100 of their cosines with
-95 % interval; the difference from the first form on the same draws of pairs.
+Weights in 10⁶ bytes; sentences of STS-B's test set a second, from text to vector, in the fastest of three passes, and
+from the slowest to it; Spearman × 100 of their cosines with 95 % interval; the difference from the first form on the
+same draws of pairs.
 
 ```python
 from sentence_transformers import SentenceTransformer

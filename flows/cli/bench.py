@@ -9,6 +9,9 @@ from flows.cli.options import add_json, print_json
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
+
+    from models.bench.figures import Check, Rate
 
 
 def define_bench(parser: argparse.ArgumentParser) -> None:
@@ -21,17 +24,24 @@ def define_bench(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from models.bench.figures import Check, as_json, markdown
     from tasks.bench import bench, described
 
     device = "cpu" if arguments.what == "cpu" else arguments.device
-    title = described(device)
-    rows = []
-    for row in bench(device, quick=arguments.quick):
-        rows.append(row)
-        print(f"{row.name}", file=sys.stderr, flush=True)
-    if arguments.json:
-        print_json(as_json(rows))
-    else:
-        print(markdown(title, rows))
-    return 1 if any(isinstance(row, Check) and row.verdict == "MISSED" for row in rows) else 0
+    return show_rows(described(device), bench(device, quick=arguments.quick), json=arguments.json)
+
+
+def show_rows(title: str, rows: Iterable[Check | Rate], *, json: bool) -> int:
+    """Each row with its figure as it comes, and the tables of what came however it ends; 1 if a check was missed."""
+    from models.bench.figures import Check, as_json, markdown, spelled
+
+    found: list[Check | Rate] = []
+    try:
+        for row in rows:
+            found.append(row)
+            print(spelled(row), file=sys.stderr, flush=True)
+    finally:
+        if json:
+            print_json(as_json(found))
+        else:
+            print(markdown(title, found), flush=True)
+    return 1 if any(isinstance(row, Check) and row.verdict == "MISSED" for row in found) else 0

@@ -27,6 +27,10 @@ def define_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text", nargs="+", metavar="FILE", help="sentences by which --dims and --static are made")
     parser.add_argument("--sentences", type=int, help="of those, how many are read at most (20000)")
     parser.add_argument("--revision", help="commit of a Hub model")
+    parser.add_argument(
+        "--push-to-hub", metavar="ORG/NAME", help="upload the folder as a new, private model repository"
+    )
+    parser.add_argument("--public", action="store_true", help="for everyone to read, with --push-to-hub")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_export)
@@ -34,18 +38,26 @@ def define_export(parser: argparse.ArgumentParser) -> None:
 
 def _export(arguments: argparse.Namespace) -> int:
     from flows.site import site_of
+    from storage.hub_upload import check_repository, push
     from tasks.variant_cards import TITLE
     from tasks.variants import Wanted, export_variants
 
     asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
     wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})
+    if name := arguments.push_to_hub:
+        check_repository(name)
+    elif arguments.public:
+        raise ValueError("--public says who may read an upload, and there is none; add --push-to-hub ORG/NAME")
     site = site_of(vars(arguments))
     rows = export_variants(site, arguments.encoder, arguments.revision, arguments.folder, wanted)
-    if arguments.json:
-        print_json({"folder": arguments.folder, "forms": rows})
-    else:
+    if not arguments.json:
         print_table(TITLE, rows)
         print(f"folder:  {arguments.folder}")
+    address = push(arguments.folder, name, public=arguments.public) if name else None
+    if arguments.json:
+        print_json({"folder": arguments.folder, "forms": rows, "hub": address})
+    elif address:
+        print(f"hub:     {address}")
     return 0
 
 

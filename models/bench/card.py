@@ -47,21 +47,27 @@ class Card:
         yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")
 
 
-def measured(device: torch.device) -> Card:
-    """Measure a device's limits."""
+def measured(device: torch.device, shape: tuple[int, int, int] | None = None) -> Card:
+    """Measure a device's limits.
+
+    Args:
+        device: of torch.
+        shape: rows, from and to of the products; `SHAPE` of the device unless given.
+    """
+    shape = shape or SHAPE[device.type]
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    flops = {precision: _products(device, bf16=precision == "bf16") for precision in ("fp32", "bf16")}
+    flops = {precision: _products(device, shape, bf16=precision == "bf16") for precision in ("fp32", "bf16")}
     if device.type == "cpu":
-        flops["int8"] = _int8_products()
+        flops["int8"] = _int8_products(shape)
     source = torch.randint(0, 255, (COPIED[device.type],), dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     copied = 2 * source.numel() / seconds(lambda: target.copy_(source), device, repeats=10)
     return Card(device, name, flops, copied)
 
 
-def _products(device: torch.device, *, bf16: bool) -> float:
+def _products(device: torch.device, shape: tuple[int, int, int], *, bf16: bool) -> float:
     """A second's arithmetic of one `linear`, by the library that forward passes take."""
-    rows, width, out = SHAPE[device.type]
+    rows, width, out = shape
     # Random numbers: zeros cost less power, and so run faster than real data do.
     dtype = torch.bfloat16 if bf16 else torch.float32
     x, weight = (torch.randn(n, width, device=device, dtype=dtype) for n in (rows, out))
@@ -69,8 +75,8 @@ def _products(device: torch.device, *, bf16: bool) -> float:
         return 2 * rows * width * out / seconds(partial(functional.linear, x, weight), device, repeats=10)
 
 
-def _int8_products() -> float:
-    rows, width, out = SHAPE["cpu"]
+def _int8_products(shape: tuple[int, int, int]) -> float:
+    rows, width, out = shape
     a, b = (torch.randint(-127, 128, shape, dtype=torch.int8) for shape in ((rows, width), (width, out)))
     return 2 * rows * width * out / seconds(partial(torch._int_mm, a, b), torch.device("cpu"), repeats=10)
 

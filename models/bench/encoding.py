@@ -35,7 +35,7 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Itera
     before = seconds(partial(tokenise, tokenizer, texts, LENGTH), card.device, rounds=1)
     yield Rate("tokenising, on the CPU", sentences / before, "sentences/s")
     tokens = tokenise(tokenizer, texts, LENGTH)
-    flops = 2 * _matrices(encoder) * len(tokens.ids)
+    flops = 2 * matrices(encoder) * len(tokens.ids)
     for precision in ("fp32", "bf16"):
         bf16 = precision == "bf16"
         peer = _peer(fixtures, card, encoder, texts, bf16=bf16)
@@ -48,7 +48,8 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Itera
         yield Rate(name, sentences / taken, "sentences/s", share, f"measured {precision} products", ratio)
 
 
-def _matrices(encoder: Encoder) -> int:
+def matrices(encoder: Encoder) -> int:
+    """Weights of its products: a token costs two FLOP of each."""
     return sum(
         weight.numel() for name, weight in encoder.named_parameters() if weight.ndim == 2 and "embed" not in name
     )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+from models.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 Verdict = Literal["met", "MISSED", "not run"]
+FAULTS: Final = (RuntimeError, OSError, ValueError, ImportError, MemoryError, ModelError)
+"""What a machine may raise that lacks something: memory, a compiler, a kernel, a package."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,35 @@ def holds(name: str, right: bool, found: str) -> Check:
 def not_run(name: str, why: str) -> Check:
     """A check that this machine cannot make."""
     return Check(name, why, "", "not run")
+
+
+def as_far_as_it_goes(section: str, rows: Iterable[Check | Rate], *, must: bool) -> Iterator[Check | Rate]:
+    """A section's rows; where it breaks off, a last row says why, and what was measured before it stays.
+
+    Args:
+        section: for people.
+        rows: made one by one.
+        must: whether a section that breaks off is a check missed, or only one that this machine cannot make.
+    """
+    try:
+        yield from rows
+    except FAULTS as error:
+        name = f"{section}: to its end"
+        yield holds(name, False, reason(error)) if must else not_run(name, reason(error))
+
+
+def reason(error: BaseException) -> str:
+    """An error in a line."""
+    return f"{type(error).__name__}: {(str(error).strip() or 'no word').splitlines()[0]}"
+
+
+def spelled(row: Check | Rate) -> str:
+    """A row as a line that comes while the others are still being measured."""
+    if isinstance(row, Check):
+        return f"{row.verdict}: {row.name}: {row.found}{f' ({row.bound})' if row.bound else ''}"
+    share = "" if row.share is None else f", {row.share:.1%} of {row.limit}"
+    ratio = "" if row.ratio is None else f", {row.ratio:.2f} × peer"
+    return f"{row.name}: {row.rate:,.0f} {row.unit}{share}{ratio}"
 
 
 def markdown(title: str, rows: Sequence[Check | Rate]) -> str:

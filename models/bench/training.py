@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
-    """The product's step against a plain one; on a GPU the same under torch's compiler, and captured as one graph."""
+    """The product's step against a plain one; on a GPU the same captured as one graph."""
     for size in batches:
         config = _config(size)
         plain = _plain(fixtures, card, config, steps, **shape)
@@ -43,8 +43,14 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
         if card.device.type == "cuda":
             wanted = config.model_copy(update={"precision": "bf16"})
             yield _one_shape("one CUDA graph", fixtures, card, wanted, steps, plain.rate, **shape)
-            if size == min(batches):
-                yield _one_shape("compiled by torch", fixtures, card, wanted, steps, plain.rate, **shape)
+
+
+def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int) -> Rate:
+    """A step whose passes torch's compiler made, against a plain one; compiling takes minutes and wants a compiler."""
+    config = _config(size)
+    plain = _plain(fixtures, card, config, steps, **shape)
+    wanted = config.model_copy(update={"precision": "bf16"})
+    return _one_shape("compiled by torch", fixtures, card, wanted, steps, plain.rate, **shape)
 
 
 def _config(size: int) -> TrainingConfig:

@@ -3,8 +3,8 @@
 Design choices
 - Our own batches, each submitted with the cap of its longest sentence and cut row by row at each one's own; CTranslate2
   has one limit for a call, so leaving the batches to it would give short sentences the cap of the longest.
-- One thread a batch and as many batches as cores: 1.1 to 1.3 times the speed of all cores on one batch (PERF A), and
-  what a batch becomes does not hang on the machine's cores.
+- One thread a batch and as many batches as cores unless asked otherwise: 1.1 to 1.3 times the speed of all cores on
+  one batch (PERF A), and what a batch becomes does not hang on the machine's cores.
 - Pieces go in and out by name through the one vocabulary of all backends.
 """
 
@@ -46,6 +46,9 @@ def load_translator(
     converted: Path,
     cores: int,
     token_budget: int | None = None,
+    *,
+    replicas: int | None = None,
+    threads: int = 1,
 ) -> BatchedTranslator:
     """Load the model in `folder`, converting it into `converted` unless that was done before.
 
@@ -54,8 +57,11 @@ def load_translator(
         config: Languages, search and limits; precision as `backends.resolve` gives it.
         device: `cpu`, `cuda` (every GPU) or `cuda:1` (that one).
         converted: Folder for CTranslate2's form of the model; must be another one for another model or version.
-        cores: CPU cores to use, one batch each.
+        cores: CPU cores to use.
         token_budget: Most padded source tokens in a batch; None takes what suits the device.
+        replicas: Batches under way at once, of each GPU or of the CPU; None for one a GPU, or one for each `threads`
+            cores.
+        threads: CPU threads of each.
 
     Raises:
         TranslatorLoadError: The folder holds no model that CTranslate2 can run, unsafe weights, or not the target
@@ -69,8 +75,8 @@ def load_translator(
         device=kind,
         device_index=gpus if kind == "cuda" else 0,
         compute_type=_COMPUTE_TYPES[config.precision],
-        inter_threads=1 if kind == "cuda" else cores,
-        intra_threads=1,
+        inter_threads=replicas or (1 if kind == "cuda" else max(1, cores // threads)),
+        intra_threads=threads,
     )
     positions = positions_of(folder)
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))

@@ -22,6 +22,9 @@ def load_translator(
     converted: Path,
     cores: int,
     token_budget: int | None = None,
+    *,
+    replicas: int | None = None,
+    threads: int = 1,
 ) -> BatchedTranslator:
     """Load the model in `folder` with the backend that `config` resolves to.
 
@@ -32,22 +35,20 @@ def load_translator(
         converted: Where the form that ctranslate2 reads lies or is to be put; transformers does without.
         cores: CPU cores to use.
         token_budget: Most padded source tokens in a batch; None takes what suits backend and device.
+        replicas: As for `ctranslate.load_translator`; transformers has one, of all cores.
+        threads: Likewise.
 
     Raises:
         TranslatorLoadError: The model cannot be loaded, or not as `config` asks.
     """
     settled = resolve(config, device)
     with damage_named(folder, TranslatorLoadError):
-        return _load(folder, settled, device, converted, cores, token_budget)
+        if settled.backend == "transformers":
+            from models.translation import marian
 
+            return marian.load_translator(folder, settled, device, cores, token_budget)
+        from models.translation import ctranslate
 
-def _load(
-    folder: Path, settled: TranslatorConfig, device: str, converted: Path, cores: int, token_budget: int | None
-) -> BatchedTranslator:
-    if settled.backend == "transformers":
-        from models.translation import marian
-
-        return marian.load_translator(folder, settled, device, cores, token_budget)
-    from models.translation import ctranslate
-
-    return ctranslate.load_translator(folder, settled, device, converted, cores, token_budget)
+        return ctranslate.load_translator(
+            folder, settled, device, converted, cores, token_budget, replicas=replicas, threads=threads
+        )

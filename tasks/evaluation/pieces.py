@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.encoder.config import EncoderConfig
-from storage.refs import CheckpointRef
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.kinds import kind_of
 from tasks.evaluation.settings import EvaluationSettings
 from tasks.evaluation.systems import Candidate
-from tasks.sending import received_model, sent_model
+from tasks.sending import received_encoder, sent_encoder
 from tasks.site import Site
 from tasks.stage.spread import errand, spread
 
@@ -25,8 +24,7 @@ def tune_elsewhere(site: Site, candidates: Sequence[Candidate], found: FoundSets
     store = site.open_store()
     errands = []
     for candidate in candidates:
-        encoder = candidate.encoder
-        name, revision = (encoder.path, None) if isinstance(encoder, CheckpointRef) else sent_model(store, encoder)
+        name, revision = sent_encoder(store, candidate.encoder)
         errands += [
             tune_piece.errand(
                 f"{candidate.label} on {protocol}, {number + 1} of {kind.pieces(found.sets[protocol], config)}",
@@ -58,9 +56,7 @@ def tune_piece(
     settings: EvaluationSettings,
 ) -> None:
     """Fine-tune an encoder for one fold or seed of a protocol, whose data this machine finds by name."""
-    kind, _, key = encoder.partition("/")
-    start = CheckpointRef(key=key) if kind == "checkpoint" else received_model(site, encoder, revision)
-    candidate = Candidate(label=label, encoder=start, config=network)
+    candidate = Candidate(label=label, encoder=received_encoder(site, encoder, revision), config=network)
     own = kind_of(protocol)
     assert isinstance(own, TunedKind)  # the sender asked its kind for pieces
     own.piece(site, candidate, own.find(site, protocol), number, settings)

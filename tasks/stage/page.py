@@ -43,7 +43,6 @@ _ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls
 _SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind
 _LONGEST: Final = 60  # letters of a part of a key
 _NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
-_MEMORY: Final = "translations/"  # a page for each shard would hide the others
 
 
 @dataclass
@@ -66,7 +65,7 @@ class StagePage:
             ref: what was made.
             what: what the stage does, in a sentence.
         """
-        if not in_run() or ref.kind.startswith(_MEMORY):
+        if not in_run() or "/" in ref.kind:  # a shard, whose pages would hide the others
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
@@ -143,7 +142,7 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
         manifest = store.manifest(ref)
     except StorageError:
         return f"`{ref}`"
-    if not run or manifest.provenance.run != run or ref.kind.startswith(_MEMORY):
+    if not run or manifest.provenance.run != run or "/" in ref.kind:
         return f"`{ref}`"
     key = key_of(manifest)
     return f"[{key}](/artifacts/key/{key}) `{ref}`"

@@ -6,7 +6,8 @@
 
 The peer is sentence-transformers as evaluations are usually scripted: one `encode` for each side of each set, default
 batch size. Ours embeds the union of unique sentences in one pass, in fp32 and in bf16. Variants run one after the other
-on the same threads, models loaded beforehand; fp32 vectors must agree before any time is believed. The full run also
+on the same threads, models loaded beforehand, and state beside their seconds the share of the products that this
+machine computes at the encoder's width; fp32 vectors must agree before any time is believed. The full run also
 holds the six published figures against ours, and states what bf16 moves.
 """
 
@@ -99,9 +100,12 @@ def main() -> int:
         return 0
     from sentence_transformers import SentenceTransformer
 
+    from models.bench.card import measured
+    from models.bench.encoding import matrices
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
+    from models.encoder.tokens import tokenise
     from models.evaluation.intervals import spearman_resamples
 
     torch.set_num_threads(arguments.threads)
@@ -126,12 +130,21 @@ def main() -> int:
         for each, found in zip(calls.values(), peer_vectors, strict=True)
     )
     print(f"largest difference of an fp32 component from sentence-transformers: {apart:.1e} (bound 1e-5)")
+    encoder, tokenizer = ours
+    card = measured(torch.device("cpu"), (1024, encoder.width, 4 * encoder.width))
+    # Of what the sentences of each variant need; it embeds a sentence as often as it is given it.
+    needed = {
+        name: 2 * matrices(encoder) * len(tokenise(tokenizer, given, encoder.config.length).ids)
+        for name, given in (("peer", [text for each in calls.values() for text in each]), ("ours", union))
+    }
     variants = {"sentence-transformers, set by set": peer_took, "ours fp32": fp32_took, "ours bf16": bf16_took}
     for name, took in variants.items():
-        goal = GOALS.get(name.removeprefix("ours "))
+        precision = name.removeprefix("ours ")
+        goal = GOALS.get(precision)
+        share = needed["ours" if goal else "peer"] / took.wall / card.flops[precision if goal else "fp32"]
         print(
             f"{name:<34} {took.wall:8.1f} s {peer_took.wall / took.wall:5.2f}×   {took.cpu:8.1f} CPU s "
-            f"{peer_took.cpu / took.cpu:5.2f}×{f'   goal {goal}×' if goal else ''}"
+            f"{peer_took.cpu / took.cpu:5.2f}×   {share:4.0%} of the products{f'   goal {goal}×' if goal else ''}"
         )
 
     exact, rounded = figures(fp32, row_of, every), figures(bf16, row_of, every)

@@ -183,6 +183,11 @@ def compare(source: Path, rows: int, rounds: int) -> bool:
         peak = max(result["mib"] for result in runs)
         ratios = f"{median['datasets.map'] / median[name]:.1f} | {median['polars'] / median[name]:.2f}"
         print(f"| {name} | {spread} | {peak:.0f} | {ratios} |")
+    began = time.perf_counter()
+    size = len(source.read_bytes())
+    alone = time.perf_counter() - began
+    print(f"\nreading the {size / 2**20:,.0f} MiB alone, kept in memory by the system: {alone:.2f} s, "
+          f"{alone / median['ours']:.0%} of ours")  # fmt: skip
     over_datasets, over_polars = median["datasets.map"] / median["ours"], median["polars"] / median["ours"]
     print(f"\ngoals over {rows:,} rows: >= {GOAL_DATASETS:g}x datasets.map: {over_datasets:.1f}", end="; ")
     print(f">= {GOAL_POLARS:g}x polars: {over_polars:.2f}")

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from storage.embedded import embedded_path  # noqa: E402
-from tests.bench.bench_training import sentences  # noqa: E402
+from tests.bench.training_work import sentences  # noqa: E402
 
 MINI = "bert-mini"
 ENCODERS = ("6x384", MINI)

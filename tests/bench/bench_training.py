@@ -7,6 +7,8 @@
 The released step is restated plainly in training_peers.py (two padded online forwards and two of the target, a target
 that is allocated anew, AdamW in a loop, fp32). That all compute the same loss is shown before any time is believed.
 Variants take turns in one process; a useful token is one that is not padding, so batches of other lengths compare.
+Beside the ratio stands the share of the products that this machine computes at the shape in question: of what the
+method needs for useful tokens, without attention's own products.
 Weights are random; shapes, lengths and batch size are real.
 """
 
@@ -21,18 +23,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import polars as pl
 import torch
-from transformers import AutoTokenizer, BertConfig, BertModel
+from transformers import AutoTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from models.bench.card import measured  # noqa: E402
+from models.bench.encoding import matrices  # noqa: E402
 from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
-from models.encoder.network import Encoder  # noqa: E402
 from models.objectives.base import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
 from models.objectives.two_branch_config import BSLConfig  # noqa: E402
@@ -42,6 +43,7 @@ from models.training.loop import train  # noqa: E402
 from models.training.optimizer import make_optimizer  # noqa: E402
 from models.training.run import LiveRun  # noqa: E402
 from models.training.step import take_step  # noqa: E402
+from models.training.throughput import Throughput  # noqa: E402
 from models.training.token_file import TokenFile, open_token_file  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
@@ -50,12 +52,11 @@ from tests.bench.training_peers import (  # noqa: E402
     released_steps,
     sentence_transformers_steps,
 )
+from tests.bench.training_work import PROFILES, SHAPES, encoder_of, sentences  # noqa: E402
 
-SHAPES = {"6x384": (6, 384, 12), "base": (12, 768, 12)}
-PROFILES = {"nli": 64, "lognormal": 128}  # longest sentence in tokens: as released; as in the first measurements
 GOALS = {"fp32, random batches": 2.4, "bf16, random batches": 4.5, "bf16, length buckets": 7.0}
 GOAL_ST, GOAL_LOSS, GOAL_GROWTH, GOAL_DRIFT = 1.3, 1e-6, 0.05, 0.10
-PAIRS, BUCKET = 4096, 32
+BUCKET = 32
 
 
 @dataclass
@@ -74,41 +75,15 @@ class Goal:
 
 @dataclass
 class Variant:
-    """Something that trains on batch number i and says how many useful tokens that had."""
+    """Something that trains on batch number i and says how many useful tokens that had.
+
+    Attributes:
+        limit: useful tokens a second that the machine's products would allow.
+    """
 
     name: str
     step: Callable[[int], int]
-
-
-def sentences(profile: str) -> pl.DataFrame:
-    """Pairs of texts: real NLI sentences and one with a word dropped, or words of one token in log-normal number."""
-    random = np.random.default_rng(1)
-    if profile == "nli":
-        frame = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
-        texts = pl.concat([frame["premise"], frame["hypothesis"]]).unique(maintain_order=True)
-        first = texts.sample(PAIRS, seed=1, shuffle=True).to_list()
-        second = [" ".join(np.delete(words := text.split(), random.integers(len(words)))) or text for text in first]
-        return pl.DataFrame({"text_1": first, "text_2": second})
-    vocabulary = AutoTokenizer.from_pretrained(embedded_path("bert-mini")).get_vocab()
-    words = [word for word in vocabulary if word.isalpha() and word.isascii() and len(word) > 2]
-    lengths = np.clip(np.round(random.lognormal(np.log(14.2), 0.5, (PAIRS, 2))), 3, PROFILES[profile] - 2).astype(int)
-    made = [[" ".join(random.choice(words, n)) for n in row] for row in lengths]
-    return pl.DataFrame(made, schema=["text_1", "text_2"], orient="row")
-
-
-def encoder_of(shape: str, profile: str, dropout: float = 0.1) -> Encoder:
-    layers, width, heads = SHAPES[shape]
-    torch.manual_seed(0)
-    config = BertConfig(
-        num_hidden_layers=layers,
-        hidden_size=width,
-        num_attention_heads=heads,
-        intermediate_size=4 * width,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-    )
-    backbone = BertModel(config, add_pooling_layer=False)
-    return Encoder(backbone, EncoderConfig(model="random", max_length=PROFILES[profile]))
+    limit: float
 
 
 def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: TrainingConfig) -> Callable[[int], int]:
@@ -159,18 +134,26 @@ def compare(variants: list[Variant], rounds: int, steps: int) -> dict[str, list[
     return rates
 
 
-def table(title: str, rates: dict[str, list[float]], base: str) -> dict[str, float]:
+def flops_a_token(net: Objective, data: TokenFile, order: BatchOrder) -> float:
+    """What the method needs for a useful token, in the mean over some batches."""
+    batches = [data.take(order.rows(number)) for number in range(1, 33)]
+    tokens = sum(len(batch.tokens.ids) for batch in batches)
+    return Throughput(net).flops(tokens, sum(map(len, batches))) / tokens
+
+
+def table(title: str, variants: list[Variant], rates: dict[str, list[float]], base: str) -> dict[str, float]:
     """Print the table; each variant's median ratio to the base, round by round."""
+    limits = {variant.name: variant.limit for variant in variants}
     ratios = {
         name: statistics.median(one / other for one, other in zip(found, rates[base], strict=True))
         for name, found in rates.items()
     }
-    print(f"\n### {title}\n\n| variant | useful tokens/s (median) | spread (max/min) | x {base} |\n|---|--:|--:|--:|")
+    head = ["variant", "useful tokens/s (median)", "spread (max/min)", f"x {base}", "of the machine's products"]
+    print(f"\n### {title}\n\n| {' | '.join(head)} |\n|---|--:|--:|--:|--:|")
     for name, found in rates.items():
-        print(
-            f"| {name} | {statistics.median(found):,.0f} | {max(found) / min(found):.2f} | {ratios[name]:.2f} |",
-            flush=True,
-        )
+        median = statistics.median(found)
+        figures = f"{median:,.0f} | {max(found) / min(found):.2f} | {ratios[name]:.2f} | {median / limits[name]:.0%}"
+        print(f"| {name} | {figures} |", flush=True)
     return ratios
 
 
@@ -188,29 +171,37 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         print(_padding(data, random))
         yield Goal(f"{shape} {profile}: difference of the loss", loss, GOAL_LOSS, at_most=True)
 
+        card = measured(torch.device("cpu"), (1024, SHAPES[shape][1], 4 * SHAPES[shape][1]))
+        print(", ".join(f"{name} {flops / 1e9:,.0f} GFLOP/s" for name, flops in card.flops.items()), flush=True)
         run = live(build_objective(encoder_of(shape, profile), fp32.objective), fp32)
+        limits = {name: flops / flops_a_token(run.objective, data, random) for name, flops in card.flops.items()}
+        released = released_steps(build_objective(encoder_of(shape, profile), fp32.objective), data, random)
         variants = [
-            Variant(
-                "released", released_steps(build_objective(encoder_of(shape, profile), fp32.objective), data, random)
-            ),
-            Variant("fp32, random batches", product_steps(run, data, random, fp32)),
-            Variant("bf16, random batches", product_steps(run, data, random, bf16)),
-            Variant("bf16, length buckets", product_steps(run, data, sorted_, bf16)),
+            Variant("released", released, limits["fp32"]),
+            Variant("fp32, random batches", product_steps(run, data, random, fp32), limits["fp32"]),
+            Variant("bf16, random batches", product_steps(run, data, random, bf16), limits["bf16"]),
+            Variant("bf16, length buckets", product_steps(run, data, sorted_, bf16), limits["bf16"]),
         ]
-        ratios = table(f"{shape}, {profile} lengths, released predictor", compare(variants, rounds, steps), "released")
+        title = f"{shape}, {profile} lengths, released predictor"
+        ratios = table(title, variants, compare(variants, rounds, steps), "released")
         yield from (Goal(f"{shape} {profile}: {name}", ratios[name], goal) for name, goal in GOALS.items())
-        del variants, run
+        del variants, run, released
         gc.collect()
 
         config = TrainingConfig(lr=RATE, warmup=0.0)
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
         run = live(build_objective(encoder, config.objective), config)
-        rivals = [
-            Variant("sentence-transformers", peer),
-            Variant("BSL, paper preset", product_steps(run, data, random, config)),
+        rivals = [  # the peer trains one network forwards and backwards, and has no target
+            Variant("sentence-transformers", peer, card.flops["fp32"] / (6 * matrices(encoder))),
+            Variant(
+                "BSL, paper preset",
+                product_steps(run, data, random, config),
+                card.flops["fp32"] / flops_a_token(run.objective, data, random),
+            ),
         ]
-        ratios = table(f"{shape}, {profile} lengths, fp32", compare(rivals, rounds, steps), "sentence-transformers")
+        title = f"{shape}, {profile} lengths, fp32"
+        ratios = table(title, rivals, compare(rivals, rounds, steps), "sentence-transformers")
         yield Goal(f"{shape} {profile}: BSL over sentence-transformers", ratios["BSL, paper preset"], GOAL_ST)
 
 

@@ -16,6 +16,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.hub.uploads import written
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -44,6 +46,9 @@ class Routes(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
+    def do_PUT(self) -> None:
+        self._answer()
+
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         line = f"{self.command} {unquote(self.path)}"
@@ -58,6 +63,8 @@ class Routes(BaseHTTPRequestHandler):
                 return
         address = urlsplit(self.path)
         path, query = unquote(address.path), {name: values[0] for name, values in parse_qs(address.query).items()}
+        if written(self, path, body):
+            return
         if found := _CDN.fullmatch(path):
             self._content(self.hub.blobs[found[1]], {})
         elif found := _TREE.fullmatch(path):
@@ -74,7 +81,9 @@ class Routes(BaseHTTPRequestHandler):
     def _commit(self, kind: Kind, name: str, revision: str, *, content: bool) -> tuple[str, dict[str, File]] | None:
         """The commit that is meant and its files; None if an error was sent."""
         repository = self.hub.repositories.get((kind, name))
-        if repository is None:  # the Hub does not tell the absent from the private
+        if repository is None or (
+            repository.private and not self.headers.get("Authorization")
+        ):  # the Hub does not tell the absent from the private
             self._error(401, "RepoNotFound", "Invalid username or password.")
             return None
         if repository.gated and content:
@@ -99,7 +108,7 @@ class Routes(BaseHTTPRequestHandler):
         information = {
             "id": found[2],
             "sha": commit,
-            "private": False,
+            "private": repository.private,
             "gated": "auto" if repository.gated else False,
             "disabled": False,
             "tags": [],

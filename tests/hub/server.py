@@ -11,12 +11,12 @@ from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal
 
 from tests.hub.routes import Routes
+from tests.hub.uploads import BIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 Kind = Literal["models", "datasets"]
-LFS = (".safetensors", ".bin", ".parquet", ".tar", ".gz", ".spm", ".model", ".onnx")
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,14 @@ class Repository:
         refs: Branch or tag → commit.
         card: The front matter of its README, as the Hub parses it.
         gated: Whether its terms must be accepted first.
+        private: Whether it is there for those only who say who they are.
     """
 
     commits: dict[str, dict[str, File]]
     refs: dict[str, str]
     card: dict[str, Any] = field(default_factory=dict)
     gated: bool = False
+    private: bool = False
 
 
 @dataclass
@@ -102,11 +104,13 @@ class StandInHub:
     Attributes:
         log: Every request, as `METHOD path`.
         sent: Bytes of files that were sent, by `METHOD path`.
+        uploaded: Contents that came, by SHA-256, for commits to name.
     """
 
     def __init__(self) -> None:
         self.repositories: dict[tuple[Kind, str], Repository] = {}
         self.blobs: dict[str, File] = {}
+        self.uploaded: dict[str, bytes] = {}
         self.faults: list[Fault] = []
         self.log: list[str] = []
         self.sent: dict[str, int] = {}
@@ -142,16 +146,17 @@ class StandInHub:
         *,
         card: Mapping[str, Any] | None = None,
         gated: bool = False,
+        private: bool = False,
         main: bool = True,
     ) -> str:
         """A commit of a repository, by default the newest of `main`; gives its id."""
-        made = {path: File(content, path.endswith(LFS)) for path, content in files.items()}
+        made = {path: File(content, path.endswith(BIG)) for path, content in files.items()}
         self.blobs |= {file.sha256: file for file in made.values() if file.lfs}
         listing = "".join(f"{path} {file.oid}\n" for path, file in sorted(made.items()))
         commit = commit or hashlib.sha1(listing.encode()).hexdigest()
         repository = self.repositories.setdefault((kind, name), Repository({}, {}))
         repository.commits[commit] = made
-        repository.gated = gated
+        repository.gated, repository.private = gated, private
         repository.card |= card or {}
         if main:
             repository.refs["main"] = commit

@@ -6,9 +6,20 @@ import polars as pl
 import pytest
 import torch
 
-from models.bench import encoding, parity, training, translation
+from flows.cli.bench import show_rows
+from models.bench import compiled, encoding, parity, training, translation
 from models.bench.card import Card, measured
-from models.bench.figures import Check, Rate, as_json, at_least, at_most, holds, markdown, not_run
+from models.bench.figures import (
+    Check,
+    Rate,
+    as_far_as_it_goes,
+    as_json,
+    at_least,
+    at_most,
+    holds,
+    markdown,
+    not_run,
+)
 from models.bench.fixtures import Fixtures
 from storage.embedded import embedded_path
 from tasks.bench import described
@@ -58,6 +69,37 @@ def test_both_engines_translate_alike_and_are_timed(fixtures):
     smaller = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
     rates = list(translation.rates(few, CARD, 8, **smaller))
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
+
+
+def broken_off(error):
+    yield Rate("before", 7.0, "pairs/s", 0.5, "products", 2.0)
+    raise error
+
+
+def test_a_section_that_breaks_off_keeps_its_rows_and_says_why():
+    error = torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
+    *before, last = as_far_as_it_goes("training", broken_off(error), must=False)
+    assert [row.name for row in before] == ["before"]
+    assert last == not_run("training: to its end", "OutOfMemoryError: CUDA out of memory.")
+    assert [*as_far_as_it_goes("vectors", broken_off(error), must=True)][-1].verdict == "MISSED"
+
+
+def test_rows_are_told_as_they_come_and_the_table_of_them_when_a_person_stops_it(capsys):
+    with pytest.raises(KeyboardInterrupt):
+        show_rows("A card", broken_off(KeyboardInterrupt()), json=False)
+    told = capsys.readouterr()
+    assert told.err == "before: 7 pairs/s, 50.0% of products, 2.00 × peer\n"
+    assert "| before | 7 pairs/s | 50.0% of products | 2.00 |" in told.out
+    assert show_rows("A card", [holds("x", False, "no")], json=True) == 1
+
+
+def test_a_compiler_that_is_slow_or_missing_is_a_row(fixtures, monkeypatch):
+    (row,) = compiled.rate(fixtures, CARD, 1, 8, limit_s=0.5, **SMALL)
+    assert (row.verdict, row.found) == ("not run", "not ready after 0.5 s")
+    monkeypatch.setenv("CXX", str(fixtures.scratch / "no-compiler"))
+    (row,) = compiled.rate(fixtures, CARD, 1, 8, **SMALL)
+    assert row.verdict == "not run"
+    assert "compiler" in row.found.lower(), row
 
 
 def test_a_figure_out_of_bounds_is_missed_and_so_is_none_at_all():

@@ -76,6 +76,17 @@ def test_caps_are_those_of_the_reference(tiny: Path, conversions: Path, limits: 
         assert sum(each.n_tokens == cap for each, cap in zip(found, caps, strict=True)) > 20  # the caps were at work
 
 
+def test_how_many_threads_translate_changes_nothing(tiny: Path, conversions: Path) -> None:
+    """Neither what is written nor its score: they are no part of a key."""
+    config = TINY.model_copy(update={"beam": 2})
+    found = []
+    for given in ({"cores": 1}, {"cores": 2, "threads": 2}, {"cores": 1, "replicas": 3, "threads": 2}):
+        translator = load_translator(tiny, config, "cpu", conversions / tiny.name, token_budget=64, **given)
+        found.append((translator.engine.ahead // 4, translator.translate(SENTENCES[:60])))
+    assert [copies for copies, _ in found] == [1, 1, 3]
+    assert found[0][1] == found[1][1] == found[2][1]
+
+
 def test_repeats_are_broken_alike_in_both_backends(tiny: Path, conversions: Path) -> None:
     config = TINY.model_copy(update={"no_repeat_ngram": 3})
     reference = loaded(tiny, config.model_copy(update={"backend": "transformers"}), conversions)

@@ -1,0 +1,82 @@
+"""A folder to the Hub as a new model repository; by whom says HF_TOKEN or the Hub client's own login."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from storage.errors import HubError, SourceError
+from storage.hub_client import judged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_NAME: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+_REMEDIES: Final = {
+    401: "set HF_TOKEN to a token that may write, or log in with `hf auth login`",
+    403: "set HF_TOKEN to a token that may write there, or name an organisation of your own",
+    409: "name a new repository, for nothing is overwritten",
+}
+T = TypeVar("T")
+
+
+def check_repository(name: str) -> None:
+    """Refuse what is no name of a repository, before anything is made for it.
+
+    Raises:
+        ValueError: it is not ORG/NAME.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} names no repository, expected ORG/NAME of letters, digits, `-`, `_` and `.`")
+
+
+def push(folder: Path, name: str, *, public: bool) -> str:
+    """Upload a folder in one commit.
+
+    Args:
+        folder: its README.md is the model card.
+        name: ORG/NAME of a repository that is not there yet.
+        public: for everyone to read; else for those alone who belong to ORG.
+
+    Returns:
+        The address of the commit.
+
+    Raises:
+        HubError: the Hub refuses it, or does not answer.
+        SourceError: the Hub is not to be asked.
+    """
+    from huggingface_hub import HfApi  # slow to import
+
+    api, later = HfApi(), f"hf upload {name} {folder}{'' if public else ' --private'}"
+    _asked(name, later, lambda: api.create_repo(name, private=not public))
+    made = _asked(
+        name, later, lambda: api.upload_folder(repo_id=name, folder_path=folder, commit_message="Exported by bsl")
+    )
+    return str(made.commit_url)
+
+
+def _asked(name: str, later: str, call: Callable[[], T]) -> T:
+    """What a call gives, tried again as often as the client itself does."""
+    from huggingface_hub import errors
+
+    try:
+        return call()
+    except Exception as error:  # as in `hub_client`
+        cause = error
+        if type(error) is RuntimeError and isinstance(error.__cause__, Exception):
+            cause = error.__cause__  # of a file that could not be uploaded
+        if isinstance(cause, errors.OfflineModeIsEnabled):
+            fault = SourceError(f"{name}: HF_HUB_OFFLINE forbids asking the Hub", f"unset it; {_made(later)}")
+        elif isinstance(cause, errors.HfHubHTTPError) and (status := cause.response.status_code) in _REMEDIES:
+            why = (cause.server_message or str(cause)).strip().splitlines()[0]
+            finding = f"{name}: the Hub refuses the upload ({status}: {why})"
+            fault = HubError(finding, f"{_REMEDIES[status]}; {_made(later)}")
+        else:
+            judgement, _ = judged(name, cause)
+            fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {_made(later)}")
+        raise fault from error
+
+
+def _made(later: str) -> str:
+    return f"what was exported is kept: {later}"

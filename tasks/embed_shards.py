@@ -1,0 +1,220 @@
+"""A large corpus to vectors: cut into ranges of its sentences, of which each is a cached piece of work.
+
+Design choices
+- A range is so many sentences of the corpus in the order of their ids, whoever embeds it and on what machine, so bytes
+  depend on no runner; what is held already of a range is taken over, and the rest of it is its shard.
+- A shard is an artifact, which a killed run and other corpora find again. It is collected as any other.
+- Memory holds a range's sentences and vectors.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from models.encoder.config import EncoderConfig
+from models.errors import EncoderError, NoEmbeddingError
+from models.evaluation.config import Precision
+from storage.refs import ArtifactRef, CheckpointRef
+from storage.weights import ResolvedModel
+from tasks.encoding import Encoding
+from tasks.sending import received_encoder, sent_encoder
+from tasks.shards import PLAN, Shard, digest_of
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.page import in_run
+from tasks.stage.show import progress_of
+from tasks.stage.spread import errand, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from models.progress import OnProgress
+    from storage.refs import CorpusRef
+    from storage.store import Store
+    from tasks.held_vectors import HeldVectors
+
+EMBED_VERSION: Final = 5
+"""Raise it in the commit that changes a vector: it is of both stages, so that each takes over what the other made."""
+SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB of 768 dimensions
+WHAT: Final = "embedding, sentences"
+
+_advance: ContextVar[OnProgress | None] = ContextVar("_advance", default=None)  # of the whole corpus
+
+
+def is_large(sentences: int) -> bool:
+    """Whether so many sentences are embedded in shards."""
+    return sentences > SHARD_ROWS
+
+
+class CorpusVectors:
+    """The vectors of a large corpus, to be had range by range.
+
+    Args:
+        work: of the stage that wants them.
+        held: what need not be embedded.
+        encoder, corpus, config, precision: as of that stage.
+
+    Attributes:
+        rows: sentences.
+        embedded: those that were not held; known once the first frame has come.
+        width: D; known likewise.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        held: HeldVectors,
+        encoder: CheckpointRef | ResolvedModel,
+        corpus: CorpusRef,
+        config: EncoderConfig,
+        precision: Precision,
+    ) -> None:
+        self.embedded = self.width = 0
+        self._work, self._held = work, held
+        self._how = encoder, config, precision
+        self._sentences = work.store.scan(corpus).select("sentence_id", "text")
+        self.rows = work.store.manifest(corpus).rows
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """`sentence_id` and `embedding`, a range after the other, in the order of ids.
+
+        Raises:
+            EncoderError: a sentence has no embedding.
+        """
+        site, store, (encoder, config, precision) = self._work.site, self._work.store, self._how
+        make = embed_shard if site.runner == "threads" and in_run() else embed_shard.have
+        advance = progress_of(WHAT)
+        # Not the store's scratch folder: two runs may plan at once, and each must read its own plan.
+        with store.workspace() as folder:
+            shards = self._planned(folder / "missing.parquet")
+            self.embedded = total = sum(shard.rows for shard in shards)
+            if site.runner != "threads":
+                self._embed_elsewhere(shards)  # after which each is found made, at a store's cost alone
+            for number, shard in enumerate(shards):
+                parts = [self._held.of(self._range(number, "sentence_id")).collect()]
+                if shard.rows:
+                    with _telling(advance, shard.start, total):
+                        parts.append(store.scan(make(site, encoder, shard, config, precision)).collect())
+                table = pl.concat(part for part in parts if part.height).sort("sentence_id")
+                self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+                yield table
+        _encoding.cache_clear()  # what comes after may want the device's memory
+
+    def _range(self, number: int, *columns: str) -> pl.DataFrame:
+        return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
+
+    def _planned(self, plan: Path) -> list[Shard]:
+        """What each range lacks, in a file with a group of rows for each; a range that lacks nothing has no rows."""
+        shards: list[Shard] = []
+        start = 0
+        with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
+            for number in range(-(-self.rows // SHARD_ROWS)):
+                rows = self._range(number, "sentence_id", "text")
+                known = self._held.of(rows).select("sentence_id").collect()
+                missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
+                if missing.height:
+                    writer.write_table(missing.to_arrow().cast(PLAN))
+                shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
+                start += missing.height
+        return shards
+
+    def _embed_elsewhere(self, shards: list[Shard]) -> None:
+        """Have shards made by the site's runner; encoder and plan go by name."""
+        store, (encoder, config, precision) = self._work.store, self._how
+        wanted = [shard for shard in shards if shard.rows]
+        if not wanted:
+            return
+        name, revision = sent_encoder(store, encoder)
+        with store.lent(wanted[0].plan) as plan:
+            errands = [
+                embed_range.errand(
+                    f"{config.short_name}, {shard.rows} sentences from {shard.start}",
+                    encoder=name,
+                    revision=revision,
+                    config=config,
+                    precision=precision,
+                    plan=plan,
+                    digest=shard.digest,
+                    start=shard.start,
+                    rows=shard.rows,
+                )
+                for shard in wanted
+            ]
+            spread(self._work.site, errands)
+
+
+@stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
+def embed_shard(
+    work: Work, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Precision
+) -> None:
+    """Embed some sentences of a corpus.
+
+    Raises:
+        EncoderError: one of them has no embedding; the message has its text.
+    """
+    sentences = shard.read()
+    encoding = _encoding(work.site, encoder, _content(work.store, encoder), config, precision)
+    try:
+        table = pl.concat(encoded(work, encoding, sentences, _advance.get() or progress_of(WHAT)))
+    except NoEmbeddingError as error:
+        text = sentences["text"][error.number]
+        raise EncoderError(f"a sentence of the corpus: {text[:60]!r} {error.reason}") from error
+    work.draft.write(table)
+    width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+    work.draft.note({"sentences": table.height, "dimensions": width})
+
+
+@errand
+def embed_range(
+    site: Site, encoder: str, revision: str | None, config: EncoderConfig, precision: Precision, plan: str,
+    digest: str, start: int, rows: int,
+) -> None:  # fmt: skip
+    """Embed a shard of another process's plan, by an encoder that this machine finds by name."""
+    store = site.open_store()
+    with store.workspace() as folder:
+        own = folder / "shard.parquet"
+        store.borrow_rows(plan, start, rows).write_parquet(own)
+        shard = Shard(digest=digest, plan=own, start=0, rows=rows)
+        embed_shard.have(site, received_encoder(site, encoder, revision), shard, config, precision)
+
+
+def encoded(work: Work, encoding: Encoding, sentences: pl.DataFrame, advance: OnProgress) -> list[pl.DataFrame]:
+    """`sentence_id` and `embedding` of sentences, in parts by their ids: each has all lengths, so all take alike.
+
+    Raises:
+        NoEmbeddingError: one has none.
+    """
+    if sentences.is_empty():
+        return []  # and no torch is imported
+    rows = encoding.part
+    kept = work.store.scratch(work.ref) if sentences.height > rows else None
+    parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
+    return [part.select("sentence_id", "embedding") for part in parts]
+
+
+def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
+    return store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
+
+
+@lru_cache(maxsize=1)  # from shard to shard
+def _encoding(
+    site: Site, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Precision
+) -> Encoding:
+    return Encoding(site, encoder, config, precision)
+
+
+@contextmanager
+def _telling(advance: OnProgress, before: int, total: int) -> Iterator[None]:
+    """Meanwhile, a shard that is made in this process says how far the corpus has come."""
+    token = _advance.set(lambda done, _own, detail: advance(before + done, total, detail))
+    try:
+        yield
+    finally:
+        _advance.reset(token)

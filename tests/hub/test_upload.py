@@ -1,0 +1,100 @@
+"""An exported folder on the Hub: a private repository with its card, downloaded again as it was; refusals in a line."""
+
+import re
+
+import pytest
+from huggingface_hub.utils import close_session
+
+from flows.cli.main import main
+from storage.errors import HubError, SourceError
+from storage.hub_client import fetch, listing
+from storage.hub_upload import push
+from tests.hub.client import offline
+from tests.hub.repositories import files_of
+from tests.tiny_encoder import write_tiny
+
+NAME = "people/encoder"
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the client's own
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "made"
+    (made / "1_Pooling").mkdir(parents=True)
+    (made / "README.md").write_text("---\nlicense: mit\n---\n# An encoder\n")
+    (made / "model.safetensors").write_bytes(b"tensors" * 1000)
+    (made / "1_Pooling" / "config.json").write_text("{}")
+    return made
+
+
+@pytest.fixture
+def _token(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
+    close_session()
+
+
+@pytest.mark.usefixtures("_token")
+@pytest.mark.parametrize("public", [False, True])
+def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
+    address = push(folder, NAME, public=public)
+    repository = hub.repositories["models", NAME]
+    assert address == f"{hub.url}/{NAME}/commit/{repository.refs['main']}"
+    assert repository.private != public
+    listed = listing("model", NAME, None)
+    assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(folder)
+    assert listed.files["model.safetensors"].sha256 is not None
+
+
+def test_without_a_token_nothing_is_uploaded(hub, folder):
+    with pytest.raises(
+        HubError, match=rf"^{NAME}: the Hub refuses the upload \(401: .*set HF_TOKEN to a token that may"
+    ):
+        push(folder, NAME, public=False)
+    assert hub.repositories == {}
+
+
+@pytest.mark.usefixtures("_token")
+def test_each_refusal_says_what_to_do(hub, folder):
+    kept = re.escape(f"what was exported is kept: hf upload {NAME} {folder} --private")
+    push(folder, NAME, public=False)
+    for status, remedy in ((403, "name an organisation of your own"), (409, "nothing is overwritten")):
+        if status == 403:
+            fault = hub.fail("POST /api/repos/create", 403)
+        with pytest.raises(HubError, match=rf"\({status}: .*{remedy}; {kept}$"):
+            push(folder, NAME, public=False)
+        fault.times = 0
+
+
+@pytest.mark.usefixtures("_token")
+def test_a_hub_that_is_not_there_or_not_to_be_asked(hub, folder, monkeypatch):
+    hub.fail("POST /api/repos/create", 503)
+    with pytest.raises(
+        HubError, match=r"the Hub fails \(503\); see whether it is .* what was exported is kept: hf upload"
+    ):
+        push(folder, NAME, public=False)
+    hub.stop()
+    close_session()
+    with pytest.raises(HubError, match="the Hub does not answer"):
+        push(folder, "people/other", public=False)
+    offline(monkeypatch)
+    with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids asking the Hub; unset it"):
+        push(folder, "people/third", public=False)
+
+
+def test_a_call_that_makes_no_sense_ends_before_anything_is_made(tmp_path, capsys):
+    for words, said in (
+        (("--push-to-hub", "encoder"), "'encoder' names no repository, expected ORG/NAME"),
+        (("--public",), "add --push-to-hub ORG/NAME"),
+    ):
+        assert main(["export", "embedded:bert-mini", str(tmp_path / "out"), *words]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("_token")
+def test_the_verb_uploads_what_it_exports(hub, tmp_path, capsys):
+    start = str(write_tiny(tmp_path / "in"))
+    assert main(["export", start, str(tmp_path / "out"), "--push-to-hub", NAME]) == 0
+    listed = listing("model", NAME, None)
+    assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(tmp_path / "out")
+    assert f"hub:     {hub.url}/{NAME}/commit/{listed.commit}" in capsys.readouterr().out

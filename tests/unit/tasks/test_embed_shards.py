@@ -1,0 +1,137 @@
+"""A large corpus is embedded in shards: by whom makes no difference, and what was made is not made again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
+
+from models.encoder.config import EncoderConfig
+from models.errors import EncoderError
+from models.progress import Progress
+from models.text.normalize import sentence_ids
+from storage.manifest import Provenance
+from storage.refs import ArtifactRef, CorpusRef
+from storage.weights import resolve_model
+from tasks import embed_shards
+from tasks.embed import embed
+from tasks.evaluation.vectors import MADE
+from tasks.held_vectors import HeldVectors
+from tasks.site import Site
+from tasks.stage import watch
+from tasks.stage.spread import Errand, run_errand
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
+
+TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
+ROWS = 5  # of a shard: 12 sentences are three
+CORPUS, PART = CorpusRef(key=f"{1:064x}"), CorpusRef(key=f"{2:064x}")
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_shards, "SHARD_ROWS", ROWS)
+    return resolve_model(str(write_tiny(tmp_path / "model")))
+
+
+def site_in(folder: Path, **fields: object) -> Site:
+    """A site whose store has the corpus."""
+    site = Site(store=str(folder), device="cpu", threads=1, **fields)
+    for ref, texts in ((CORPUS, TEXTS), (PART, TEXTS[:4])):
+        frame = pl.DataFrame({"text": texts}).select(
+            sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("-"), lang=pl.lit("en")
+        )
+        with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+            draft.write(frame.sort("sentence_id"))
+    return site
+
+
+def embedded(site, model, corpus=CORPUS):
+    """The manifest of the vectors, and the vectors in the order of their ids."""
+    config = EncoderConfig(model=model.identity, max_length=24)
+    ref = embed.have(site, model, corpus, config, "fp32")
+    store = site.open_store()
+    table = store.scan(ref).collect()
+    assert table["sentence_id"].is_sorted()
+    return store.manifest(ref), table["embedding"].to_numpy()
+
+
+def shards_of(site) -> list[ArtifactRef]:
+    return site.open_store().refs("embeddings/shards")
+
+
+class Told:
+    """What a watcher is told of progress."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+
+    def makes(self, step: object) -> None: ...
+
+    def advances(self, progress: Progress) -> None:
+        self.seen.append((progress.what, progress.done, progress.total))
+
+
+def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
+    told = Told()
+    with watch.watched_by(told):
+        manifest, vectors = embedded(site := site_in(tmp_path / "cut"), model)
+    assert (manifest.figures["sentences"], manifest.figures["embedded"]) == (12, 12)
+    assert manifest.figures["dimensions"] == vectors.shape[1]
+    assert len(shards_of(site)) == len([name for name in manifest.files if name.endswith(".parquet")]) == 3
+    assert told.seen[-1] == ("embedding, sentences", 12, 12)
+    monkeypatch.setattr(embed_shards, "SHARD_ROWS", 12)
+    whole, once = embedded(uncut := site_in(tmp_path / "whole"), model)
+    assert shards_of(uncut) == []
+    assert whole.figures[MADE] == manifest.figures[MADE]
+    np.testing.assert_allclose(vectors, once, atol=1e-6)
+
+
+def test_a_killed_run_s_shards_are_taken_over_with_the_same_bytes(tmp_path, model):
+    site = site_in(tmp_path / "store")
+    undisturbed, _ = embedded(site, model)
+    for lost, again in ((0, 0), (1, ROWS)):
+        store = site.open_store()
+        store.remove(undisturbed.ref)
+        for ref in [ref for ref in shards_of(site) if store.manifest(ref).rows == ROWS][:lost]:
+            store.remove(ref)
+        after, _ = embedded(site, model)
+        assert (after.digest, after.figures["embedded"]) == (undisturbed.digest, again)
+
+
+def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
+    site = site_in(tmp_path / "store")
+    part, _ = embedded(site, model, PART)
+    manifest, _ = embedded(site, model)
+    assert (part.figures["embedded"], manifest.figures["embedded"]) == (4, 8)
+    mine = manifest.provenance.model_copy(update={"stage_version": 0})
+    ids = pl.DataFrame({"sentence_id": [1]}, schema={"sentence_id": pl.UInt64})
+    assert HeldVectors(site.open_store(), mine).of(ids).collect().is_empty()
+
+
+def test_another_process_makes_the_same_bytes_and_is_told_nothing_of_this_machine(tmp_path, model, monkeypatch):
+    here, _ = embedded(site_in(tmp_path / "here"), model)
+    sent: list[str] = []
+
+    def by_message(site: Site, errands: list[Errand]) -> None:
+        sent.extend(errand.model_dump_json() for errand in errands)
+        for text in sent:
+            run_errand(Errand.model_validate(json.loads(text)), Site(store=site.store, device="cpu", threads=1))
+
+    monkeypatch.setattr(embed_shards, "spread", by_message)
+    there, _ = embedded(site_in(tmp_path / "there", runner="pool"), model)
+    assert len(sent) == 3
+    assert not any(str(tmp_path) in text for text in sent)
+    assert there.digest == here.digest
+
+
+def test_a_sentence_of_a_shard_without_a_vector_is_named(tmp_path, model):
+    folder = model.folder
+    weights = load_file(folder / "model.safetensors")
+    snow = AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids("snow")
+    weights["embeddings.word_embeddings.weight"][snow] = 3e38
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(EncoderError, match=r"^a sentence of the corpus: '.*snow.*' has an embedding"):
+        embedded(site_in(tmp_path / "store"), resolve_model(str(folder)))
