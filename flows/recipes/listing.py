@@ -94,7 +94,7 @@ def _listing(name: str) -> Listing:
         name=name,
         purpose=(RECIPES[name].__doc__ or "").strip().splitlines()[0],
         row=row,
-        is_row=ROWS.get(row) == name,
+        is_row=name in ROWS.get(row, ()),
         printed=_printed(row) if row else (),
         needs=_needs(config),
         gpu_hours=gpu_hours(config),
