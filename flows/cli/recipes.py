@@ -33,11 +33,8 @@ def _recipes(arguments: argparse.Namespace) -> int:
         print_json([asdict(listing) for listing in listed])
     else:
         lines = [line for listing in listed for line in listing.lines]
-        print(
-            "\n".join(
-                map(_fitting, [*lines, "", "Printed rows of fine-tuning, which no recipe does:", *command_lines()])
-            )
-        )
+        lines += ["", "Printed rows of fine-tuning, which no recipe does:", *command_lines()]
+        print("\n".join(map(_fitting, lines)))
     return 0
 
 
