@@ -10,7 +10,7 @@ from uuid import UUID
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import TERMINAL_STATES, StateType
+from prefect.client.schemas.objects import TERMINAL_STATES
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 
@@ -120,7 +120,7 @@ def _is_completed(run: FlowRun) -> bool:
 def _completed(run: FlowRun, title: str) -> str:
     if not _is_completed(run):
         name, message = (run.state.name, run.state.message) if run.state else ("unknown", "")
-        kind = FailedRunError if run.state_type == StateType.FAILED else PoolError
+        kind = FailedRunError if run.state is not None and run.state.is_failed() else PoolError
         raise kind(
             f"{title}: run {run.name} ended as {name}, expected Completed: {message}; see its log on the server, and "
             "run again to go on"
