@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.config import PipelineConfig
+    from storage.declared.dataset import Dataset
     from storage.sources import SourceSpec
     from tasks.settings import Phase
 
@@ -129,9 +130,14 @@ def _marked(name: str) -> str:
     """A set or suite, with what of it is nowhere to be fetched from; any other name as it is."""
     dataset = name.partition("/")[0]
     if dataset in DATASETS:
-        return name if DATASETS[dataset].is_public else f"{name} (your files)"
-    own = [each.name for each in suites_of(DATASETS.values()).get(name, ()) if not each.is_public]
+        return name if _is_public(DATASETS[dataset]) else f"{name} (your files)"
+    own = [each.name for each in suites_of(DATASETS.values()).get(name, ()) if not _is_public(each)]
     return f"{name} ({', '.join(own)}: your files)" if own else name
+
+
+def _is_public(dataset: Dataset) -> bool:
+    """Whether the Hub has it."""
+    return dataset.hub_id is not None or dataset.archive is not None
 
 
 def command_lines() -> list[str]:

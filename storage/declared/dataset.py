@@ -83,8 +83,3 @@ class Dataset(BaseModel):
     """Where the Hub has those files, if it has no table of the set."""
     remedy: str = ""
     """What to do where nobody has it."""
-
-    @property
-    def is_public(self) -> bool:
-        """Whether the Hub has it; whoever wants another has to have its files."""
-        return self.hub_id is not None or self.archive is not None
