@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from docs.contents import contents
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import listings
-from flows.recipes.rows import ROWS, deviations
+from flows.recipes.rows import COMMANDS, ROWS, deviations
 from models.evaluation.published import AVERAGE, rows_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ A recipe is a complete configuration. `bsl run RECIPE` runs it, `--set field=val
 | recipe | what it is | stands beside |
 |---|---|---|
 """
+_COMMANDS: Final = """
+Printed rows of fine-tuning, which no recipe does:
+
+| row | command |
+|---|---|
+"""
 
 
 def recipe_pages() -> dict[str, str]:
@@ -37,8 +43,9 @@ def recipe_pages() -> dict[str, str]:
 
 
 def _index(listed: list[Listing]) -> str:
+    commands = "\n".join(f"| {row} | `{command}` |" for row, command in COMMANDS.items())
     rows = "\n".join(f"| [{item.name}]({item.name}.md) | {item.purpose} | {item.row or '–'} |" for item in listed)
-    return _INDEX + rows + "\n" + contents(item.name for item in listed)
+    return f"{_INDEX}{rows}\n{_COMMANDS}{commands}\n{contents(item.name for item in listed)}"
 
 
 def _page(listing: Listing, config: PipelineConfig) -> Iterator[str]:

@@ -98,9 +98,18 @@ def override(config: PipelineConfig, changes: BaseModel | Mapping[str, Any]) -> 
     """A recipe's configuration with a person's changes, checked as a whole.
 
     Raises:
+        ValueError: fields of a training are changed where nothing is trained, and no objective is named.
         pydantic.ValidationError: a field is unknown, of another type or out of bounds.
     """
-    return overridden(config, changes)
+    given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
+    training = given.get("training")
+    if config.training is None and isinstance(training, Mapping) and "objective" not in training:
+        fields = ", ".join(f"training.{name}" for name in training) or "training"
+        raise ValueError(
+            f"{fields}: {config.title.partition(':')[0]} trains nothing; name training.objective as well, or take a "
+            "recipe that trains"
+        )
+    return overridden(config, given)
 
 
 def overridden(config: C, changes: BaseModel | Mapping[str, Any]) -> C:

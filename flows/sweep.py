@@ -1,38 +1,38 @@
 """A grid of configurations, each with several seeds: one table and one plot.
 
 Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
-was, and one more value costs its own training alone. Every point has its first seed before any has its second.
+was, and one more value costs its own training alone. Every point has its first seed before any has its second. A run
+that cannot be trained or scored leaves its point without that seed, and the table says why.
 """
 
 from __future__ import annotations
 
-import contextvars
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import Field
 
 from flows.config import Overrides
-from flows.pipeline import Run, run
-from flows.pool import Job, run_on_pool
+from flows.pipeline import Run
+from flows.points import Attempt, run_here, run_there
+from flows.pool import Job
 from flows.recipes.grid import Grid, grid
 from flows.site import site_of
+from models.errors import EvaluationError
 from storage.refs import StudyRef
+from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.machine import cores
-from tasks.stage.spread import crew, errand, spread
-from tasks.stage.watch import planning
+from tasks.stage.spread import crew
 from tasks.study import study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-T = TypeVar("T")
+    from models.errors import ModelError
+    from models.report.study_config import Point
 
 
 def _run_name() -> str:
@@ -67,22 +67,28 @@ def ablation(
     show_logs()
     place = site_of(site)
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
-    jobs = _jobs(asked, seeds)
+    available(place, _shared_sets(asked))  # which raises before any training where none of them can be had
+    attempts = _attempts(asked, seeds)
     if place.runner == "pool":
-        finished = _on_pool(list(jobs.values()), place, lanes)
+        outcomes = run_there(list(attempts.values()), place, lanes)
     else:
         with crew(place):
-            finished = _here(list(jobs.values()), place, lanes or 1)
-    runs = dict(zip(jobs, finished, strict=True))
-    groups = [[runs[at] for at in sorted(runs) if at.point == point] for point in range(len(asked.points))]
+            outcomes = run_here(list(attempts.values()), place, lanes or 1)
+    ended = dict(zip(attempts, outcomes, strict=True))
+    finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    if not finished:
+        raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
+    groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
+    runs = [[outcome for outcome in group if isinstance(outcome, Run)] for group in groups]
     return study(
         place,
         f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
         asked.axis,
-        asked.points,
-        tuple(tuple(left.system.embeddings for left in group) for group in groups),
-        tuple(tuple(figures for left in group for figures in left.scores) for group in groups),
+        tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
+        tuple(tuple(left.system.embeddings for left in group) for group in runs),
+        tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
         _compared_sets(finished),
+        _other_figures(finished),
         asked.references,
         asked.shown,
         asked.configs[0].evaluation.bootstrap,
@@ -96,54 +102,38 @@ class _Place(NamedTuple):
     point: int
 
 
-def _jobs(asked: Grid, seeds: int) -> dict[_Place, Job]:
-    pairs = zip(asked.recipes, asked.configs, strict=True)
-    jobs = {
-        _Place(seed, point): Job(recipe, config)
-        for point, (recipe, base) in enumerate(pairs)
+def _shared_sets(asked: Grid) -> list[str]:
+    """Names of what every point is scored on.
+
+    Raises:
+        EvaluationError: there is nothing.
+    """
+    own = {point.label: config.evaluation.sets for point, config in zip(asked.points, asked.configs, strict=True)}
+    names = [frozen_names(sets) for sets in own.values()]
+    shared = [name for name in names[0] if all(name in others for others in names)]
+    if not shared:
+        scored = "; ".join(f"{label} on {', '.join(sets)}" for label, sets in own.items())
+        raise EvaluationError(
+            f"the points share no set, expected one at least that all are scored on: {scored}; give all of them one "
+            "with evaluation.sets"
+        )
+    return shared
+
+
+def _attempts(asked: Grid, seeds: int) -> dict[_Place, Attempt]:
+    points = zip(asked.points, asked.recipes, asked.configs, strict=True)
+    attempts = {
+        _Place(seed, number): Attempt(f"{point.label}, seed {seed}", Job(recipe, config))
+        for number, (point, recipe, base) in enumerate(points)
         for seed, config in enumerate(base.runs(seeds))
     }
-    return dict(sorted(jobs.items(), key=lambda item: item[0]))
+    return dict(sorted(attempts.items(), key=lambda item: item[0]))
 
 
-def _here(jobs: Sequence[Job], site: Site, lanes: int) -> list[Run]:
-    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
-    first = run(jobs[0].config, site)  # alone, for it makes what the others share
-    if site.runner != "threads":
-        spread(site, [run_point.errand(job.recipe, recipe=job.recipe, overrides=job.overrides) for job in jobs[1:]])
-    return [first, *_side_by_side(jobs[1:], lambda job: run(job.config, share), lanes)]
-
-
-@errand
-def run_point(site: Site, recipe: str, overrides: dict[str, Any]) -> None:
-    """Run a point to its report."""
-    run(Job.of(recipe, overrides).config, site)
-
-
-def _on_pool(jobs: Sequence[Job], site: Site, lanes: int | None) -> list[Run]:
-    with planning():
-        plans = [(job, run(job.config, site)) for job in jobs]
-    first = run_on_pool(*plans[0], site)
-    off = Event()
-    others = _side_by_side(plans[1:], lambda plan: run_on_pool(*plan, site, off), lanes or len(jobs), off)
-    return [first, *others]
-
-
-def _side_by_side(jobs: Sequence[T], way: Callable[[T], Run], lanes: int, off: Event | None = None) -> list[Run]:
-    """The runs in the order of their jobs; Ctrl-C and SIGTERM, which only this thread gets, set `off`."""
-    if lanes == 1:
-        return [way(job) for job in jobs]
-    with ThreadPoolExecutor(lanes) as pool:
-        # Each with a copy of this flow run's context, or its tasks would belong to no run.
-        runs = [pool.submit(contextvars.copy_context().run, way, job) for job in jobs]
-        try:
-            return [finished.result() for finished in runs]
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                pool.shutdown(wait=False, cancel_futures=True)
-                if off is not None:
-                    off.set()
-            raise
+def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
+    """The point with what ended its runs."""
+    faults = [f"seed {seed}: {outcome}" for seed, outcome in enumerate(outcomes) if not isinstance(outcome, Run)]
+    return point.model_copy(update={"faults": tuple(faults)})
 
 
 def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
@@ -153,3 +143,11 @@ def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
     pairs = [wanted for wanted in pairs if all(finished.system.of((wanted,)) for finished in runs)]
     tests = [wanted for wanted in pairs if wanted.split != "dev"]
     return tuple(tests or pairs)
+
+
+def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """Data set → the metrics that stand for it, of sets that are no scored pairs."""
+    found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
+    return {
+        wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not isinstance(wanted, ScoredSet)
+    }

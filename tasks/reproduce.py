@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.published import AVERAGE, rows_of
+from models.evaluation.published import AVERAGE, columns_of, rows_of
 from models.report.reproduction import figure_rows, reproduction_page
 from storage.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.schemas import REPRODUCTION
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 PAGE: Final = "reproduction.md"
 TOKENISED: Final = "-tok"  # SentEval's form of a set's text
+_SPREAD: Final = "supervised-sd"  # between seeds, which is no figure to be reached
+_OVER_SEEDS: Final = {"supervised-mean": "all"}  # of runs that are tuned on the set, a seed each
 
 
-@stage(ref=ReproductionRef, version=2)
+@stage(ref=ReproductionRef, version=3)
 def reproduce(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -47,7 +49,8 @@ def reproduce(
 
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=system).collect() for ref in reports])
     why = [*deviations, *_partial(work.store, reports[0], records)]
-    figures = pl.concat([_lines(scores, published, row, comparable=not why) for published in rows_of(row)])
+    printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
+    figures = pl.concat([_lines(scores, published, row, comparable=not why) for published in printed])
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
     page = reproduction_page(row, verdict, why, figures)
@@ -75,7 +78,10 @@ def _lines(scores: pl.DataFrame, published: PublishedRow, row: str, *, comparabl
     from models.evaluation.reproduction import average
     from models.evaluation.signature import joint_signature
 
-    measured = {name: _measured(scores, published, name) for name in published.values if name != AVERAGE}
+    own = [name for name in published.values if name != AVERAGE]
+    # Of some rows the mean alone is printed: then it is of all sets of the table.
+    names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
+    measured = {name: _measured(scores, published, name) for name in names}
     there = [figure for figure in measured.values() if figure is not None]
     if len(there) == len(measured) > 1:
         measured[AVERAGE] = average([figure for figure, _ in there]), joint_signature([line for _, line in there])
@@ -99,7 +105,8 @@ def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple
 
     dataset, _, split = name.partition("/")
     place = pl.col("subset").is_in(["all", "mean"]) & pl.col("split").is_in([split] if split else ["test", "all"])
-    alike = scores.filter(place, metric=published.metric, protocol=published.protocol)
+    protocol = _OVER_SEEDS.get(published.protocol, published.protocol)
+    alike = scores.filter(place, metric=published.metric, protocol=protocol)
     for form in (dataset, dataset + TOKENISED):
         rows = alike.filter(dataset=form)
         if rows.height:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,14 @@ from tasks.evaluation.vectors import open_vectors
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_image, show_markdown, show_table
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
 PAGE: Final = "study.md"
 PLOT: Final = "study.png"
 
 
-@stage(ref=StudyRef, version=2)
+@stage(ref=StudyRef, version=3)
 def study(
     work: Work,
     title: str,
@@ -31,6 +34,7 @@ def study(
     embeddings: tuple[tuple[EmbeddingsRef, ...], ...],
     scores: tuple[tuple[ScoresRef, ...], ...],
     sets: tuple[ScoredSet, ...],
+    others: dict[str, tuple[str, ...]],
     references: tuple[str, ...],
     shown: str | None,
     config: BootstrapConfig,
@@ -42,25 +46,33 @@ def study(
         title: of the page.
         axis: what the plot's horizontal axis is.
         points: the configurations.
-        embeddings: of each point, its encoders' vectors, a seed each.
+        embeddings: of each point, its encoders' vectors, a seed each; none where no run of it left any.
         scores: of each point, all figures of its encoders.
         sets: scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs.
-        references: labels of the points that all others are compared with; the first point if there are none.
+        others: data set → metrics that stand for it, of sets that are no scored pairs.
+        references: labels of the points that all others are compared with; those without figures are left out, and
+            the first point that has some stands in where none is left.
         shown: the set that the plot draws, by its declared name; the mean of all unless given.
-        config: how it draws.
+        config: how it draws; more often where there are many comparisons (`enough_draws`).
 
     Raises:
         EvaluationError: a set cannot be scored with some vectors.
     """
     from models.report.study_plot import study_plot  # matplotlib, which a cached run never needs
 
-    labels = [point.label for point in points]
-    compared = _compared(work, labels, embeddings, sets, references or (labels[0],), config)
-    table = pl.DataFrame([*compared, *_others(work, labels, scores)], schema=STUDY)
+    vectors = {point.label: made for point, made in zip(points, embeddings, strict=True) if made}
+    own = {point.label: made for point, made in zip(points, scores, strict=True) if made}
+    labels = list(vectors)
+    beside = tuple(label for label in references if label in vectors) or (labels[0],)
+    compared = _compared(work, vectors, sets, beside, config)
+    figures = pl.DataFrame([*compared, *_others(work, own, others)], schema=STUDY)
+    table = pl.concat([figures, _without(figures, [point.label for point in points if point.label not in vectors])])
     work.draft.write(table)
     drawn = shown_set(table, shown)
-    work.draft.note({"shown": drawn})
-    page = study_page(title, table, PLOT, drawn)
+    faults = {point.label: "; ".join(point.faults) for point in points if point.faults}
+    notes = _notes(len(labels) - 1, config) if sets and len(labels) > 1 else []
+    work.draft.note({"shown": drawn, "faults": {**faults}, "notes": [*notes]})
+    page = study_page(title, table, PLOT, drawn, faults, notes)
     picture = study_plot(table, [point.model_dump() for point in points], title, axis, drawn)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
@@ -71,16 +83,17 @@ def study(
 
 def _compared(
     work: Work,
-    labels: list[str],
-    embeddings: tuple[tuple[EmbeddingsRef, ...], ...],
+    embeddings: Mapping[str, tuple[EmbeddingsRef, ...]],
     sets: tuple[ScoredSet, ...],
     references: tuple[str, ...],
     config: BootstrapConfig,
 ) -> list[dict[str, object]]:
     from models.evaluation.hierarchical import draws_of
-    from models.evaluation.study import study_rows
+    from models.evaluation.study import enough_draws, study_rows
 
-    vectors = [[open_vectors(work.store, ref) for ref in seeds] for seeds in embeddings]
+    if not sets:
+        return []
+    vectors = [[open_vectors(work.store, ref) for ref in seeds] for seeds in embeddings.values()]
     draws = {}
     for number, scored in enumerate(sets):
         gold = read_scored_set(scored)["score"].to_numpy()
@@ -88,23 +101,61 @@ def _compared(
             draws_of(
                 gold,
                 np.stack([cosines_of(encoder, scored) for encoder in seeds]),
-                resamples=config.resamples,
+                resamples=enough_draws(config.resamples, len(vectors) - 1),
                 seed=config.seed + number,  # sets are drawn apart: their figures are averaged
             )
             for seeds in vectors
         ]
     made = {"metric": "spearman", "protocol": "all"}
-    return [row | made for row in study_rows(labels, draws, references=references, seed=config.seed)]
+    return [row | made for row in study_rows(list(embeddings), draws, references=references, seed=config.seed)]
 
 
-def _others(work: Work, labels: list[str], scores: tuple[tuple[ScoresRef, ...], ...]) -> list[dict[str, object]]:
-    """Figures that are not of scored pairs, such as accuracies: mean and deviation over seeds, without an interval."""
-    tables = [
-        pl.concat([work.store.scan(ref).collect().with_columns(run=pl.lit(run)) for run, ref in enumerate(refs)])
-        .filter(pl.col("metric").is_in(["accuracy", "f1"]))
-        .with_columns(label=pl.lit(label))
-        for label, refs in zip(labels, scores, strict=True)
+def _notes(comparisons: int, config: BootstrapConfig) -> list[str]:
+    from models.evaluation.study import enough_draws, smallest_p
+
+    draws = enough_draws(config.resamples, comparisons)
+    return [
+        f"{draws:,} draws and {comparisons} comparison{'s' if comparisons > 1 else ''}: the smallest p that a "
+        f"difference can reach here is {smallest_p(draws, comparisons):.4f}."
     ]
-    figures = pl.concat(tables).with_columns(dataset=pl.col("dataset") + " " + pl.col("split"))
-    groups = figures.group_by("label", "dataset", "metric", "protocol", maintain_order=True)
-    return groups.agg(mean=pl.col("value").mean(), sd=pl.col("value").std(), seeds=pl.len().cast(pl.UInt32)).to_dicts()
+
+
+def _others(
+    work: Work, scores: Mapping[str, tuple[ScoresRef, ...]], wanted: Mapping[str, tuple[str, ...]]
+) -> Iterator[dict[str, object]]:
+    """Figures of sets that are no scored pairs, such as accuracies: over seeds, without a comparison."""
+    from models.evaluation.reproduction import measured
+
+    headlines = [pl.col("dataset").eq(name) & pl.col("metric").is_in(metrics) for name, metrics in wanted.items()]
+    place = ("dataset", "split", "metric", "protocol")
+    for label, refs in scores.items():
+        rows = pl.concat([work.store.scan(ref).collect() for ref in refs])
+        own = rows.filter(pl.any_horizontal(*headlines, False), pl.col("subset").is_in(["all", "mean"]))
+        for (dataset, split, metric, protocol), seeds in own.group_by(place, maintain_order=True):
+            ends = [pl.col(end).fill_null(pl.col("value")) for end in ("ci_low", "ci_high")]
+            figure = measured(seeds.select("value", *ends).rows())
+            known = seeds["ci_low"].null_count() == 0 or figure.sd is not None  # else nothing was drawn
+            low, high = figure.interval if known else (None, None)
+            yield {
+                "label": label,
+                "dataset": f"{dataset} {split}",
+                "metric": metric,
+                "protocol": protocol,
+                "mean": figure.mean / 100,
+                "sd": _share(figure.sd),
+                "ci_low": _share(low),
+                "ci_high": _share(high),
+                "seeds": seeds.height,
+            }
+
+
+def _share(figure: float | None) -> float | None:
+    """Of a figure × 100."""
+    return None if figure is None else figure / 100
+
+
+def _without(figures: pl.DataFrame, labels: list[str]) -> pl.DataFrame:
+    """A row without a figure wherever the others have one, for points of which no run left any."""
+    places = figures.select("dataset", "metric", "protocol", "reference").unique(maintain_order=True)
+    rows = [{"label": label, **place, "seeds": 0} for label in labels for place in places.rows(named=True)]
+    return pl.DataFrame(rows, schema=STUDY)

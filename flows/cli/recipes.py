@@ -23,7 +23,7 @@ def define_recipes(parser: argparse.ArgumentParser) -> None:
 
 def _recipes(arguments: argparse.Namespace) -> int:
     from flows.recipes import recipe
-    from flows.recipes.listing import listings
+    from flows.recipes.listing import command_lines, listings
 
     if arguments.recipe:
         print(recipe(arguments.recipe).model_dump_json(indent=1))
@@ -32,7 +32,9 @@ def _recipes(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([asdict(listing) for listing in listed])
     else:
-        print("\n".join(_fitting(line) for listing in listed for line in listing.lines))
+        lines = [line for listing in listed for line in listing.lines]
+        lines += ["", "Printed rows of fine-tuning, which no recipe does:", *command_lines()]
+        print("\n".join(map(_fitting, lines)))
     return 0
 
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ValidationError
 from storage.address import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flows.config import PipelineConfig
 
 C = TypeVar("C", bound=BaseModel)
@@ -23,9 +25,10 @@ def configured(name: str, settings: list[str]) -> PipelineConfig:
     Raises:
         ValueError: the recipe, a field or a value is not known; the nearest name is offered.
     """
+    from flows.config import override
     from flows.recipes import recipe
 
-    return changed(recipe(name), settings)
+    return _explained(recipe(name), settings, override)
 
 
 def changed(base: C, settings: list[str]) -> C:
@@ -36,8 +39,12 @@ def changed(base: C, settings: list[str]) -> C:
     """
     from flows.config import overridden
 
+    return _explained(base, settings, overridden)
+
+
+def _explained(base: C, settings: list[str], change: Callable[[C, dict[str, Any]], C]) -> C:
     try:
-        return overridden(base, changes_of(settings))
+        return change(base, changes_of(settings))
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem, base) for problem in error.errors())) from error
 

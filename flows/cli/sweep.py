@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, value_of
@@ -67,7 +67,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
         return 1
     store = start.site.open_store()
     if arguments.json:
-        print_json({"study": ref.path, "figures": store.scan(ref).collect().to_dicts()})
+        rows = store.scan(ref).collect().to_dicts()
+        print_json({"study": ref.path, **store.manifest(ref).figures, "figures": rows})
     else:
         _conclude(store, ref)
     return 0
@@ -93,12 +94,15 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
 
 
 def _conclude(store: Store, ref: StudyRef) -> None:
-    from models.report.study import comparisons, set_rows
+    from models.report.study import comparisons, fault_lines, set_rows
     from tasks.study import PAGE, PLOT
 
     folder = store.fetch(ref)
     table = store.scan(ref).collect()
     print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table))
-    for heading, rows in comparisons(table, str(store.manifest(ref).figures["shown"])):
+    figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
+    for heading, rows in comparisons(table, figures["shown"]):
         print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
+    for line in (*fault_lines(figures["faults"]), *figures["notes"]):
+        print(line)
     print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")

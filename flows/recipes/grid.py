@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.config import PipelineConfig, override
+from flows.config import PipelineConfig, merged, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
@@ -15,11 +15,14 @@ from models.report.study_config import Point
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from models.training.config import TrainingConfig
+
 RECIPE: Final = "recipe"
 """The axis whose values are recipes."""
 VARIANT: Final = "variant"
 """The axis whose values are a study's own named changes."""
 _NAMES: Final = (RECIPE, VARIANT)  # axes whose values say all
+_TRAINING: Final = "training"
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class Grid:
 
 
 def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any], against: Sequence[str] = ()) -> Grid:
-    """All combinations of the axes' values.
+    """All combinations of the axes' values; systems that do not train stand once beside all values of a training's.
+
+    No training is stopped where its encoder collapses, or gives way to its start, unless `changes` or an axis says so.
 
     Args:
         name: a declared study, or a recipe.
@@ -63,9 +68,9 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
     for field, values in axes.items():
         if not values or len(set(map(str, values))) < len(values):
             raise ValueError(f"{field}: found values {list(values)}, expected one or more, each once")
-    combinations = list(itertools.product(*axes.values()))
-    configs = [_configured(declared, dict(zip(axes, values, strict=True)), changes) for values in combinations]
-    points = [_point(declared, tuple(axes), values, own=not over) for values in combinations]
+    combinations = _combinations(declared, axes)
+    configs = [_configured(declared, values, changes) for values in combinations]
+    points = [_point(declared, values, list(axes)[-1], own=not over) for values in combinations]
     labels = [point.label for point in points]
     if unknown := [label for label in against if label not in labels]:
         raise ValueError(f"against {', '.join(unknown)}: no such point; there are {', '.join(labels)}")
@@ -73,7 +78,7 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         declared.title,
         list(axes)[-1],
         tuple(points),
-        tuple(_recipe_of(declared, dict(zip(axes, values, strict=True))) for values in combinations),
+        tuple(_recipe_of(declared, values) for values in combinations),
         tuple(configs),
         tuple(against) or (() if over else declared.references),
         None if over or declared.column == AVERAGE else declared.column,
@@ -89,6 +94,21 @@ def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
     return study(name)
 
 
+def _combinations(declared: Study, axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Field → value of each point, those of a training left out beside others' where nothing is trained."""
+    found: dict[str, dict[str, Any]] = {}
+    for chosen in itertools.product(*axes.values()):
+        values = dict(zip(axes, chosen, strict=True))
+        if _is_beside_others(values) and recipe(_recipe_of(declared, values)).training is None:
+            values = {field: value for field, value in values.items() if field.partition(".")[0] != _TRAINING}
+        found.setdefault(str(values), values)
+    return list(found.values())
+
+
+def _is_beside_others(values: Mapping[str, Any]) -> bool:
+    return any(name in values for name in _NAMES)
+
+
 def _variant(declared: Study, values: Mapping[str, Any]) -> Mapping[str, Any]:
     name = values.get(VARIANT)
     if name is not None and name not in declared.variants:
@@ -102,20 +122,32 @@ def _recipe_of(declared: Study, values: Mapping[str, Any]) -> str:
 
 
 def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str, Any]) -> PipelineConfig:
-    config = recipe(_recipe_of(declared, values))
+    config = _unstopped(recipe(_recipe_of(declared, values)))
     own = {name: to for name, to in _variant(declared, values).items() if name != RECIPE}
     for shared in (declared.changes, own, changes):
         # Beside systems that train stand such that do not: they are not made to.
-        config = override(config, {name: to for name, to in shared.items() if name != "training" or config.training})
-    for field, value in values.items():
+        kept = config.training or not _is_beside_others(values)
+        config = override(config, {name: to for name, to in shared.items() if name != _TRAINING or kept})
+    # Another objective has other fields, so it goes before values of its fields.
+    for field in sorted(values, key=lambda field: field != "training.objective"):
         if field not in _NAMES:
-            config = override(config, _nested(field, value))
+            config = override(config, _nested(field, values[field]))
     if config.transform is not None and config.transform_on == "targets":
         raise ValueError(
             f"{config.title}: a transform of its own for each set has no one system to compare over seeds; expected "
             "transform_on=corpus; leave this point out, or run the recipe by itself"
         )
     return config
+
+
+def _unstopped(config: PipelineConfig) -> PipelineConfig:
+    earlier = [merged(phase.model_dump(), _as_it_ends(phase.training)) for phase in config.earlier]
+    return override(config, {"earlier": earlier, **(_as_it_ends(config.training) if config.training else {})})
+
+
+def _as_it_ends(training: TrainingConfig) -> dict[str, dict[str, Any]]:
+    """A table needs the figure of what collapsed too, and not that of the start in its place."""
+    return {_TRAINING: {"collapse": None, **({"select": "best"} if training.select == "best-or-start" else {})}}
 
 
 def _nested(field: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the field takes
@@ -127,14 +159,16 @@ def _nested(field: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - whateve
     return changes
 
 
-def _point(declared: Study, axes: Sequence[str], values: tuple[Any, ...], *, own: bool) -> Point:
-    pairs = zip(axes, values, strict=True)
-    names = [str(value) if field in _NAMES else f"{field.rpartition('.')[2]} {value}" for field, value in pairs]
-    published = declared.row(values) if own and declared.row else None
+def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) -> Point:
+    names = {
+        field: str(value) if field in _NAMES else f"{field.rpartition('.')[2]} {value}"
+        for field, value in values.items()
+    }
+    published = declared.row(tuple(values.values())) if own and declared.row else None
     return Point(
-        label=", ".join(names),
-        line=", ".join(names[:-1]),
-        place=str(values[-1]),
+        label=", ".join(names.values()),
+        line=", ".join(name for field, name in names.items() if field != axis),
+        place=str(values.get(axis, "untrained")),
         published=_figure(published, declared) if published else None,
     )
 

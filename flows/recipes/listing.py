@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.rows import RECORDS, ROWS
+from flows.recipes.rows import COMMANDS, RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
-from storage.declarations import DATASETS
+from storage.declarations import DATASETS, suites_of
 from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.config import PipelineConfig
+    from storage.declared.dataset import Dataset
     from storage.sources import SourceSpec
     from tasks.settings import Phase
 
@@ -43,7 +44,8 @@ class Listing:
         row: the published row that the report shows beside it first; empty for none.
         is_row: whether a run of it is held against that row.
         printed: tables in which that row is printed.
-        needs: models and sources that are not in the package.
+        needs: sources, models, and what training is chosen by, that are not in the package.
+        scored_on: sets and suites; what of them cannot be had is named by the run and left out.
         gpu_hours: expected on one GPU of the size of an A10G; None where it depends on your own files, 0 where a
             laptop does in minutes.
     """
@@ -54,6 +56,7 @@ class Listing:
     is_row: bool
     printed: tuple[str, ...]
     needs: tuple[str, ...]
+    scored_on: tuple[str, ...]
     gpu_hours: float | None
 
     @property
@@ -67,6 +70,7 @@ class Listing:
             if self.row
             else "no printed row",
             f"needs {', '.join(needs)}" if needs else "needs nothing",
+            f"scored on {', '.join(self.scored_on)}",
             self.duration,
         )
         width = COLUMN - 1
@@ -94,9 +98,10 @@ def _listing(name: str) -> Listing:
         name=name,
         purpose=(RECIPES[name].__doc__ or "").strip().splitlines()[0],
         row=row,
-        is_row=ROWS.get(row) == name,
+        is_row=name in ROWS.get(row, ()),
         printed=_printed(row) if row else (),
         needs=_needs(config),
+        scored_on=tuple(map(_marked, config.evaluation.sets)),
         gpu_hours=gpu_hours(config),
     )
 
@@ -115,8 +120,30 @@ def _numbered(tables: Sequence[str]) -> tuple[str, ...]:
 
 def _needs(config: PipelineConfig) -> tuple[str, ...]:
     sources = [source.dataset or f"folder {source.path!r}" for source in config.ingest.sources]
-    names = dict.fromkeys([*sources, *(model for model, _ in config.models())])
-    return tuple(name for name in names if not name.startswith(EMBEDDED))
+    dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
+    lexicons = [view.lexicon[1] for view in config.augment.rewritings if view.lexicon]
+    names = dict.fromkeys([*sources, *config.scored, *dev, *lexicons, *(model for model, _ in config.models())])
+    return tuple(_marked(name) for name in names if not name.startswith(EMBEDDED))
+
+
+def _marked(name: str) -> str:
+    """A set or suite, with what of it is nowhere to be fetched from; any other name as it is."""
+    dataset = name.partition("/")[0]
+    if dataset in DATASETS:
+        return name if _is_public(DATASETS[dataset]) else f"{name} (your files)"
+    own = [each.name for each in suites_of(DATASETS.values()).get(name, ()) if not _is_public(each)]
+    return f"{name} ({', '.join(own)}: your files)" if own else name
+
+
+def _is_public(dataset: Dataset) -> bool:
+    """Whether the Hub has it."""
+    return dataset.hub_id is not None or dataset.archive is not None
+
+
+def command_lines() -> list[str]:
+    """Printed rows that no recipe measures, each with the command that does."""
+    width = COLUMN - 1
+    return [f"{row:<{width}} {', '.join(_printed(row))} · {command}" for row, command in COMMANDS.items()]
 
 
 def gpu_hours(config: PipelineConfig) -> float | None:

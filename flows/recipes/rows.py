@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from flows.recipes import RECIPES, recipe, transfer
+from flows.recipes import RECIPES, recipe
+from flows.recipes.transfer import TASKS
+from flows.recipes.untrained import GLOVE
 from storage.embedded import EMBEDDED
 
 if TYPE_CHECKING:
@@ -16,38 +18,79 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
     from tasks.settings import Phase
 
-ROWS: Final = {
-    "BSL-BERT": "nli",
-    "BSL-RoBERTa": "nli-roberta",
-    "BSL-BERT, NLI_entail": "entail",
-    "BSL-BERT, Back-translation + NLI_entail": "nli-entail",
-    "BSL-BERT, Synonym": "synonym",
-    "BSL-BERT, MLM": "mlm",
-    "BSL-BERT, 5M Book": "books",
-    "BSL-BERT, 5M Book + NLI": "books-nli",
-    "BSL-SBERT": "sbert",
-    "BSL-SRoBERTa": "sroberta",
-    "BSL-uns": "multilingual",
-    "BSL-sup": "multilingual-sup",
-    "BSL-BERT on AFS": "afs",
-    "BERT-flow": "flow",
-    "BERT-flow (target), BERT-base": "flow-target",
-    "whitening-256 (NLI), BERT-base": "whitening",
-    "whitening-256 (target), BERT-base": "whitening-target",
-    "IS-BERT-NLI": "isbert",
-    "IS-BERT-task": "isbert-mr",
-    "IS-BERT-AFS": "isbert-afs",
-    "SBERT": "sbert-nli",
-    "SRoBERTa": "sroberta-nli",
-    "allpalln-lambda0.3-SCL": "scl",
-    "allpalln-lambda0.1-SCL": "scl-transfer",
-    "3p3n-lambda0.5-SCL": "scl-3p3n",
-    "SBERT baseline (SCL)": "scl-baseline",
-    "allpalln-Augment": "scl-augment",
-    "3p3n-Augment": "scl-augment-3p3n",
+ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "BSL-BERT": ("nli",),
+    "BSL-RoBERTa": ("nli-roberta",),
+    "BSL-BERT, NLI_entail": ("entail",),
+    "BSL-BERT, Back-translation + NLI_entail": ("nli-entail",),
+    "BSL-BERT, Synonym": ("synonym",),
+    "BSL-BERT, MLM": ("mlm",),
+    "BSL-BERT, 5M Book": ("books",),
+    "BSL-BERT, 5M Book + NLI": ("books-nli",),
+    "BSL-SBERT": ("sbert", "bsl-sbert-nli"),
+    "BSL-SRoBERTa": ("sroberta", "bsl-sroberta-nli"),
+    "BSL-uns": ("multilingual",),
+    "BSL-sup": ("multilingual-sup", "xlmr-sbert-bsl"),
+    "BSL-BERT on AFS": ("afs",),
+    "Contrastive, batch 64": ("contrastive",),
+    "BERT-mlm": ("bert-mlm",),
+    "BERT-mlm on AFS": ("afs-mlm",),
+    "GloVe avg.": ("glove",),
+    "GloVe avg. on AFS": ("glove",),
+    "BERT avg.": ("bert-second-to-last",),
+    "BERT avg. on AFS": ("bert-second-to-last",),
+    "BERT [CLS]": ("bert-second-to-last-cls",),
+    "mean, BERT-base": ("bert-avg",),
+    "[CLS], BERT-base": ("bert-cls",),
+    "first-last avg., BERT-base": ("bert-first-last",),
+    "mean, RoBERTa-base": ("roberta-avg",),
+    "[CLS], RoBERTa-base": ("roberta-cls",),
+    "BERT-flow": ("flow",),
+    "BERT-flow (target), BERT-base": ("flow-target",),
+    "whitening-256 (NLI), BERT-base": ("whitening",),
+    "whitening-256 (target), BERT-base": ("whitening-target",),
+    "SimCSE, BERT-base": ("simcse", "published-simcse"),
+    "SimCSE, RoBERTa-base": ("published-simcse-roberta",),
+    "SimCSE, supervised, BERT-base": ("published-simcse-sup",),
+    "SimCSE, supervised, RoBERTa-base": ("published-simcse-sup-roberta",),
+    "IS-BERT-NLI": ("isbert",),
+    "IS-BERT-task": tuple(f"isbert-{task}" for task in TASKS),
+    "IS-BERT-AFS": ("isbert-afs",),
+    "SBERT": ("sbert-nli", "published-sbert"),
+    "SBERT on AFS": ("published-sbert",),
+    "SRoBERTa": ("sroberta-nli", "published-sroberta"),
+    "SBERT-STSb": ("sbert-stsb",),
+    "SBERT-NLI-STSb": ("sbert-nli-stsb",),
+    "mBERT": ("mbert-avg",),
+    "XLM-R": ("xlmr-avg",),
+    "mBERT-nli-stsb": ("mbert-nli-stsb",),
+    "XLM-R-nli-stsb": ("xlmr-nli-stsb",),
+    "mBERT ← SBERT-nli-stsb": ("mbert-sbert",),
+    "XLM-R ← SBERT-nli-stsb": ("xlmr-sbert", "published-xlmr-distilled"),
+    "LaBSE": ("published-labse",),
+    "paraphrase-multilingual-mpnet-base-v2": ("published-mpnet-multilingual",),
+    "allpalln-lambda0.3-SCL": ("scl",),
+    "allpalln-lambda0.1-SCL": ("scl-transfer",),
+    "3p3n-lambda0.5-SCL": ("scl-3p3n",),
+    "SBERT baseline (SCL)": ("scl-baseline",),
+    "allpalln-Augment": ("scl-augment",),
+    "3p3n-Augment": ("scl-augment-3p3n",),
 }
-"""Published row → the recipe that does what the row did; a run is comparable as far as it does the same."""
+"""Published row → the recipes that do what the row did, the one that its name runs first: other starts of the same
+system, or its authors' own checkpoint. A run is held against the nearest, and is comparable as far as it does the
+same."""
+_BERT: Final = "bsl evaluate google-bert/bert-base-uncased"
+COMMANDS: Final[Mapping[str, str]] = {
+    "BERT-STSb": f"{_BERT} --max-length 128 --suite stsb-cross-encoder",
+    "BERT-AFS": f"{_BERT} --suite afs-cross-encoder-10-fold afs-cross-encoder-cross-topic",
+    "SBERT-AFS": f"{_BERT} --max-length 128 --suite afs-10-fold afs-cross-topic",
+    "SRoBERTa-STSb": "bsl evaluate FacebookAI/roberta-base --max-length 128 --suite stsb-supervised",
+    "IS-BERT-STSb (ft)": f"{_BERT} --cnn 1,3,5 --max-length 128 --suite stsb-supervised",
+    "IS-BERT-STSb (ssl + ft)": "bsl evaluate report/<key of isbert-stsb> --suite stsb-supervised",
+}
+"""Published row of an encoder that is fine-tuned and scored, fold by fold or seed by seed → what measures it."""
 TRANSLATOR: Final = "Google Translate"  # footnote 1; of whatever the rows translated
+_PARALLEL: Final = ("mBERT ← SBERT-nli-stsb", "XLM-R ← SBERT-nli-stsb")  # taught on parallel corpora of people
 RECORDS: Final = {"snli": 550_152, "multi_nli": 392_702}
 """Source → records of its training split."""
 _ASIDE: Final = ("seed", "collapse")  # of a training: what no row says
@@ -60,13 +103,20 @@ def row_of(name: str) -> tuple[str, str]:
         ValueError: no recipe stands behind the row, or the recipe is held against no row.
     """
     if name in ROWS:
-        return name, ROWS[name]
+        return name, ROWS[name][0]
+    if name in COMMANDS:
+        raise ValueError(f"{name!r} is a row of fine-tuning, which no recipe does; measure it by: {COMMANDS[name]}")
     if name not in RECIPES:
         raise ValueError(
             f"{name!r} is neither a row that a recipe stands behind nor a recipe; rows are {'; '.join(ROWS)}; recipes "
             f"{', '.join(RECIPES)}"
         )
     published = recipe(name).published
+    if published and published[0] in COMMANDS:
+        raise ValueError(
+            f"recipe {name!r} stands beside {published[0]!r}, a row of fine-tuning; measure that by: "
+            f"{COMMANDS[published[0]]}"
+        )
     if not published or published[0] not in ROWS:
         raise ValueError(f"recipe {name!r} is held against no published row; name one of {'; '.join(ROWS)}")
     return published[0], name
@@ -75,14 +125,25 @@ def row_of(name: str) -> tuple[str, str]:
 def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     """Why a run of a configuration cannot be compared with a row, before anything has run.
 
-    The row is what its recipe says, but for the translator, which is not to be had.
+    The row is what the nearest of its recipes says, but for the translator, which is not to be had: of those that are
+    scored on the same sets, if any are, the one that the fewest reasons tell apart.
     """
-    published = recipe(_behind(row, config))
+    behind = [recipe(name) for name in ROWS[row]]
+    alike = [published for published in behind if published.evaluation.sets == config.evaluation.sets]
+    return min((_reasons(config, published, row) for published in alike or behind), key=len)
+
+
+def _reasons(config: PipelineConfig, published: PipelineConfig, row: str) -> tuple[str, ...]:
     reasons = []
-    if (ours := config.encoder.model) != (theirs := published.encoder.model):
+    encoder = config.encoder
+    if encoder.model.endswith(f"/{GLOVE}"):  # a file of one's own, wherever it lies
+        encoder = encoder.model_copy(update={"model": GLOVE})
+    if (ours := encoder.model) != (theirs := published.encoder.model):
         reasons.append(f"another encoder: {ours}; the row's is {theirs}")
-    elif config.encoder != published.encoder:
-        reasons.append(f"the encoder is read otherwise: {_changed(config.encoder, published.encoder)}")
+    elif changes := _changed(encoder, published.encoder):
+        reasons.append(f"the encoder is read otherwise: {changes}")
+    if changes := _changed(config.words, published.words):
+        reasons.append(f"words are told apart otherwise: {changes}")
     if (ours := _sources(config)) != (theirs := _sources(published)):
         reasons.append(f"another corpus: {ours}; the row's is {theirs}")
     elif any(source.path for source in config.ingest.sources):
@@ -92,7 +153,8 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     if limits := ", ".join(sorted(_limits(config) - _limits(published))):
         reasons.append(f"a part of the corpus only: {limits}")
     if translators := {hop.model for view in config.augment.translations for hop in view.hops}:
-        reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {TRANSLATOR}")
+        theirs = "parallel corpora, no translator" if row in _PARALLEL else TRANSLATOR
+        reasons.append(f"another translator: {', '.join(sorted(translators))}; the row's is {theirs}")
     if config.transform_on != published.transform_on and config.transform:
         reasons.append(f"fitted on the {config.transform_on}; the row's on the {published.transform_on}")
     if changes := _changed(config.transform, published.transform, "seed"):
@@ -100,13 +162,6 @@ def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     if config.phases or published.phases:
         reasons += _trained_otherwise(config, published)
     return tuple(reasons)
-
-
-def _behind(row: str, config: PipelineConfig) -> str:
-    """The recipe behind a row; of the one that is a run a task, that of the task that a configuration is scored on."""
-    if row != transfer.ROW:
-        return ROWS[row]
-    return next((f"isbert-{task}" for task in transfer.TASKS if config.evaluation.sets == (task,)), ROWS[row])
 
 
 def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Iterator[str]:
@@ -118,6 +173,7 @@ def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Ite
         ("making of views", _changed(config.augment, published.augment, "translations")),
         ("training pairs", _changed(config.pairs, published.pairs)),
         ("training", _changed(config.training, published.training, *_ASIDE)),
+        ("teacher", _changed(config.teacher, published.teacher)),
         *((f"training {number}", _phase_changes(*pair)) for number, pair in enumerate(earlier, start=1)),
     ):
         if changes:
@@ -131,7 +187,11 @@ def _trained_otherwise(config: PipelineConfig, published: PipelineConfig) -> Ite
 def _phase_changes(ours: Phase | None, theirs: Phase | None) -> str:
     if ours is None or theirs is None:
         return "absent" if ours is None else "not in the row"
-    parts = (_changed(ours.pairs, theirs.pairs), _changed(ours.training, theirs.training, *_ASIDE))
+    parts = (
+        _changed(ours.pairs, theirs.pairs),
+        _changed(ours.training, theirs.training, *_ASIDE),
+        _changed(ours.teacher, theirs.teacher),
+    )
     return ", ".join(filter(None, parts))
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from models.evaluation.hierarchical import Draws, Figure
 
 MEAN: Final = "mean of sets"
+DRAWS: Final = 80  # a comparison: Holm's smallest p, 2 in the number of draws for each, is then half of 0.05
 _ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
 
 
@@ -58,6 +59,21 @@ def study_rows(
                     "reference": reference,
                     **gains.get(label, _ITSELF),
                 }
+
+
+def enough_draws(resamples: int, comparisons: int) -> int:
+    """How many draws so many comparisons need: with fewer, no difference could pass Holm's correction.
+
+    Args:
+        resamples: as configured; never fewer.
+        comparisons: of a table with one reference.
+    """
+    return max(resamples, DRAWS * comparisons)
+
+
+def smallest_p(draws: int, comparisons: int) -> float:
+    """The smallest p that draws can give one of several comparisons after Holm's correction, at most 1."""
+    return min(1.0, 2 * max(comparisons, 1) / (draws + 1))
 
 
 def _figure(figure: Figure) -> dict[str, object]:

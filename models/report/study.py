@@ -11,19 +11,23 @@ from models.report.escaping import plain
 from models.report.page import markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 _LEGEND: Final = (
     "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "
     "seeds and test pairs; of one seed, over test pairs alone. *Difference* is from the point that is named above, on "
     "the same draws of pairs, with p after Holm's correction for all comparisons of the table: told apart, above or "
-    "below, only where its interval leaves out 0 and p is below 0.05."
+    "below, only where its interval leaves out 0 and p is below 0.05. Figures of sets without scored pairs "
+    "(accuracies, precisions, V-measures, argument facets) are not compared: their interval is Student's over seeds "
+    "beside the set's own, and of seeds alone where a set has none."
 )
 _SIGNIFICANT: Final = 0.05
-_SPEARMAN: Final = pl.col("metric") == "spearman"
+_PREFERRED: Final = "spearman"
 
 
-def study_page(title: str, table: pl.DataFrame, plot: str, shown: str) -> str:
+def study_page(
+    title: str, table: pl.DataFrame, plot: str, shown: str, faults: Mapping[str, str], notes: Sequence[str]
+) -> str:
     """The page as GitHub-flavoured Markdown.
 
     Args:
@@ -31,25 +35,51 @@ def study_page(title: str, table: pl.DataFrame, plot: str, shown: str) -> str:
         table: the table `study`.
         plot: file name of the plot beside the page.
         shown: the set on which points are told apart, as `shown_set` gives it.
+        faults: label → why runs of that point left no figure.
+        notes: what else is to be said of the figures.
     """
     sections = [f"# {plain(title)}", f"![plot]({plot})"]
     if table["dataset"].n_unique() > 1:
         sections.append(f"## All sets\n\n{markdown_table(set_rows(table))}")
     sections += [f"## {heading}\n\n{markdown_table(rows)}" for heading, rows in comparisons(table, shown)]
-    return "\n\n".join([*sections, _LEGEND]) + "\n"
+    if faults:
+        lines = [f"- {plain(line)}" for line in fault_lines(faults)]
+        sections.append("## What went wrong\n\n" + "\n".join(lines))
+    return "\n\n".join([*sections, *notes, _LEGEND]) + "\n"
+
+
+def fault_lines(faults: Mapping[str, str]) -> list[str]:
+    """A line a point of which runs left no figure."""
+    return [f"{label}: no figure: {reason}" for label, reason in faults.items()]
 
 
 def shown_set(table: pl.DataFrame, wanted: str | None) -> str:
-    """The set that stands for a study: the wanted one, else the mean of all, else the last.
+    """The set that stands for a study: the wanted one, else the mean of all, else the last that most points have.
 
     Args:
         table: the table `study`.
         wanted: a declared name without its split; test sets follow development sets.
     """
-    names = table.filter(_SPEARMAN)["dataset"].unique(maintain_order=True).to_list()
-    names = names or table["dataset"].unique(maintain_order=True).to_list()
+    counts = dict(table.group_by("dataset", maintain_order=True).agg(pl.col("label").n_unique()).rows())
+    names = [name for name, count in counts.items() if count == max(counts.values())]
     own = [name for name in names if wanted is not None and name.split(" ")[0] == wanted]
-    return str((own or [name for name in names if name == MEAN] or names)[-1])
+    own = own or [name for name in names if name == MEAN]
+    tests = [name for name in names if not name.endswith(" dev")] or names
+    compared = set(table.drop_nulls("reference")["dataset"])
+    return str((own or [name for name in tests if name in compared] or tests)[-1])
+
+
+def shown_rows(table: pl.DataFrame, shown: str) -> pl.DataFrame:
+    """The rows of a set's first figure: Spearman where it has several, such as an accuracy and an F1.
+
+    Args:
+        table: the table `study`.
+        shown: the set.
+    """
+    own = table.filter(dataset=shown)
+    preferred = own.filter(metric=_PREFERRED)
+    first = (preferred if preferred.height else own).row(0, named=True)
+    return own.filter(metric=first["metric"], protocol=first["protocol"])
 
 
 def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
@@ -65,7 +95,7 @@ def set_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 
 def comparisons(table: pl.DataFrame, shown: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A heading and `figure_rows` for each point that the others are compared with."""
-    own = table.filter(dataset=shown)
+    own = shown_rows(table, shown)
     head = f"{shown} ({own['metric'][0]}, {own['protocol'][0]})"
     references = own["reference"].drop_nulls().unique(maintain_order=True).to_list()
     for reference in references:
@@ -92,8 +122,10 @@ def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
 
 
 def _mean(row: dict[str, float | None]) -> str:
+    if row["mean"] is None:
+        return "no figure"
     spread = "" if row["sd"] is None else f" ± {100 * row['sd']:.2f}"
-    return f"{100 * (row['mean'] or 0.0):.2f}{spread}"
+    return f"{100 * row['mean']:.2f}{spread}"
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -18,3 +18,5 @@ class Point(BaseModel):
     """Its place on the plot's horizontal axis."""
     published: float | None = None
     """The paper's figure × 100 at this point; None where none is printed."""
+    faults: tuple[str, ...] = ()
+    """Why runs of it left no figure."""

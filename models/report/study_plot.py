@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from models.report.study import shown_rows
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -37,7 +39,8 @@ def study_plot(table: pl.DataFrame, points: Sequence[Point], title: str, axis: s
     figure = Figure(figsize=(7.5, 4.5), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    rows = {row["label"]: row for row in table.filter(dataset=shown).iter_rows(named=True)}
+    drawn = shown_rows(table, shown).drop_nulls("mean")
+    rows = {row["label"]: row for row in drawn.iter_rows(named=True)}
     known = [point for point in points if point["label"] in rows]
     if axis == "recipe":
         figure.set_size_inches(7.5, 1.5 + 0.28 * len(known))

@@ -64,6 +64,11 @@ class Kind(ABC, Generic[S]):
         """The papers' tables of its figures."""
         return ()
 
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The metrics that stand for a set where systems are listed side by side: those of its tables."""
+        return tuple(dict.fromkeys(metric for table in self.tables for metric in table.metrics))
+
 
 class FrozenKind(Kind[S]):
     """Vectors are scored as they are, whatever made them."""

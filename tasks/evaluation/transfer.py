@@ -104,6 +104,11 @@ class TransferKind(FrozenKind[TransferSet]):
         columns = tuple(headings_of("senteval").items())
         return (PaperTable(title="SentEval transfer", columns=columns, metrics=("accuracy",)),)
 
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """Accuracy, and F1 where a task has it."""
+        return ("accuracy", "f1")
+
 
 def resolve_transfer_set(site: Site, name: str) -> TransferSet:
     """Find a transfer set.

@@ -39,6 +39,10 @@ class PoolError(ModelError):
     """A run on a pool did not finish, or left nothing where this process looks for it."""
 
 
+class FailedRunError(PoolError):
+    """A run on a pool ended by an error of its own; what was killed or cancelled did not."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A run to be had.
@@ -66,8 +70,8 @@ def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) 
         The runs' names, in their order.
 
     Raises:
-        PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish; those
-            that were sent before it are then waited for.
+        PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish
+            (`FailedRunError` if an error of its own ended it); those that were sent before it are then waited for.
     """
     to_send: Iterator[tuple[int, Wanted]] = enumerate(wanted)
     waiting: dict[UUID, int] = {}
@@ -177,7 +181,8 @@ def _is_completed(run: FlowRun) -> bool:
 def _completed(run: FlowRun, title: str) -> str:
     if not _is_completed(run):
         name, message = (run.state.name, run.state.message) if run.state else ("unknown", "")
-        raise PoolError(
+        kind = FailedRunError if run.state is not None and run.state.is_failed() else PoolError
+        raise kind(
             f"{title}: run {run.name} ended as {name}, expected Completed: {message}; see its log on the server, and "
             "run again to go on"
         )

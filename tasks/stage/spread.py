@@ -104,8 +104,18 @@ def run_errand(sent: Errand, site: Site) -> None:
     kind.run(site, sent.arguments)
 
 
-def spread(site: Site, errands: Sequence[Errand]) -> None:
+def spread(
+    site: Site, errands: Sequence[Errand], kept: Callable[[BaseException], bool] = lambda _: False
+) -> dict[int, ModelError]:
     """Have errands done by the site's runner, which is not this process, and wait for all; none of a planned run.
+
+    Args:
+        site: whose runner does them.
+        errands: what is to be done.
+        kept: which errors of Dask's or Ray's errands do not end the others.
+
+    Returns:
+        Number of an errand → the error that ended it, of those that were kept.
 
     Raises:
         ErrandError: the runner is not installed or not there.
@@ -113,17 +123,24 @@ def spread(site: Site, errands: Sequence[Errand]) -> None:
         Exception: whatever an errand raised on Dask or Ray.
     """
     if not errands or is_planning():
-        return
+        return {}
     abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
     if site.runner == "pool":
         sent = [Wanted({"sent": sent.model_dump(mode="json"), "site": abroad}, sent.title) for sent in errands]
         run_deployed(DEPLOYMENT, sent)
-        return
+        return {}
     with ExitStack() as stack:
         runner = (_crew.get() or stack.enter_context(crew(site))).runner()
         runs = [runner.submit(_task(sent), {"sent": sent.model_dump(mode="json"), "site": abroad}) for sent in errands]
-        for run in runs:
-            run.result(raise_on_failure=True)
+        faults: dict[int, ModelError] = {}
+        for number, run in enumerate(runs):
+            try:
+                run.result(raise_on_failure=True)
+            except ModelError as error:
+                if not kept(error):
+                    raise
+                faults[number] = error
+    return faults
 
 
 class Crew:

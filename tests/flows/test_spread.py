@@ -11,7 +11,7 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter
-from prefect.states import Completed, Crashed
+from prefect.states import Completed, Crashed, Failed
 
 import tasks.translate
 from flows.errands import do_errand
@@ -21,7 +21,7 @@ from models.translation.errors import TranslatorLoadError
 from storage.errors import ArtifactMissingError
 from tasks.site import Site
 from tasks.stage import deployed
-from tasks.stage.deployed import PoolError, Wanted, run_deployed
+from tasks.stage.deployed import FailedRunError, PoolError, Wanted, run_deployed
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
 from tasks.translate import find_hop, translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
@@ -58,12 +58,15 @@ def test_shards_of_another_process_have_the_bytes_of_one(runner, tmp_path, model
 
 def test_a_sweep_on_dask_has_the_figures_of_one_process(tmp_path, alone):
     pytest.importorskip("prefect_dask")
-    over = {"training.objective.momentum": [0.5, 1.0]}
+    strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
+    lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
+    over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
     tables = []
     for runner in ("threads", "dask"):
         site = Site(store=str(tmp_path / runner), device="cpu", threads=1, runner=runner, workers=1)
         tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
     assert tables[0].equals(tables[1])
+    assert tables[0]["seeds"].to_list() == [1, 1, 0]
 
 
 def test_an_errand_names_nothing_of_this_machine_and_is_done_by_any_runner(tmp_path, model, here, monkeypatch):
@@ -181,7 +184,7 @@ def test_runs_are_waited_for_together_and_one_that_failed_is_named(prefect_serve
         client.create_deployment(client.create_flow(do_errand), "wide", work_pool_name="wide")
         wanted = [Wanted({"sent": {"title": str(number)}}, f"errand {number}") for number in range(5)]
         with ThreadPoolExecutor(1) as pool:
-            for last in (Completed(), Crashed(message="killed")):
+            for last in (Completed(), Crashed(message="killed"), Failed(message="killed")):
                 going = pool.submit(run_deployed, "bsl-errand/wide", wanted)
                 seen: dict[str, str] = {}
                 while len(seen) < len(wanted):
@@ -195,7 +198,7 @@ def test_runs_are_waited_for_together_and_one_that_failed_is_named(prefect_serve
                 if last.is_completed():
                     assert going.result() == [seen[str(number)] for number in range(5)]
                 else:
-                    with pytest.raises(
-                        PoolError, match=r"errand \d: run .* ended as Crashed, expected Completed: killed"
-                    ):
+                    said = rf"errand \d: run .* ended as {last.name}, expected Completed: killed"
+                    with pytest.raises(PoolError, match=said) as ended:
                         going.result()
+                    assert isinstance(ended.value, FailedRunError) == last.is_failed()  # of its own

@@ -3,6 +3,7 @@
 import pytest
 
 from flows.sweep import ablation
+from models.errors import CollapseError, EvaluationError
 from storage.store import Store
 from tasks.site import Site
 from tasks.stage.deployed import PoolError
@@ -74,3 +75,23 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     assert page.startswith("# Recipes side by side; 2 seeds\n")
     assert "\n## stsb test (spearman, all), beside tiny-avg\n" in page
     assert "\n## stsb test (spearman, all), beside tiny\n" in page
+
+
+def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(store, alone):
+    """Any fall of the rank stops the second; at that rate, whatever was learnt before is lost."""
+    site = Site(store=store.url, device="cpu", threads=1)
+    changes = {**alone, "training": {**alone["training"], "lr": 0.1}}
+    strict = {"min_effective_rank": 1000, "patience": 1}
+    asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, lanes=2, site=site)
+    rows = store.scan(asked).collect().rows(named=True)
+    assert [(row["seeds"], row["mean"] is None) for row in rows] == [(1, False), (0, True)]
+    page = (store.fetch(asked) / "study.md").read_text()
+    assert "no figure: seed 0: " in page
+    assert "effective rank is below 1000" in page
+    with pytest.raises(CollapseError, match="effective rank is below 1000"):  # of which nothing is left
+        ablation("tiny", {"training.collapse": [strict]}, 1, changes, site=site)
+
+
+def test_points_that_share_no_set_are_refused_before_any_training(tmp_path):
+    with pytest.raises(EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr; give all of them one"):
+        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=Site(store=str(tmp_path / "store")))

@@ -106,3 +106,13 @@ def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
     chosen = configured("tiny", ["transform=flow", "transform.epochs=2", "transform_on=targets"])
     assert (chosen.transform, chosen.transform_on) == (FlowConfig(epochs=2), "targets")
     assert chosen.result == "after BSL + in-batch negatives + flow (target)"
+
+
+@pytest.mark.parametrize("change", [["training.lr=1e-4"], ["training.lr=1e-4", "training.seed=3"]])
+def test_what_trains_nothing_does_not_begin_to_by_a_rate_alone(change):
+    with pytest.raises(ValueError, match=r"training\.lr.*: bert-avg trains nothing; name training\.objective as well"):
+        configured("bert-avg", change)
+    with pytest.raises(ValueError, match="bert-avg trains nothing"):
+        override(recipe("bert-avg"), Overrides.model_validate({"training": {"lr": 1e-4}}))
+    trained = configured("bert-avg", [*change, "training.objective=simcse"])
+    assert (trained.training.lr, trained.training.objective.name) == (1e-4, "simcse")

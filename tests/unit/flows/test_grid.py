@@ -12,6 +12,7 @@ from flows.recipes import recipe
 from flows.recipes.grid import grid
 from flows.recipes.studies import STUDIES
 from models.objectives.contrastive_config import ContrastiveConfig
+from models.training.config import CollapseConfig
 
 
 def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():
@@ -102,7 +103,32 @@ def test_a_point_s_changes_are_those_that_differ():
         "training": {"objective": {"momentum": 0.5}, "seed": 1}
     }
     (other,) = grid("tiny", {"training.objective": ["contrastive"]}, {}).configs
-    assert Job("tiny", other).overrides == {"training": {"objective": ContrastiveConfig().model_dump(mode="json")}}
+    assert Job("tiny", other).overrides == {
+        "training": {"objective": ContrastiveConfig().model_dump(mode="json"), "collapse": None}
+    }
+
+
+@pytest.mark.parametrize("name", [*STUDIES, "tiny"])
+def test_no_point_stops_at_collapse_unless_a_person_says_so(name):
+    over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
+    phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
+    assert {phase.training.collapse for phase in phases} == {None}
+    asked = grid(name, over, {"training": {"collapse": {"patience": 3}}}).configs
+    assert {config.training.collapse for config in asked if config.training} == {CollapseConfig(patience=3)}
+
+
+def test_beside_values_of_a_training_what_is_not_trained_stands_once():
+    asked = grid("tiny", {"recipe": ["tiny-avg", "tiny"], "training.lr": [1e-3, 1e-4]}, {})
+    assert [point.label for point in asked.points] == ["tiny-avg", "tiny, lr 0.001", "tiny, lr 0.0001"]
+    assert [config.training and config.training.lr for config in asked.configs] == [None, 1e-3, 1e-4]
+    assert asked.recipes == ("tiny-avg", "tiny", "tiny")
+    assert [(point.line, point.place) for point in asked.points][:2] == [("tiny-avg", "untrained"), ("tiny", "0.001")]
+
+
+def test_an_objective_is_chosen_before_its_fields_are_varied():
+    over = {"training.objective.temperature": [0.1, 0.2], "training.objective": ["contrastive"]}
+    asked = grid("tiny", over, {})
+    assert [config.training.objective.temperature for config in asked.configs] == [0.1, 0.2]
 
 
 def test_recipes_are_an_axis_and_own_changes_reach_every_point():
@@ -146,6 +172,7 @@ def test_own_axes_take_the_place_of_a_study_s_and_lose_its_printed_curve():
         ("tiny", {"training.lr": [1e-3, 1e-3]}, "training.lr: found values .*each once"),
         ("tiny", {"training.lr": []}, "training.lr: found values .*one or more"),
         ("tiny", {"training.lrr": [1]}, "lrr"),
+        ("tiny-avg", {"training.lr": [1e-3]}, "training.lr: tiny-avg trains nothing; name training.objective as well"),
         (
             "plus",
             {"variant": ["no luck"]},

@@ -8,6 +8,7 @@ from flows.cli.main import main
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import PAIRS_PER_S, TOKENS_PER_S, gpu_hours, listings
+from flows.recipes.rows import COMMANDS
 
 
 def test_every_recipe_is_listed_with_purpose_needs_and_hours():
@@ -19,7 +20,21 @@ def test_every_recipe_is_listed_with_purpose_needs_and_hours():
 def test_a_row_names_the_tables_that_print_it(capsys):
     assert main(["recipes"]) == 0
     printed = capsys.readouterr().out
-    assert "BSL-RoBERTa (BSL Table 1 + 2) · needs snli, multi_nli, FacebookAI/roberta-base, 4 OPUS-MT models" in printed
+    needs = "snli, multi_nli, stsb/dev, FacebookAI/roberta-base, 4 OPUS-MT models"
+    scored = "stsb/dev, sts (sickr: your files), senteval (sst5: your files)"
+    assert f"BSL-RoBERTa (BSL Table 1 + 2) · needs {needs} · scored on {scored} · " in printed
+    assert f"IS-BERT Table 4 · {COMMANDS['BERT-STSb']}\n" in printed
+
+
+def test_data_is_listed_that_is_learnt_from_chosen_by_or_looked_up_in():
+    needs = {listing.name: set(listing.needs) for listing in listings()}
+    assert {"stsb/train", "stsb/dev", "snli"} <= needs["sbert-nli-stsb"]
+    assert "WordNet 3.0" in needs["synonym"]
+    assert {"afs (your files)", "stsb/dev"} <= needs["afs"]
+    assert not any(name.startswith("stsb") for name in needs["bert-avg"])  # nothing is trained, so nothing is chosen
+    scored = {listing.name: listing.scored_on for listing in listings()}
+    assert scored["afs"] == ("afs (your files)",)
+    assert scored["tiny"] == ("embedded:stsb/dev", "embedded:stsb/test")
 
 
 def test_for_programs_it_is_json(capsys):

@@ -1,25 +1,76 @@
 """Rows and the recipes behind them: each has one, and a run that does otherwise is told why."""
 
+import shlex
+
 import pytest
 
-from flows.cli.main import main
+from flows.cli.main import main, parser_of
 from flows.config import override
 from flows.recipes import RECIPES, recipe
-from flows.recipes.rows import ROWS, deviations, row_of
+from flows.recipes.rows import COMMANDS, ROWS, deviations, row_of
 from flows.recipes.transfer import ROW, TASKS
-from models.evaluation.published import rows_of
+from models.evaluation.published import columns_of, rows_of
+from tasks.evaluation.kinds import names_of, tuned_names
+
+BEHIND = [(row, name) for row, names in ROWS.items() for name in names]
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_recipe_names_the_row_that_it_stands_behind_first(row):
-    assert recipe(ROWS[row]).published[0] == row
+@pytest.mark.parametrize(("row", "name"), BEHIND)
+def test_a_recipe_names_the_row_that_it_stands_behind(row, name):
+    assert row in recipe(name).published
     assert rows_of(row)
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_own_files(row):
-    reasons = deviations(recipe(ROWS[row]), row)
+@pytest.mark.parametrize(("row", "name"), BEHIND)
+def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_own_files(row, name):
+    reasons = deviations(recipe(name), row)
     assert all(why.startswith(("another translator: ", "another corpus: files of your own")) for why in reasons)
+
+
+@pytest.mark.parametrize(("row", "name"), BEHIND)
+def test_a_recipe_is_scored_on_what_its_row_prints(row, name):
+    scored = {part.partition("/")[0] for part in names_of(recipe(name).evaluation.sets)}
+    printed = [set(columns_of(published.suite)) - {"avg", "stsb/dev"} for published in rows_of(row)]
+    # A row that several tables print has one at least of which every set is scored.
+    assert any(columns <= scored for columns in printed) or name.startswith("isbert-")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"encoder": {"model": "/vectors/glove.840B.300d.txt"}}, ()),
+        ({"words": {"case": "lower"}}, ("words are told apart otherwise: case lower for file",)),
+    ],
+    ids=str,
+)
+def test_word_vectors_are_told_by_the_name_of_their_file_and_by_how_words_are_cut(changes, why):
+    assert deviations(override(recipe("glove"), changes), "GloVe avg.") == why
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("published-sbert", "SBERT"), ("published-sroberta", "SRoBERTa"), ("bsl-sbert-nli", "BSL-SBERT")],
+)
+def test_a_row_s_own_checkpoint_and_another_start_of_the_same_system_are_no_other_encoder(name, row):
+    assert not any("encoder" in why for why in deviations(recipe(name), row))
+    (why,) = deviations(override(recipe(name), {"encoder": {"max_length": 9}}), row)
+    assert why.startswith("the encoder is read otherwise: max_length 9 for ")
+
+
+def test_another_teacher_is_a_deviation():
+    changed = override(recipe("mbert-sbert"), {"teacher": {"model": "other/teacher"}})
+    assert any(
+        why.startswith("other teacher: model other/teacher") for why in deviations(changed, changed.published[0])
+    )
+
+
+@pytest.mark.parametrize("row", COMMANDS)
+def test_a_row_of_fine_tuning_names_the_command_that_measures_it(row, capsys):
+    assert rows_of(row)
+    words = shlex.split(COMMANDS[row])[1:]
+    assert set(parser_of(words).parse_args(words).suite) <= set(tuned_names())
+    assert main(["reproduce", row]) == 2
+    assert COMMANDS[row] in capsys.readouterr().err
 
 
 def test_the_row_without_translations_is_comparable():
@@ -84,7 +135,9 @@ def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
     if published and published[0] in ROWS:
         assert row_of(name) == (published[0], name)
     else:
-        with pytest.raises(ValueError, match="held against no published row"):
+        with pytest.raises(
+            ValueError, match=r"held against no published row|a row of fine-tuning; measure that by: bsl"
+        ):
             row_of(name)
 
 

@@ -31,7 +31,7 @@ def reproduced(tmp_path):
     site = Site(store=str(tmp_path / "store"))
     store, corpus = site.open_store(), CorpusRef(key="c" * 64)
 
-    def call(*runs: dict[str, float], deviations=(), records=550_152):
+    def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW):
         with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame(schema=CORPUS))
             draft.note({"sources": [{"name": "snli", "records": records}]})
@@ -42,7 +42,7 @@ def reproduced(tmp_path):
             with store.draft(ref, made) as draft:
                 rows = pl.DataFrame([score(name, value) for name, value in figures.items()])
                 draft.write(rows.select(SCORES.names()).cast(SCORES), "scores")
-        arguments = {"reports": reports, "row": ROW, "system": "after BSL", "deviations": deviations, "records": SNLI}
+        arguments = {"reports": reports, "row": row, "system": "after BSL", "deviations": deviations, "records": SNLI}
         ref = reproduce.run(site, arguments)
         table = store.scan(ref).collect()
         return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
@@ -88,3 +88,21 @@ def test_tokenised_text_is_shown_but_is_another_form(reproduced):
     assert verdicts["sts14"] == "NOT COMPARABLE"
     assert table.filter(dataset="sts14")["value"].item() == pytest.approx(70)
     assert "- another form of text: SentEval's tokens for sts14\n" in page
+
+
+def test_a_row_of_which_the_mean_alone_is_printed_is_measured_on_all_sets_of_its_table(reproduced):
+    verdicts, _, table = reproduced(dict.fromkeys(SETS, 71.0), row="Contrastive, batch 64")
+    assert verdicts == {"avg": "REPRODUCED"}
+    assert table.select("published", "value").row(0) == (71.04, pytest.approx(71.0))
+
+
+def test_a_mean_that_alone_is_printed_needs_every_set(reproduced):
+    some = {name: 71.0 for name in SETS if name != "sickr"}
+    verdicts, _, _ = reproduced(some, row="Contrastive, batch 64")
+    assert verdicts == {"avg": "NOT COMPARABLE"}
+
+
+def test_a_mean_over_seeds_of_fine_tuning_is_that_of_runs_and_their_spread_is_no_figure(reproduced):
+    verdicts, _, table = reproduced({"stsb": 84.0}, {"stsb": 85.0}, row="SBERT-STSb")
+    assert verdicts == {"stsb": "REPRODUCED"}
+    assert table.select("protocol", "published", "value").row(0) == ("supervised-mean", 84.67, pytest.approx(84.5))

@@ -5,7 +5,7 @@ import pytest
 
 from models.errors import EvaluationError
 from models.evaluation.hierarchical import Draws, difference_of, holm
-from models.evaluation.study import MEAN, study_rows
+from models.evaluation.study import MEAN, enough_draws, smallest_p, study_rows
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +45,14 @@ def test_the_first_is_the_reference_unless_one_is_named(sets):
     assert {row["reference"] for row in study_rows(["a", "b", "c"], sets)} == {"a"}
     with pytest.raises(EvaluationError, match="to be compared with d, expected some of a, b, c"):
         list(study_rows(["a", "b", "c"], sets, references=["d"]))
+
+
+@pytest.mark.parametrize("comparisons", [1, 12, 26, 200])
+def test_there_are_draws_enough_for_a_difference_to_be_told_however_many_are_compared(comparisons):
+    draws = enough_draws(1000, comparisons)
+    assert smallest_p(draws, comparisons) < 0.026
+    ones = Draws(np.ones(1), np.full((draws, 1), 1.0))
+    noughts = [Draws(np.zeros(1), np.zeros((draws, 1)))] * comparisons
+    rows = study_rows(["a", *map(str, range(comparisons))], {"one": [ones, *noughts]})
+    assert {row["p_value"] for row in rows} == {None, smallest_p(draws, comparisons)}
+    assert enough_draws(10_000, 3) == 10_000

@@ -58,12 +58,46 @@ def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
     assert shown_set(table.filter(dataset="mr all"), None) == "mr all"
 
 
+def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_figure():
+    """Argument facets have two correlations of one set, precisions and V-measures one figure each."""
+    alone = {"reference": None, "protocol": "unsupervised"}
+    rows = [
+        row(label, "afs test", mean, metric=metric, **alone)
+        for label, mean in (("a", 0.3), ("b", 0.4))
+        for metric in ("pearson", "spearman")
+    ]
+    afs = pl.DataFrame(rows, schema=STUDY)
+    assert shown_set(afs, None) == "afs test"
+    ((heading, lines),) = comparisons(afs, "afs test")
+    assert heading == "afs test (spearman, unsupervised)"
+    assert [(line["point"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
+    assert list(set_rows(afs)[0]) == ["point", "afs test, pearson", "afs test"]
+    assert study_plot(afs, POINTS[:2], "a title", "recipe", "afs test").startswith(b"\x89PNG")
+
+
+def test_beside_a_dev_set_that_chose_the_encoders_another_set_is_shown():
+    own = {"metric": "average precision", "protocol": "useb", "reference": None}
+    rows = [row("a", "stsb dev", 0.7), row("a", "askubuntu test", 0.5, **own)]
+    assert shown_set(pl.DataFrame(rows, schema=STUDY), None) == "askubuntu test"
+
+
+def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
+    nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
+    more = pl.concat([table, pl.DataFrame([nothing], schema=STUDY)])
+    ((_, (*_, last)),) = comparisons(more, MEAN)
+    assert (last["point"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "no figure", "0", "")
+    page = study_page("Systems", more, "study.png", MEAN, {"e": "seed 0: loss is nan"}, ["No p is below 0.1."])
+    assert "## What went wrong\n\n- e: no figure: seed 0: loss is nan\n\nNo p is below 0.1.\n\n" in page
+    point = {"label": "e", "line": "", "place": "e", "published": None}
+    assert study_plot(more, [*POINTS, point], "", "recipe", MEAN) == study_plot(table, POINTS, "", "recipe", MEAN)
+
+
 def test_the_page_leads_with_all_sets_and_shows_one_in_full(table):
-    page = study_page("Systems", table, "study.png", MEAN)
+    page = study_page("Systems", table, "study.png", MEAN, {}, [])
     assert page.startswith("# Systems\n\n![plot](study.png)\n\n## All sets\n\n| point | stsb dev |")
     assert "## mean of sets (spearman, all), beside a" in page
     assert "| b | 60.00 ± 1.00 | [58.00, 62.00] | 3 | +10.00 |" in page
-    alone = study_page("Momentum", table.filter(dataset="stsb test"), "study.png", "stsb test")
+    alone = study_page("Momentum", table.filter(dataset="stsb test"), "study.png", "stsb test", {}, [])
     assert "All sets" not in alone
 
 

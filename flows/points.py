@@ -1,0 +1,113 @@
+"""The runs of a sweep: one that cannot be trained or scored is told of, and the others go on."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from flows.pipeline import Run, run
+from flows.pool import Job, run_on_pool
+from models.errors import InterruptedRunError, ModelError
+from models.translation.errors import TranslationStoppedError
+from tasks.site import Site
+from tasks.stage.deployed import FailedRunError, PoolError
+from tasks.stage.machine import cores
+from tasks.stage.spread import ErrandError, errand, spread
+from tasks.stage.watch import planning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+logger = logging.getLogger(__name__)
+
+_ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ErrandError)  # whatever the point, none can go on
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run that is wanted.
+
+    Attributes:
+        name: what people call it: its point, and its seed.
+        job: what is run.
+    """
+
+    name: str
+    job: Job
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an error is of the point itself, such as a training that diverged, and not of the machines or a stop."""
+    return isinstance(error, FailedRunError) or (isinstance(error, ModelError) and not isinstance(error, _ENDING))
+
+
+def attempted(attempt: Attempt, way: Callable[[Job], Run]) -> Run | ModelError:
+    """The run, or why it left nothing.
+
+    Raises:
+        Exception: whatever ended it that is no fault of its own; the log names the point.
+    """
+    try:
+        return way(attempt.job)
+    except Exception as error:
+        if isinstance(error, ModelError) and is_fault(error):
+            logger.warning("%s is left without a figure: %s", attempt.name, error)
+            return error
+        logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
+        raise
+
+
+def run_here(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[Run | ModelError]:
+    """In this process, some at a time, or on the workers of Dask or Ray."""
+    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
+    first = attempted(attempts[0], lambda job: run(job.config, site))  # alone, for it makes what the others share
+    others = attempts[1:]
+    errands = [run_point.errand(each.name, recipe=each.job.recipe, overrides=each.job.overrides) for each in others]
+    sent = spread(site, errands, is_fault) if site.runner != "threads" else {}
+    for number, error in sent.items():
+        logger.warning("%s is left without a figure: %s", others[number].name, error)
+    here = [attempt for number, attempt in enumerate(others) if number not in sent]
+    made = iter(_side_by_side(here, lambda attempt: attempted(attempt, lambda job: run(job.config, share)), lanes))
+    return [first, *(sent[number] if number in sent else next(made) for number in range(len(others)))]
+
+
+@errand
+def run_point(site: Site, recipe: str, overrides: dict[str, Any]) -> None:
+    """Run a point to its report."""
+    run(Job.of(recipe, overrides).config, site)
+
+
+def run_there(attempts: Sequence[Attempt], site: Site, lanes: int | None) -> list[Run | ModelError]:
+    """On a pool, each as a run of its recipe's deployment."""
+    with planning():
+        plans = {attempt.name: run(attempt.job.config, site) for attempt in attempts}
+
+    off = Event()
+
+    def go(attempt: Attempt) -> Run | ModelError:
+        return attempted(attempt, lambda job: run_on_pool(job, plans[attempt.name], site, off))
+
+    return [go(attempts[0]), *_side_by_side(attempts[1:], go, lanes or len(attempts), off)]
+
+
+def _side_by_side(
+    attempts: Sequence[Attempt], way: Callable[[Attempt], Run | ModelError], lanes: int, off: Event | None = None
+) -> list[Run | ModelError]:
+    """The runs in their order; Ctrl-C and SIGTERM, which only this thread gets, set `off`."""
+    if lanes == 1:
+        return [way(attempt) for attempt in attempts]
+    with ThreadPoolExecutor(lanes) as pool:
+        # Each with a copy of this flow run's context, or its tasks would belong to no run.
+        runs = [pool.submit(contextvars.copy_context().run, way, attempt) for attempt in attempts]
+        try:
+            return [finished.result() for finished in runs]
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                pool.shutdown(wait=False, cancel_futures=True)
+                if off is not None:
+                    off.set()
+            raise

@@ -1,0 +1,54 @@
+"""Recipes for a laptop on their whole way, with an encoder of two layers: twenty steps on sentences of the package."""
+
+import pytest
+
+from flows.config import override
+from flows.pipeline import pipeline
+from flows.recipes import recipe
+from storage.refs import CheckpointRef
+from storage.store import Store
+from tasks.site import Site
+
+STEPS = 20
+FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
+NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """One store for all, so that what recipes share is made once."""
+    return Site(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
+
+
+def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:
+    base = recipe(name)
+    earlier = [phase.model_dump() for phase in base.earlier]
+    for phase in earlier:
+        phase["training"] |= FEW
+    return {
+        # Sentences are taken by their ids, which parts most premises from their hypotheses: 96 would have no pair, and
+        # 2,000 have none of a third hypothesis.
+        "ingest": {"corpus": {"limit": 2000 if base.needs_labels else 96}},
+        "pairs": {"pairings": [base.pairs.pairings[0].model_dump()]},
+        "encoder": encoder,
+        "earlier": earlier,
+        "training": FEW,
+        "evaluation": {"precision": "fp32", "bootstrap": {"resamples": 100}, "sets": ["embedded:stsb/test"]},
+    }
+
+
+@pytest.mark.parametrize("name", [f"tiny-{name}" for name in NAMES])
+def test_a_recipe_learns_for_twenty_steps_and_is_scored(name, site, encoder):
+    changed = changes(name, encoder)
+    config = override(recipe(name), changed)
+    report, store = pipeline(name, changed, site), Store(site.store)
+    made = [entry for entry in store.manifest(report).provenance.inputs.values() if entry.kind == "checkpoint"]
+    assert len(made) == len(config.phases)
+    for entry in made:
+        losses = store.scan(CheckpointRef(key=entry.key), "training_log").collect()["loss"].drop_nulls()
+        assert len(losses) == STEPS
+        assert losses.is_finite().all()
+    scores = store.scan(report, "scores").filter(metric="spearman", protocol="all").collect()
+    figures = dict(scores.select("model", "value").rows())
+    assert len({figures[label] for label in config.systems}) == len(config.phases) + 1  # every training moved it
+    assert scores["value"].is_finite().all()

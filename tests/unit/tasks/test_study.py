@@ -1,0 +1,103 @@
+"""Points to one table: figures of every kind of set, and a row for what left none."""
+
+import polars as pl
+import pytest
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.report.study_config import Point
+from storage.manifest import Provenance
+from storage.refs import EmbeddingsRef, ScoresRef
+from storage.schemas import SCORES
+from tasks.evaluation.kinds import KINDS
+from tasks.site import Site
+from tasks.study import PAGE, study
+
+MADE = Provenance(stage_version=1, config={})
+OTHERS = {"afs": ("pearson", "spearman"), "askubuntu": ("average precision",), "twenty": ("v-measure",)}
+
+
+def figure(dataset: str, metric: str, value: float, protocol: str, subset: str = "all", *, bare: bool = False):
+    ends = {"ci_low": None if bare else value - 0.02, "ci_high": None if bare else value + 0.02}
+    place = {"model": "m", "dataset": dataset, "subset": subset, "split": "test", "metric": metric, "n": 9, "seed": 0}
+    return {**place, "protocol": protocol, "value": value, **ends, "checkpoint": "", "signature": ""}
+
+
+def figures(level: float) -> list[dict[str, object]]:
+    return [
+        figure("afs", "pearson", level, "unsupervised", "mean"),
+        figure("afs", "spearman", level + 0.1, "unsupervised", "mean"),
+        figure("afs", "spearman", 0.9, "unsupervised", "GC"),
+        figure("askubuntu", "average precision", level, "useb"),
+        figure("askubuntu", "mrr", 0.9, "useb"),
+        figure("twenty", "v-measure", level, "mteb", bare=True),
+        figure("stsb", "pearson", 0.9, "all"),
+    ]
+
+
+@pytest.fixture
+def studied(tmp_path):
+    """From points and the levels of their seeds to table and page."""
+    site = Site(store=str(tmp_path / "store"))
+    store = site.open_store()
+
+    def call(levels: dict[str, list[float]], faults: dict[str, tuple[str, ...]] | None = None):
+        embeddings, scores = [], []
+        for own in levels.values():
+            refs = [
+                (EmbeddingsRef(key=f"{level:.2f}"[2:] * 32), ScoresRef(key=f"{level:.2f}"[2:] * 32)) for level in own
+            ]
+            for level, (vectors, scored) in zip(own, refs, strict=True):
+                with store.draft(vectors, MADE) as draft:
+                    row = pl.DataFrame({"sentence_id": [0], "embedding": [[1.0]]})
+                    draft.write(row.cast({"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)}))
+                with store.draft(scored, MADE) as draft:
+                    draft.write(pl.DataFrame(figures(level), schema=SCORES))
+            embeddings.append(tuple(vectors for vectors, _ in refs))
+            scores.append(tuple(scored for _, scored in refs))
+        points = [Point(label=name, line="", place=name, faults=(faults or {}).get(name, ())) for name in levels]
+        arguments = {
+            "title": "t", "axis": "recipe", "points": tuple(points), "embeddings": tuple(embeddings),
+            "scores": tuple(scores), "sets": (), "others": OTHERS, "references": (), "shown": None,
+            "config": BootstrapConfig(resamples=100),
+        }  # fmt: skip
+        ref = study.run(site, arguments)
+        return store.scan(ref).collect(), (store.fetch(ref) / PAGE).read_text()
+
+    return call
+
+
+def test_facets_precisions_and_clusters_have_their_headline_figures_alone(studied):
+    table, page = studied({"one": [0.10, 0.30], "two": [0.40]})
+    places = [("afs test", "pearson"), ("afs test", "spearman"), ("askubuntu test", "average precision")]
+    assert table.select("dataset", "metric").unique(maintain_order=True).rows() == [
+        *places,
+        ("twenty test", "v-measure"),
+    ]
+    assert table.filter(label="one", metric="spearman")["mean"].to_list() == [pytest.approx(0.3)]
+    assert "## twenty test (v-measure, mteb)" in page
+
+
+def test_intervals_are_of_seeds_and_set_or_of_seeds_alone_or_there_is_none(studied):
+    table, _ = studied({"one": [0.10, 0.30], "two": [0.40]})
+    rows = {(row["label"], row["metric"]): row for row in table.iter_rows(named=True)}
+    drawn, bare = rows["one", "average precision"], rows["one", "v-measure"]
+    student = 12.706 * bare["sd"] / 2**0.5  # two seeds, 95 %
+    assert bare["ci_high"] - bare["mean"] == pytest.approx(student, rel=1e-3)
+    assert drawn["ci_high"] - drawn["mean"] == pytest.approx((student**2 + 0.02**2) ** 0.5, rel=1e-3)
+    alone = rows["two", "average precision"]
+    assert (alone["ci_low"], alone["ci_high"], alone["sd"]) == (pytest.approx(0.38), pytest.approx(0.42), None)
+    assert (rows["two", "v-measure"]["ci_low"], rows["two", "v-measure"]["seeds"]) == (None, 1)
+
+
+def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
+    why = "seed 0: the loss is nan"
+    table, page = studied({"one": [], "two": [0.40]}, {"one": (why,)})
+    assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
+    assert f"\n- one: no figure: {why}\n" in page
+    assert "| one | no figure | no figure | no figure | no figure |" in page
+
+
+def test_every_kind_that_runs_are_scored_on_has_a_headline():
+    assert {kind.headline[0] for kind in KINDS if not kind.fine_tunes} == {
+        "spearman", "accuracy", "pearson", "average precision", "v-measure",
+    }  # fmt: skip
