@@ -27,7 +27,7 @@ ROOTS = ("models", "storage", "tasks")
 CARRIERS = {
     "models.progress",
     "tasks.site",
-    *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "logs", "machine", "stopping")),
+    *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "watch", "page", "logs", "machine", "stopping")),
     *(
         f"storage.{name}"
         for name in (
