@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import HubError, SourceError
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_NAME: Final = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _REMEDIES: Final = {
     401: "set HF_TOKEN to a token that may write, or log in with `hf auth login`",
     403: "set HF_TOKEN to a token that may write there, or name an organisation of your own",
@@ -27,8 +25,15 @@ def check_repository(name: str) -> None:
     Raises:
         ValueError: it is not ORG/NAME.
     """
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} names no repository, expected ORG/NAME of letters, digits, `-`, `_` and `.`")
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ValueError(f"{name!r} names no repository, expected ORG/NAME as the Hub has them: {error}") from error
+    if name.count("/") != 1:
+        raise ValueError(f"{name!r} names no repository, expected ORG/NAME; put your own or an organisation's first")
 
 
 def push(folder: Path, name: str, *, public: bool) -> str:

@@ -49,7 +49,7 @@ def find(store: Store, text: str) -> ArtifactRef:
         check_kind(store, kind)
     if key == LATEST:
         return _latest(store, kind)
-    fitting = [ref for ref in store.refs(kind or None) if ref.key.startswith(key)]
+    fitting = _own(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
     if len(fitting) != 1:
         names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
         raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
@@ -93,7 +93,12 @@ def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
 
 
 def _latest(store: Store, kind: str) -> ArtifactRef:
-    manifests = readable_manifests(store, kind or None)
+    manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
     if not manifests:
         raise ArtifactMissingError(f"{store.url} holds no {kind or 'artifact'}, so none is the latest; make one first")
-    return max(manifests, key=lambda manifest: manifest.created_at).ref
+    return max(_own(kind, [*manifests]), key=manifests.__getitem__)
+
+
+def _own(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:
+    """Those of just this kind, if there are any: `embeddings` are not their shards; `translations` are all nested."""
+    return [ref for ref in refs if ref.kind == kind] or refs

@@ -90,8 +90,9 @@ def settings_of(manifest: Manifest) -> dict[str, Any]:
 
 def dev_of(settings: Mapping[str, Any]) -> str:
     """The set that chose a run's encoder, as comparisons name it; empty where none did."""
-    dev = settings["evaluation"].get("dev") if settings.get("training") else None
-    return (dev or "").removeprefix("embedded:")
+    trainings = [phase["training"] for phase in (*settings.get("earlier", ()), settings) if phase.get("training")]
+    chose = any(training.get("select") != "last" for training in trainings)
+    return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
 
 
 def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:

@@ -63,7 +63,7 @@ def _in_one_piece(
 ) -> tuple[pl.DataFrame, int]:
     """The vectors, and how many sentences were not held."""
     sentences = _sentences(work.store, texts)
-    known = held.of(sentences).collect()
+    known = held.of(sentences)
     missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
     parts = [known] if known.height else []
     try:

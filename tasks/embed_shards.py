@@ -95,10 +95,12 @@ class CorpusVectors:
         with store.workspace() as folder:
             shards = self._planned(folder / "missing.parquet")
             self.embedded = total = sum(shard.rows for shard in shards)
+            if total:
+                advance(0, total, "")  # so that shards count as parts, which need no line each
             if site.runner != "threads":
                 self._embed_elsewhere(shards)  # after which each is found made, at a store's cost alone
             for number, shard in enumerate(shards):
-                parts = [self._held.of(self._range(number, "sentence_id")).collect()]
+                parts = [self._held.of(self._range(number, "sentence_id"))]
                 if shard.rows:
                     with _telling(advance, shard.start, total):
                         parts.append(store.scan(make(site, encoder, shard, config, precision)).collect())
@@ -117,7 +119,7 @@ class CorpusVectors:
         with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
             for number in range(-(-self.rows // SHARD_ROWS)):
                 rows = self._range(number, "sentence_id", "text")
-                known = self._held.of(rows).select("sentence_id").collect()
+                known = self._held.of(rows).select("sentence_id")
                 missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
                 if missing.height:
                     writer.write_table(missing.to_arrow().cast(PLAN))

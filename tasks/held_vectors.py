@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STAGES: Final = ("embed", "embed_shard")
 _NAMES: Final = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes
-_NONE: Final = pl.LazyFrame(schema={"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)})
+_NONE: Final = pl.DataFrame(schema={"sentence_id": pl.UInt64, "embedding": pl.Array(pl.Float32, 1)})
 
 
 class HeldVectors:
@@ -31,7 +31,7 @@ class HeldVectors:
     def __init__(self, store: Store, mine: Provenance) -> None:
         self._tables = list(_tables(store, mine))
 
-    def of(self, sentences: pl.DataFrame) -> pl.LazyFrame:
+    def of(self, sentences: pl.DataFrame) -> pl.DataFrame:
         """`sentence_id` and `embedding` of those of the sentences that have one, each once, in no order."""
         ids = sentences.select("sentence_id")
         if ids.is_empty():
@@ -42,7 +42,9 @@ class HeldVectors:
             for table, first, last in self._tables
             if first <= high and low <= last  # type: ignore[operator]  # numbers, of a column of ids
         ]
-        return pl.concat(found).unique("sentence_id", keep="first", maintain_order=True) if found else _NONE
+        if not found:
+            return _NONE
+        return pl.concat(found).unique("sentence_id", keep="first", maintain_order=True).collect()
 
 
 def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int, int]]:

@@ -27,7 +27,7 @@ class Site(BaseModel):
     threads: int | None = Field(None, ge=1)
     """CPU threads for torch; all cores unless given."""
 
-    translators: int | None = Field(None, ge=1)
+    translator_copies: int | None = Field(None, ge=1)
     """Copies of a translator that CTranslate2 has at work, each on a batch of its own: as many as there are threads for
     on a CPU, one a GPU unless given."""
     translator_threads: int = Field(1, ge=1)
@@ -81,7 +81,7 @@ class Site(BaseModel):
             shared["device"] = self.device.partition(":")[0]
         if self.runner != "pool" and self.cluster is None:
             shared |= {"cache": self.cache, "threads": self.threads or max(1, cores // self.workers)}
-            shared |= self.model_dump(include={"translators", "translator_threads"}, exclude_unset=True)
+            shared |= self.model_dump(include={"translator_copies", "translator_threads"}, exclude_unset=True)
         return Site.model_validate(shared)
 
     @property

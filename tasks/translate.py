@@ -243,7 +243,7 @@ class _Crew(NamedTuple):
 
 
 def _crew(site: Site) -> _Crew:
-    return _Crew(device_of(site), site.threads or cores(), site.translators, site.translator_threads)
+    return _Crew(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory

@@ -25,11 +25,16 @@ TAKEN: Final = "What your files were taken to hold (--columns, --title and --doc
 
 def add_site_options(parser: argparse.ArgumentParser) -> None:
     """Where a run happens; the environment decides what is not given."""
+    add_place_options(parser)
+    parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
+    parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
+
+
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Where one process works."""
     parser.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     parser.add_argument("--mirror", help="folder of data sets that stands in for the Hub (BSL_DATA_MIRROR)")
     parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
-    parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
-    parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +79,7 @@ def add_use_options(parser: argparse.ArgumentParser) -> None:
     """What the verbs that use an encoder share."""
     parser.add_argument("--column", help="column of the sentences, where a file has several of text")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
-    add_site_options(parser)
+    add_place_options(parser)
 
 
 def used_site(arguments: argparse.Namespace) -> Site:
@@ -84,7 +89,8 @@ def used_site(arguments: argparse.Namespace) -> Site:
     from flows.site import site_of
 
     use_server()
-    return site_of(vars(arguments))
+    # No Prefect here, which sends shards to others.
+    return site_of(vars(arguments)).model_copy(update={"runner": "threads", "cluster": None})
 
 
 def opened_index(arguments: argparse.Namespace) -> Index:

@@ -70,13 +70,23 @@ class Start:
 
 
 def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] | None:
-    """The stages of a flow; None where some depend on what others make, or something is amiss, which the run says."""
+    """The stages of a flow; None where some depend on what others make.
+
+    Raises:
+        ModelError, StorageError: something is amiss, which the run would meet later.
+    """
+    from models.errors import ModelError
+    from storage.errors import ArtifactMissingError, StorageError
     from tasks.stage.watch import planning
 
     try:
         with planning() as plan:
             flow.fn(**flow.validate_parameters(parameters))
-    except Exception as error:  # whatever it is, the run meets it again and ends as it should
+    except ArtifactMissingError:
+        return None
+    except (ModelError, StorageError):
+        raise
+    except Exception as error:  # of Prefect's, which has no run here
         logger.debug("%s is not planned: %s", flow.name, error)
         return None
     return plan

@@ -90,6 +90,13 @@ class Terminal:
             line = whole
         self.console.print(Text(line.rstrip(), style="" if made else "dim"), soft_wrap=True)
 
+    def fails(self, step: Step) -> None:
+        """Forget it: what comes next is no part of it."""
+        began = self._began()
+        began.pop(step.ref.path)
+        if not began:
+            self._remaining.ends(step, time.monotonic())
+
     def show(self, place: str, progress: Progress) -> None:
         """A line now and then."""
         now = time.monotonic()

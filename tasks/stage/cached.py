@@ -119,8 +119,13 @@ class Stage(Generic[P, R]):
             return ref
         for watcher in watchers():
             watcher.begins(step)
-        with account_of(step):
-            made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
+        try:
+            with account_of(step):
+                made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
+        except BaseException:
+            for watcher in watchers():
+                watcher.fails(step)
+            raise
         for watcher in watchers():
             watcher.ends(step)
         return made

@@ -37,7 +37,10 @@ class Watcher(Protocol):
         """The innermost stage of the thread comes on."""
 
     def ends(self, step: Step) -> None:
-        """Its artifact is there. Not told where it failed."""
+        """Its artifact is there."""
+
+    def fails(self, step: Step) -> None:
+        """It ended without; the run may go on."""
 
 
 _watchers: list[Watcher] = []

@@ -8,7 +8,7 @@ from huggingface_hub.utils import close_session
 from flows.cli.main import main
 from storage.errors import HubError, SourceError
 from storage.hub_client import fetch, listing
-from storage.hub_upload import push
+from storage.hub_upload import check_repository, push
 from tests.hub.client import offline
 from tests.hub.repositories import files_of
 from tests.tiny_encoder import write_tiny
@@ -31,6 +31,12 @@ def folder(tmp_path):
 def _token(monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_of_a_test")
     close_session()
+
+
+@pytest.mark.parametrize("name", ["encoder", "a/b/c", "org/na--me", "org/na..me", "org/-name", "org/name.git", "ö/ä"])
+def test_a_name_that_the_hub_refuses_is_refused_before_the_export(name):
+    with pytest.raises(ValueError, match="names no repository, expected ORG/NAME"):
+        check_repository(name)
 
 
 @pytest.mark.usefixtures("_token")

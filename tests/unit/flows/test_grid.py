@@ -104,7 +104,7 @@ def test_a_point_s_changes_are_those_that_differ():
     }
     (other,) = grid("tiny", {"training.objective": ["contrastive"]}, {}).configs
     assert Job("tiny", other).overrides == {
-        "training": {"objective": ContrastiveConfig().model_dump(mode="json"), "collapse": None}
+        "training": {"objective": ContrastiveConfig().model_dump(mode="json"), "select": "best", "collapse": None}
     }
 
 
@@ -113,6 +113,7 @@ def test_no_point_stops_at_collapse_unless_a_person_says_so(name):
     over = {} if name in STUDIES else {"training.objective.momentum": [0.5, 0.999]}
     phases = [phase for config in grid(name, over, {}).configs for phase in config.phases]
     assert {phase.training.collapse for phase in phases} == {None}
+    assert "best-or-start" not in {phase.training.select for phase in phases}
     asked = grid(name, over, {"training": {"collapse": {"patience": 3}}}).configs
     assert {config.training.collapse for config in asked if config.training} == {CollapseConfig(patience=3)}
 

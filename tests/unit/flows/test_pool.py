@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from flows.points import _side_by_side
 from flows.pool import Job, asked_of
 from flows.recipes import recipe
 from flows.site import site_of
-from flows.sweep import _side_by_side
 from tasks.site import Site
 
 JOB = Job("tiny", recipe("tiny"))

@@ -1,12 +1,18 @@
 """A verb's flow is planned before it runs, so that its stages have numbers; planning starts and sends nothing."""
 
+import argparse
+
 import pytest
 from prefect import flow
 
 from flows.adapt import adapt
+from flows.cli.main import parser_of
+from flows.cli.options import add_site_options
 from flows.cli.starting import foreseen
+from flows.cli.verbs import VERBS
 from flows.field import field
 from flows.sweep import ablation
+from storage.errors import SourceError
 from storage.refs import CorpusRef
 from tasks.site import Site
 from tasks.stage.cached import stage
@@ -51,6 +57,12 @@ def test_where_stages_depend_on_what_others_make_or_something_is_amiss_there_is_
     assert foreseen(straight, {"site": site, "number": "three"}) is None
 
 
+def test_a_model_that_is_nowhere_ends_a_sweep_before_it_begins(site):
+    asked = {"name": "tiny", "over": {"encoder.model": ["embedded:bert-mini", "/nonexistent"]}, "seeds": 1}
+    with pytest.raises(SourceError, match="/nonexistent"):
+        foreseen(ablation, {**asked, "site": site})
+
+
 def test_a_sweep_on_workers_is_planned_without_them(site):
     asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
     here = foreseen(ablation, {**asked, "site": site})
@@ -67,3 +79,13 @@ def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(s
     assert planned[0] == "read_passages"
     assert planned[-1] == "adaptation"
     assert foreseen(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_no_option_is_taken_for_a_field_of_the_site_by_its_name(verb):
+    """`begin` reads the site off all options of a verb."""
+    (own,) = [action.choices[verb] for action in parser_of([verb])._actions if isinstance(action.choices, dict)]
+    place = argparse.ArgumentParser()
+    add_site_options(place)
+    meant = {action.dest for action in place._actions} | {"processes", "nodes", "rendezvous"}
+    assert {action.dest for action in own._actions} & set(Site.model_fields) <= meant

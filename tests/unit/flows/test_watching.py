@@ -96,6 +96,18 @@ def test_what_a_stage_waits_for_is_indented_unless_it_counts_its_parts(store):
     assert not any("translate" in line for line in lines_of(store, [LAST], (LAST, [SHARD], True)))
 
 
+def test_what_follows_a_stage_that_failed_is_no_part_of_it(store):
+    out = io.StringIO()
+    terminal = Terminal(Console(file=out, width=100), store, [VIEWS, LAST])
+    terminal.begins(VIEWS)
+    terminal.makes(VIEWS)
+    terminal.advances(Progress("views", 1, 2))
+    terminal.fails(VIEWS)
+    terminal.begins(LAST)
+    terminal.ends(LAST)
+    assert out.getvalue().split()[:2] == ["2/2", "report"]
+
+
 def test_a_line_now_and_then_says_rate_and_time_left(store, monkeypatch):
     monkeypatch.setattr(watching, "SECONDS_BETWEEN_LINES", 0.0)
     out = io.StringIO()

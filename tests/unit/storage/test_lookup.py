@@ -5,7 +5,7 @@ import pytest
 from storage.errors import ArtifactMissingError
 from storage.lookup import find, find_report
 from storage.manifest import Provenance
-from storage.refs import CorpusRef, ReportRef
+from storage.refs import ArtifactRef, CorpusRef, ReportRef
 from storage.store import Store
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
@@ -26,6 +26,14 @@ def test_the_latest_is_the_youngest_of_its_kind(store):
     assert find(store, "report/latest").path == SECOND.path
     with pytest.raises(ArtifactMissingError, match="holds no corpus"):
         find(store, "corpus/latest")
+
+
+def test_a_shard_is_not_taken_for_the_whole(store):
+    shard, whole = (ArtifactRef(kind=kind, key=f"{0xC3:064x}") for kind in ("embeddings/shards", "embeddings"))
+    for ref in (whole, shard):
+        with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
+            (draft.folder / "notes.txt").write_text(ref.kind)
+    assert find(store, "embeddings/latest") == find(store, "embeddings/0000") == whole
 
 
 def test_a_report_is_meant_by_its_key_or_by_the_run_that_made_it(store):

@@ -54,3 +54,5 @@ def test_rows_of_real_settings_are_short_and_name_the_corpora(tmp_path):
     ]
     assert dev_of(first) == "stsb/dev"
     assert dev_of({**first, "training": None}) == ""
+    assert dev_of({**first, "training": {**first["training"], "select": "last"}}) == ""
+    assert dev_of({**first, "training": None, "earlier": [{"training": first["training"]}]}) == "stsb/dev"

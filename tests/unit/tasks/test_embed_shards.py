@@ -108,7 +108,7 @@ def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
     assert (part.figures["embedded"], manifest.figures["embedded"]) == (4, 8)
     mine = manifest.provenance.model_copy(update={"stage_version": 0})
     ids = pl.DataFrame({"sentence_id": [1]}, schema={"sentence_id": pl.UInt64})
-    assert HeldVectors(site.open_store(), mine).of(ids).collect().is_empty()
+    assert HeldVectors(site.open_store(), mine).of(ids).is_empty()
 
 
 def test_another_process_makes_the_same_bytes_and_is_told_nothing_of_this_machine(tmp_path, model, monkeypatch):

@@ -89,6 +89,16 @@ def test_a_killed_call_goes_on_where_it_was(model, site, lines, tmp_path, monkey
     assert pl.read_parquet(target).equals(pl.read_parquet(tmp_path / "whole.parquet"))
 
 
+def test_a_call_killed_with_smaller_parts_leaves_no_rows(model, site, lines, tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "CPU_PART", 2)
+    target = tmp_path / "out.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        embed_file(site, model[0], lines, target, "fp32", killed_at(9, []))
+    monkeypatch.setattr(encoding, "CPU_PART", 100)
+    assert embed_file(site, model[0], lines, target, "fp32", advance) == 9
+    assert pl.read_parquet(target)["text"].to_list() == [*ORIGINALS, *BACK_DE, ORIGINALS[0]]
+
+
 def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monkeypatch):
     """And comes to the bytes of one that was not killed."""
     monkeypatch.setattr(encoding, "CPU_PART", 3)
