@@ -26,7 +26,7 @@ def check_repository(name: str) -> None:
         ValueError: it is not ORG/NAME.
     """
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # in no __all__
 
     try:
         validate_repo_id(name)
