@@ -62,17 +62,18 @@ class StudentRecipe(BaseModel):
         model="sentence-transformers/all-MiniLM-L6-v2", normalize=True, max_length=128
     )
     """Whose vectors are learnt."""
-    sentences: int = Field(default=300_000, ge=1)
+    sentences: int = Field(default=380_000, ge=1)
     """Most sentences that it reads."""
-    most_words: int = Field(default=22, ge=4)
+    most_words: int = Field(default=36, ge=4)
     """Longer sentences are left out: short ones teach more a second."""
     max_length: int = Field(default=128, ge=4)
     """Tokens kept of a sentence."""
     training: TrainingConfig = TrainingConfig(
         objective=DistilConfig(vectors_weight=5.0, distance="cosine", views="first"),
         lr=1e-3,
-        batch_size=256,
+        batch_size=128,
         epochs=2,
+        length_buckets=16,
         precision="bf16",
         select="last",
     )
