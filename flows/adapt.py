@@ -18,11 +18,10 @@ from tasks.augment import augment
 from tasks.evaluation.kinds import FoundSets, available_frozen
 from tasks.evaluation.sets import ScoredSet, resolve_scored_set
 from tasks.evaluation.systems import Candidate
-from tasks.labels import labelled_halves
 from tasks.pair import pair_own
 from tasks.passages import TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
-from tasks.prove import merge, prove, settle, weigh
+from tasks.prove import check_asked, merge, prove, settle, weigh
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -76,9 +75,9 @@ def run_adapt(
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
-    labelled_halves(labelled, config.proof.seed)  # too few are said before anything is translated
 
     passages = read_passages(site, own, labelled, config.hold_out)
+    check_asked(site, passages, labelled, config.proof)  # what is too little is said before anything is translated
     corpus = learnt(site, passages)
     taught = config.taught(others=_has_others(site, passages))
     views = augment(site, corpus, config.crops)

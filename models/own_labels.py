@@ -3,6 +3,8 @@
 A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
 with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves. Rows that
 share a text, as pairs of many questions with one answer do, prove or teach together.
+
+`bsl adapt` never trains on labels: there each labelled text judges, if no sentence of it is learnt.
 """
 
 from __future__ import annotations
@@ -94,6 +96,38 @@ def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFr
             "leave --labels out"
         )
     return kept
+
+
+def unlearnt(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, *, seed: int = 0) -> pl.Series:
+    """Ids of labelled sentences that nobody may learn, so that their rows can judge.
+
+    Those of all labelled texts; but of the share `PROVING` of these where all would be most of what is learnt.
+
+    Args:
+        labelled: a row a label.
+        sides: its columns of text.
+        learnt: ids of the sentences that would be learnt.
+        seed: decides which texts.
+    """
+    texts = pl.concat([labelled[side].alias("text") for side in sides]).unique()
+    ids = sentences_of(texts)
+    if learnt.is_in(ids.implode()).mean() <= 0.5:  # type: ignore[operator]  # of Booleans
+        return ids
+    drawn = scattered(sentence_ids(normalize(pl.col("text"))), seed) < round(PROVING * 2**64)
+    return sentences_of(texts.to_frame().filter(drawn)["text"])
+
+
+def judges(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series) -> pl.Series:
+    """Which labelled rows hold no sentence that is learnt.
+
+    Args:
+        labelled: a row a label.
+        sides: its columns of text.
+        learnt: ids of the sentences that are learnt.
+    """
+    rows = pl.concat([_sentences(labelled[side]) for side in sides])
+    met = rows.group_by("row").agg(pl.col("sentence_id").is_in(learnt.implode()).any()).sort("row")
+    return ~met["sentence_id"]
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:

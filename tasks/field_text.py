@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
-from models.evaluation.own_text import FEWEST, probes
+from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from models.own_labels import PROVING, class_pairs, provable, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
-from models.text.passages import DRAWN, FEWEST_UNITS
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
+from tasks.labels import TRAIN, sides_of
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from models.evaluation.retrieval import Retrieval
     from storage.store import Store
-
-TRAIN: Final = "train"
 
 
 @stage(ref=CorpusRef, version=2)
@@ -74,10 +72,7 @@ def field_asked(
         rows = read_labels(labels)
         texts += [rows[side] for side in sides_of(labels)]
     if not texts:
-        raise EvaluationError(
-            f"too few documents to tell methods apart by: expected {FEWEST} questions of {FEWEST_UNITS} held-out "
-            f"documents, or runs of {DRAWN} sentences of long ones; give more text, or labels"
-        )
+        raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
     unique = pl.concat([part.alias("text") for part in texts]).unique().to_frame()
     table = unique.with_columns(sentence_id=sentence_ids(pl.col("text")), source=pl.lit("asked"), lang=pl.lit("en"))
     work.draft.write(table.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
@@ -132,8 +127,3 @@ def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, ques
     both = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
     made = None if trips is None else store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     return probes(both, made, questions=questions)
-
-
-def sides_of(labels: LabelSource) -> list[str]:
-    """The columns of labelled rows that hold text."""
-    return ["text_1", "text_2"][: len(labels.texts)]

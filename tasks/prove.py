@@ -17,11 +17,12 @@ from storage.regular import MANIFEST
 from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
 from tasks.evaluation.sets import ScoredSet, read_scored_set
-from tasks.labels import labelled_halves
+from tasks.labels import labelled_halves, learnt_ids
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of, show_table
+from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from models.encoder.remembered import Remembered
     from models.evaluation.proof import Questions
     from models.text.passages import Part
+    from tasks.site import Site
 
 SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 """Figures of a weighing; of a proof."""
@@ -159,6 +161,24 @@ def settle(
     work.draft.note({"adapted": better})
 
 
+def check_asked(site: Site, passages: PassagesRef, labels: LabelSource | None, config: ProofConfig) -> None:
+    """Refuse text of which nothing can be asked, before it is translated or learnt.
+
+    Raises:
+        EvaluationError: a half has too few labelled rows; without labels, too few sentences or documents.
+    """
+    store = site.open_store()
+    if is_planning() and store.defect(passages) is not None:
+        return
+    if labels is not None:
+        labelled_halves(labels, learnt_ids(store, passages), config.seed)
+        return
+    from models.evaluation.own_text import check_enough
+
+    for part in ("choose", "report"):
+        check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
+
+
 def _questions(
     work: Work,
     passages: PassagesRef,
@@ -174,7 +194,8 @@ def _questions(
     held = work.store.scan(passages).filter(pl.col("part") == part).collect()
     made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     asked = probes(held, made, questions=config.questions, seed=config.seed)
-    return Questions(asked, frozenset(views), labelled_halves(labels, config.seed).get(part))
+    halves = labelled_halves(labels, learnt_ids(work.store, passages), config.seed)
+    return Questions(asked, frozenset(views), halves.get(part))
 
 
 def _loaded(

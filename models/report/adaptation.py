@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from models.evaluation.forgetting import forgets
-from models.evaluation.own_text import FEWEST
+from models.evaluation.own_text import ENOUGH, TOO_FEW
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
 from models.report.page import PLACE, PRINTED, markdown_table
 from models.report.verdict import Verdict
-from models.text.passages import DRAWN, FEWEST_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,11 +37,6 @@ _GENTLER: Final = (
     "The start is kept. Train more gently: a larger training.objective.anchor_weight, lower training.lr (raw_lr for a "
     "bare transformer), fewer training.max_steps, or more text."
 )
-_TOO_FEW: Final = (
-    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that are held out, or of as many runs "
-    f"of {DRAWN} sentences"
-)
-_ENOUGH: Final = "Give --labels, or more text: 100 documents, or 2,000 sentences in fewer, are usually enough."
 _MORE: Final = "More text, or labels (--labels), may show one."
 
 
@@ -109,7 +103,7 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
             reason += ", though chance alone may do that too"
         return Verdict("WORSE", reason, _GENTLER)
     if not any(row.metric == "MRR" for row in rows) and deciding is None:
-        return Verdict("NO DIFFERENCE", _TOO_FEW, f"The start is kept. {_ENOUGH}")
+        return Verdict("NO DIFFERENCE", TOO_FEW, f"The start is kept. Give --labels, or more text: {ENOUGH}.")
     if deciding is None:
         reason = "nothing but the view that was trained on could be asked of this text"
         return Verdict("NO DIFFERENCE", reason, "The start is kept. Give --labels, or text in documents with an order.")
