@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from storage.store import Store
 
 
-@stage(ref=CorpusRef, version=2)
+@stage(ref=CorpusRef, version=3)
 def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
     """The sentences that every method may learn from: none that is held out, or that a proving label speaks of.
 
@@ -36,16 +36,21 @@ def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) 
     rows = work.store.scan(passages).collect()
     own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
     rare: dict[str, JsonValue] = {}
+    between = 0
     if labels is not None:
         labelled = labelled_rows(work.store, passages, labels)
-        left_out = read_labels(labels).filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
-        rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+        given = read_labels(labels)
+        if labels.kind == "classes":
+            left_out = given.filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
+            rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+        else:
+            between = given.height - labelled.height
         proving = labelled.filter("proves")
         spoken = pl.concat([sentences_of(proving[side]) for side in sides_of(labels)])
         own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
     work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
     held_out = rows.filter(pl.col("part") != TRAIN).height
-    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare})
+    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare, "between": between})
 
 
 @stage(ref=CorpusRef, version=1)
@@ -79,7 +84,7 @@ def field_asked(
     work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
 
 
-@stage(ref=PairsRef, version=2)
+@stage(ref=PairsRef, version=3)
 def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
@@ -108,7 +113,7 @@ def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
     """`text_1`, `text_2` of pairs, `label`, `class` (a number) or `score`, and `proves`: whether a row is held out.
 
-    Rows of classes that too few rows teach are left out.
+    Rows of classes that too few rows teach are left out, and pairs that neither prove nor teach.
 
     Raises:
         EvaluationError: too few rows are left to prove anything.

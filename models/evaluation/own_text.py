@@ -43,8 +43,8 @@ def check_enough(held: pl.DataFrame, part: str) -> None:
     sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
     if sentences < FEWEST or units < FEWEST_UNITS:
         raise EvaluationError(
-            f"{TOO_FEW} in each part, found {sentences} sentences of {units} documents or runs in the part {part!r}; give "
-            f"more text ({ENOUGH}), or labels"
+            f"{TOO_FEW} in each part, found {sentences} sentences of {units} documents or runs in the part {part!r}; "
+            f"give more text ({ENOUGH}), or labels"
         )
 
 
