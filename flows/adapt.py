@@ -11,12 +11,14 @@ from flows.recipes.adapt import STSB, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
 from storage.labels import label_source
 from storage.refs import PassagesRef, ReportRef, ViewsRef
 from tasks.adaptation import adaptation
 from tasks.augment import augment
-from tasks.evaluation.kinds import FoundSets, available_frozen
-from tasks.evaluation.sets import ScoredSet, resolve_scored_set
+from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
+from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.systems import Candidate
 from tasks.pair import pair_own
 from tasks.passages import TITLES, learnt, read_passages, translated
@@ -103,14 +105,22 @@ def run_adapt(
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
-    """General sets that may not be forgotten: those that were asked for, and STS-B whatever they are.
+    """General sets that are asked what was forgotten: those that were named, and STS-B whatever they are.
 
     Raises:
-        UnknownSuiteError, HubError, SourceError: as `available_frozen`.
+        UnknownSuiteError, HubError: as `available_frozen`.
+        SourceError: one of them cannot be had; an adaptation that was not asked of it would seem to be.
     """
-    found = available_frozen(site, names)
-    held = {(own.dataset, own.split) for own in found.sets.values() if isinstance(own, ScoredSet)}
-    return found if ("stsb", "test") in held else available_frozen(site, (*names, STSB))
+    wanted = frozen_names(names)
+    held = {name.removeprefix(EMBEDDED) for name in wanted}
+    found = available_frozen(site, wanted if STSB.removeprefix(EMBEDDED) in held else (*wanted, STSB))
+    if found.missing:
+        whys = "; ".join(found.missing.values())
+        raise SourceError(
+            f"{', '.join(found.missing)} cannot be had, expected every general set that is named ({whys}); leave them "
+            "out of --suite, or give a mirror that has them"
+        )
+    return found
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:

@@ -72,7 +72,7 @@ def proves(
 
 
 def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
-    """The rows from which something can be proved: no class that fewer than `FOLDS` rows teach, no row that does neither.
+    """The rows from which something can be proved: no class that fewer than `FOLDS` rows teach, no row that is null.
 
     Args:
         rows: `label`, and `proves` as the function of that name says.

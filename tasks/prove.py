@@ -16,7 +16,8 @@ from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, Sc
 from storage.regular import MANIFEST
 from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
-from tasks.evaluation.sets import ScoredSet, read_scored_set
+from tasks.evaluation.kinds import kind_of
+from tasks.evaluation.sets import ScoredSet, in_full, read_scored_set
 from tasks.labels import labelled_halves, learnt_ids
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
@@ -110,7 +111,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=5)
+@stage(ref=ProofRef, version=6)
 def prove(
     work: Work,
     passages: PassagesRef,
@@ -134,9 +135,9 @@ def prove(
     counts = work.store.manifest(weighing).figures[COUNTED]
     assert isinstance(counts, list)
     names = [str(name) for name in counts if str(name) in both[0]]
-    general = general_evidence(
-        [work.store.scan(ref).collect() for ref in scores], [work.store.scan(ref).collect() for ref in comparisons]
-    )
+    figures, compared = ([work.store.scan(ref).collect() for ref in refs] for refs in (scores, comparisons))
+    named = {name for table in figures for name in table["dataset"].unique()}
+    general = general_evidence(figures, compared, {name: kind_of(in_full(name)).headline for name in sorted(named)})
     rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
     verdict = judged(rows, config.max_forgetting)
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)

@@ -37,7 +37,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--labels", metavar="FILE", help="scored pairs, or texts with a class: they decide then")
     parser.add_argument(
-        "--suite", nargs="+", help="general sets, beside STS-B, none of which may lose more than half a point"
+        "--suite",
+        nargs="+",
+        help="general sets to ask beside STS-B; of those with intervals (sts, useb) none may lose half a point",
     )
     parser.add_argument(
         "--views", choices=["auto", "crops", "round trips", "both", "dropout"], help="what is learnt (auto)"

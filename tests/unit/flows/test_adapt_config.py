@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from flows.adapt import guards
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
+from storage.errors import SourceError
+from tasks.site import Site
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("views", ["round trips", "both"])
@@ -25,6 +33,14 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
     assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
     assert config.learning(bare, ("crops",)) == bare
+
+
+def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    assert [*guards(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
+    with pytest.raises(SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite"):
+        guards(site, ("askubuntu", "embedded:stsb/dev"))
+    assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
 
 
 @pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])
