@@ -11,6 +11,7 @@ from flows.recipes.adapt import STSB, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
+from models.errors import EncoderError
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.labels import label_source
@@ -28,7 +29,7 @@ from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.watch import is_planning
-from tasks.start import check_learns, is_bare, taken_over
+from tasks.start import can_drop, check_learns, is_bare, taken_over
 from tasks.train import train
 
 FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
@@ -73,6 +74,11 @@ def run_adapt(
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
     check_learns(start)
+    if config.views == "dropout" and not can_drop(site, start):
+        raise EncoderError(
+            f"{encoder} is a table of words, which has no dropout, expected a transformer for --views dropout; learn "
+            "crops (--views crops), or start from another encoder"
+        )
     found = guards(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = config.sources(texts, site.mirror)

@@ -47,8 +47,8 @@ def general_evidence(
 ) -> list[Evidence]:
     """The differences on general sets as evidence, a figure a set.
 
-    One with an interval may forbid an encoder. Without one nobody knows what chance does, and of many such sets one often
-    falls by half a point between encoders that are equally good: they are shown, as the mean is.
+    One with an interval may forbid an encoder. Without one nobody knows what chance does, and of many such sets one
+    often falls by half a point between encoders that are equally good: they are shown, as the mean is.
 
     Args:
         scores: tables `scores`, those of the start before those of the adapted encoder.
