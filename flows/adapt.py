@@ -88,7 +88,7 @@ def run_adapt(
     check_asked(site, passages, labelled, config.proof)  # what is too little is said before anything is translated
     corpus = learnt(site, passages)
     taught = config.taught(others=_has_others(site, passages))
-    views = augment(site, corpus, config.crops)
+    views = augment(site, corpus, config.views_of(taught))
     trips = _trips(site, passages, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
     learning = config.learning(reading, taught)

@@ -15,6 +15,7 @@ from flows.cli.options import (
     print_json,
     print_table,
 )
+from flows.cli.settings import checked
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -54,10 +55,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 
 def _adapt(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments)  # what is misspelt is said before anything is started
-    from flows.config import overridden
     from flows.recipes.adapt import AdaptConfig
 
-    config = overridden(AdaptConfig(), changes)
+    config = checked(AdaptConfig(), changes)
     begun = begin(arguments)
     from storage.labels import label_source
 
