@@ -111,7 +111,7 @@ class AdaptConfig(ReadingConfig):
         return ("crops", "round trips") if others or self.views == "both" else ("crops",)
 
     def views_of(self, taught: tuple[str, ...]) -> AugmentConfig:
-        """Views of the corpus that is learnt, beside its round trips: its sentences, and crops where they are learnt."""
+        """Views of the corpus that is learnt, beside its round trips: its sentences, and crops if these are learnt."""
         return AugmentConfig(rewritings=(CropView(),) if "crops" in taught else ())
 
     def trained(self, *, raw: bool) -> TrainingConfig:
