@@ -121,10 +121,9 @@ def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
     held = {name.removeprefix(EMBEDDED) for name in wanted}
     found = available_frozen(site, wanted if STSB.removeprefix(EMBEDDED) in held else (*wanted, STSB))
     if found.missing:
-        whys = "; ".join(found.missing.values())
         raise SourceError(
-            f"{', '.join(found.missing)} cannot be had, expected every general set that is named ({whys}); leave them "
-            "out of --suite, or give a mirror that has them"
+            f"{', '.join(found.missing)} cannot be had, expected every general set that is named; leave them out of "
+            f"--suite, or give a mirror that has them. Of the first: {next(iter(found.missing.values()))}"
         )
     return found
 

@@ -52,7 +52,9 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
 def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
     site = Site(store=str(tmp_path / "store"))
     assert [*guards(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
-    with pytest.raises(SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite"):
+    with pytest.raises(
+        SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite.* Of the first: data set"
+    ):
         guards(site, ("askubuntu", "embedded:stsb/dev"))
     assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
 
