@@ -11,23 +11,25 @@ from flows.recipes.adapt import STSB, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
+from models.errors import EncoderError
+from storage.embedded import EMBEDDED
+from storage.errors import SourceError
 from storage.labels import label_source
 from storage.refs import PassagesRef, ReportRef, ViewsRef
 from tasks.adaptation import adaptation
 from tasks.augment import augment
-from tasks.evaluation.kinds import FoundSets, available_frozen
-from tasks.evaluation.sets import ScoredSet, resolve_scored_set
+from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
+from tasks.evaluation.sets import resolve_scored_set
 from tasks.evaluation.systems import Candidate
-from tasks.labels import labelled_halves
 from tasks.pair import pair_own
 from tasks.passages import TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
-from tasks.prove import merge, prove, settle, weigh
+from tasks.prove import check_asked, merge, prove, settle, weigh
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.watch import is_planning
-from tasks.start import check_learns, is_bare, taken_over
+from tasks.start import can_drop, check_learns, is_bare, taken_over
 from tasks.train import train
 
 FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
@@ -72,16 +74,21 @@ def run_adapt(
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
     check_learns(start)
+    if config.views == "dropout" and not can_drop(site, start):
+        raise EncoderError(
+            f"{encoder} is a table of words, which has no dropout, expected a transformer for --views dropout; learn "
+            "crops (--views crops), or start from another encoder"
+        )
     found = guards(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
     own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
-    labelled_halves(labelled, config.proof.seed)  # too few are said before anything is translated
 
     passages = read_passages(site, own, labelled, config.hold_out)
+    check_asked(site, passages, labelled, config.proof)  # what is too little is said before anything is translated
     corpus = learnt(site, passages)
     taught = config.taught(others=_has_others(site, passages))
-    views = augment(site, corpus, config.crops)
+    views = augment(site, corpus, config.views_of(taught))
     trips = _trips(site, passages, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
     learning = config.learning(reading, taught)
@@ -104,14 +111,21 @@ def run_adapt(
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
-    """General sets that may not be forgotten: those that were asked for, and STS-B whatever they are.
+    """General sets that are asked what was forgotten: those that were named, and STS-B whatever they are.
 
     Raises:
-        UnknownSuiteError, HubError, SourceError: as `available_frozen`.
+        UnknownSuiteError, HubError: as `available_frozen`.
+        SourceError: one of them cannot be had; an adaptation that was not asked of it would seem to be.
     """
-    found = available_frozen(site, names)
-    held = {(own.dataset, own.split) for own in found.sets.values() if isinstance(own, ScoredSet)}
-    return found if ("stsb", "test") in held else available_frozen(site, (*names, STSB))
+    wanted = frozen_names(names)
+    held = {name.removeprefix(EMBEDDED) for name in wanted}
+    found = available_frozen(site, wanted if STSB.removeprefix(EMBEDDED) in held else (*wanted, STSB))
+    if found.missing:
+        raise SourceError(
+            f"{', '.join(found.missing)} cannot be had, expected every general set that is named; leave them out of "
+            f"--suite, or give a mirror that has them. Of the first: {next(iter(found.missing.values()))}"
+        )
+    return found
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes.field import SMALL, Start
 from models.encoder.config import EncoderConfig
 from tasks.pretrained import described_folder, resolve_encoder
-from tasks.start import is_bare
+from tasks.start import can_drop, is_bare
 from tasks.teach import as_saved
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Contender:
         config: how it is read.
         start: what kind it is, which decides the learning rates.
         heads: its modules after pooling.
+        drops: whether it has dropout to be set.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Contender:
     config: EncoderConfig
     start: Start
     heads: tuple[str, ...] = ()
+    drops: bool = True
 
     @property
     def title(self) -> str:
@@ -69,7 +71,7 @@ def contender_of(site: Site, name: str) -> Contender:
         from models.encoder.saved import read_saved  # transformers
 
         heads = tuple(head.kind for head in read_saved(folder).sentence_heads)
-        return Contender(name, encoder, as_saved(site, encoder, named), "trained", heads)
+        return Contender(name, encoder, as_saved(site, encoder, named), "trained", heads, can_drop(site, encoder))
     width = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
     return Contender(name, encoder, named, "small" if width <= SMALL else "raw")
 
@@ -86,5 +88,10 @@ def inapplicable(methods: Iterable[Method], contender: Contender, settings: Fiel
             reasons[method.name] = (
                 f"not tried: it holds token vectors against their mean, and {contender.title} has "
                 f"{', '.join(contender.heads)} after pooling; start from an encoder without"
+            )
+        elif "dropout" in method.encoder and not contender.drops:
+            reasons[method.name] = (
+                f"not tried: it reads under dropout, and {contender.title} is a table of words, which has none; start "
+                "from a transformer"
             )
     return reasons

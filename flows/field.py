@@ -209,5 +209,7 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
         assert isinstance(rare, dict)
         named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
         notes.append(f"Left out of your labels, for fewer than {FOLDS} of their rows teach: {named}.")
+    if between := counts["between"]:
+        notes.append(f"Left out of your labels: {between} pairs that share texts with pairs that prove and that teach.")
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

@@ -2,7 +2,10 @@
 
 A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
 with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves. Rows that
-share a text, as pairs of many questions with one answer do, prove or teach together.
+share a text, as pairs of many questions with one answer do, prove or teach together; where most hang together so, their
+texts are divided, and rows with texts on both sides are left out.
+
+`bsl adapt` never trains on labels: there each labelled text judges, if no sentence of it is learnt.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ def proves(
 ) -> pl.Series:
     """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
 
-    Rows that share a text are one group, also over other rows, and a group proves or teaches as a whole.
+    Rows that share a text are one group, also over other rows, and a group proves or teaches as a whole. One of more
+    than half of the rows is divided: its texts prove or teach one by one, and a row with texts of both does neither.
 
     Args:
         labelled: a row a label.
@@ -46,21 +50,29 @@ def proves(
         learnt: ids of the sentences that are learnt.
         share: of the rows with neither that prove too.
         seed: decides which of them.
+
+    Returns:
+        Booleans; null where a row neither proves nor teaches.
     """
-    known = [("held", held), ("learnt", learnt)]
-    rows = pl.concat([_sentences(labelled[side]) for side in sides]).with_columns(
-        pl.col("sentence_id").is_in(ids.implode()).alias(name) for name, ids in known
+    texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
+    rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
+    grouped = rows.with_columns(group=_groups(labelled.height, texts["text"]))
+    whole = grouped.select(
+        pl.col("held", "learnt").any().over("group"),
+        pl.col("text").min().over("group"),
+        large=pl.len().over("group") > labelled.height / 2,
     )
-    ids = labelled.select(sentence_ids(normalize(pl.col(side))).alias(side) for side in sides)
-    met = rows.group_by("row").agg(pl.col("held", "learnt").any()).sort("row")
-    whole = met.with_columns(first=ids[sides[0]], group=_groups(ids)).select(
-        pl.col("held", "learnt").any().over("group"), drawn=scattered(pl.col("first").min().over("group"), seed)
-    )
-    return whole.select(pl.col("held") | (~pl.col("learnt") & (pl.col("drawn") < round(share * 2**64)))).to_series()
+    # Both texts of a pair prove where its own share of the pairs does.
+    apart = texts.select("row", one=_drawn(share ** (1 / len(sides)), seed)).group_by("row").agg(
+        every=pl.col("one").all(), some=pl.col("one").any()
+    )  # fmt: skip
+    alone = pl.when(pl.col("every") == pl.col("some")).then("every")
+    both = whole.with_columns(together=_drawn(share, seed), alone=apart.sort("row").select(alone).to_series())
+    return both.select(pl.when("large").then("alone").otherwise("together").alias("proves")).to_series()
 
 
 def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
-    """The rows from which something can be proved: without the classes that fewer than `FOLDS` rows teach.
+    """The rows from which something can be proved: no class that fewer than `FOLDS` rows teach, no row that is null.
 
     Args:
         rows: `label`, and `proves` as the function of that name says.
@@ -71,9 +83,11 @@ def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFr
             have one score.
     """
     taught = (~pl.col("proves")).sum().over("label") >= FOLDS
-    kept = rows.filter(taught) if kind == "classes" else rows
+    kept = rows.filter(taught) if kind == "classes" else rows.drop_nulls("proves")
     proving = kept.filter("proves")
-    found = f"{rows.height} labelled rows, of which {rows['proves'].sum()} prove and the others teach"
+    found = f"{rows.height} labelled rows, of which {rows['proves'].sum()} prove and {(~rows['proves']).sum()} teach"
+    if between := rows["proves"].null_count():
+        found += f" (and {between} do neither, for they have a text of both)"
     classes = kept["label"].n_unique()
     if kind == "classes" and classes < _CLASSES:
         raise EvaluationError(
@@ -94,6 +108,38 @@ def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFr
             "leave --labels out"
         )
     return kept
+
+
+def unlearnt(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, *, seed: int = 0) -> pl.Series:
+    """Ids of labelled sentences that nobody may learn, so that their rows can judge.
+
+    Those of all labelled texts; but of the share `PROVING` of these where all would be most of what is learnt.
+
+    Args:
+        labelled: a row a label.
+        sides: its columns of text.
+        learnt: ids of the sentences that would be learnt.
+        seed: decides which texts.
+    """
+    texts = pl.concat([labelled[side].alias("text") for side in sides]).unique()
+    ids = sentences_of(texts)
+    if learnt.is_in(ids.implode()).mean() <= 0.5:  # type: ignore[operator]  # of Booleans
+        return ids
+    drawn = scattered(sentence_ids(normalize(pl.col("text"))), seed) < round(PROVING * 2**64)
+    return sentences_of(texts.to_frame().filter(drawn)["text"])
+
+
+def judges(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series) -> pl.Series:
+    """Which labelled rows hold no sentence that is learnt.
+
+    Args:
+        labelled: a row a label.
+        sides: its columns of text.
+        learnt: ids of the sentences that are learnt.
+    """
+    rows = pl.concat([_sentences(labelled[side]) for side in sides])
+    met = rows.group_by("row").agg(pl.col("sentence_id").is_in(learnt.implode()).any()).sort("row")
+    return ~met["sentence_id"]
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -155,15 +201,34 @@ def shares(scores: pl.Series) -> pl.Series:
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 
-def _groups(ids: pl.DataFrame) -> pl.Series:
-    """The number of each row's group, the connected rows of the graph whose edges are shared texts."""
-    sides = ids.width
-    texts = pl.concat([ids[side] for side in ids.columns]).rank("dense").to_numpy().astype(np.int64) - 1
-    rows = np.tile(np.arange(ids.height), sides)
-    nodes = ids.height + int(texts.max(initial=-1)) + 1
-    graph = coo_array((np.ones(len(rows), dtype=np.int8), (rows, ids.height + texts)), shape=(nodes, nodes))
+def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
+    """`row`, `text` (its id), `held` and `learnt`: whether a sentence of it is."""
+    known = {"held": held, "learnt": learnt}
+    met = _sentences(texts).group_by("row").agg(
+        pl.col("sentence_id").is_in(ids.implode()).any().alias(name) for name, ids in known.items()
+    )  # fmt: skip
+    named = texts.to_frame("text").select(sentence_ids(normalize(pl.col("text"))).alias("text"))
+    return pl.concat([met.sort("row"), named], how="horizontal")
+
+
+def _drawn(share: float, seed: int) -> pl.Expr:
+    """Whether a text proves: if it is held out, or is not learnt and drawn."""
+    return pl.col("held") | (~pl.col("learnt") & (scattered(pl.col("text"), seed) < round(share * 2**64)))
+
+
+def _groups(rows: int, texts: pl.Series) -> pl.Series:
+    """The number of each row's group, the connected rows of the graph whose edges are shared texts.
+
+    Args:
+        rows: how many.
+        texts: ids of the texts of all rows, side by side.
+    """
+    numbers = texts.rank("dense").to_numpy().astype(np.int64) - 1
+    places = np.tile(np.arange(rows), len(texts) // max(1, rows))
+    nodes = rows + int(numbers.max(initial=-1)) + 1
+    graph = coo_array((np.ones(len(places), dtype=np.int8), (places, rows + numbers)), shape=(nodes, nodes))
     _, groups = connected_components(graph, directed=False)
-    return pl.Series("group", groups[: ids.height])
+    return pl.Series("group", groups[:rows])
 
 
 def _sentences(texts: pl.Series) -> pl.DataFrame:

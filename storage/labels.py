@@ -62,23 +62,18 @@ def label_source(path: str) -> LabelSource:
     held = columns_of(path, form, ReadReport(path))
     table = _table(path, form, readable_columns(path, form, ReadReport(path)))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
-    others = [name for name in table.columns if name not in prose]
-    lower = {name.lower(): name for name in others}
-
-    def guessed(kind: Literal["pairs", "classes"], label: str) -> LabelSource:
-        source = LabelSource(digest=digest, format=form, kind=kind, texts=tuple(prose), label=label, path=path)
+    # Of their different values too: 300 questions may have 15 answers between them.
+    repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
+    found = _taken(table, prose) or _taken(table, repeated)
+    if found is not None:
+        kind, texts, label = found
+        source = LabelSource(
+            digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=path
+        )
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
-
-    digest = source_sha256(path)
-    score = next((lower[name] for name in _SCORES if name in lower and _numbers(table[lower[name]])), None)
-    if len(prose) == 2 and score is not None:
-        return guessed(kind="pairs", label=score)
-    chosen = next((lower[name] for name in _CLASSES if name in lower), None)
-    if len(prose) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
-        return guessed(kind="classes", label=chosen)
     raise SourceError(
-        f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, prose)) or 'none'} hold "
-        f"text; expected two of text and a number ({', '.join(_SCORES)}), or one of text and a class "
+        f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, repeated)) or 'none'} "
+        f"hold text; expected two of text and a number ({', '.join(_SCORES)}), or one of text and a class "
         f"({', '.join(_CLASSES)}); rename the columns"
     )
 
@@ -90,6 +85,18 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
         SourceError: the file cannot be read.
     """
     return _labelled(source, _table(source.path, source.format, (*source.texts, source.label)))
+
+
+def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
+    """What the labels are, their columns of text and their own; None where these columns of text are of no labels."""
+    lower = {name.lower(): name for name in table.columns if name not in prose}
+    score = next((lower[name] for name in _SCORES if name in lower and _numbers(table[lower[name]])), None)
+    if len(prose) == 2 and score is not None:
+        return "pairs", prose, score
+    chosen = next((lower[name] for name in _CLASSES if name in lower), None)
+    if len(prose) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
+        return "classes", prose, chosen
+    return None
 
 
 def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:

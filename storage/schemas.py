@@ -107,7 +107,7 @@ PROOF = pl.Schema(
     {
         "evidence": pl.String,
         "metric": pl.String,
-        # `counts` decides the verdict, `guard` may forbid it, `shown` is of a view that was trained on.
+        # `counts` decides the verdict, `guard` may forbid it, `shown` is of a trained view or has no interval.
         "role": pl.String,
         # Null of a mean of general sets, as are interval and p where a set has none.
         "before": pl.Float64,

@@ -112,22 +112,26 @@ def sources(
             data sets; formats may be mixed.
         mirror: folder that may hold declared data sets.
         lang: language of all of them.
-        columns: those that hold text, where the guess is to be overruled; so `title` and `document`.
+        columns: those that hold text, where the guess is to be overruled; so `title` and `document`. Of a file with
+            some of what is named these count, and lines of text have no columns.
         title: as in `TextSource`; "" where no column is one.
-        document: as in `TextSource`.
+        document: as in `TextSource`; "" where no column makes one.
 
     Returns:
         One source for each path and each set of columns among its files; show `told` of each.
 
     Raises:
-        SourceError: nothing is there, or no column of a file holds text.
+        SourceError: nothing is there, no file has a column that is named, or no column of a file holds text.
     """
     found: list[TextSource] = []
-    for path in paths:
-        name, files = _files(path, mirror)
+    located = [_files(path, mirror) for path in paths]
+    held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
+    every = tuple(dict.fromkeys(name for names in held.values() for name in names))
+    require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
+    for name, files in located:
         groups: dict[tuple[Format, tuple[str, ...], bool], list[TextSource]] = {}
         for file in files:
-            guess = _guess(file, columns, title, document)
+            guess = _guess(file, held[file], columns, title, document)
             groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
         for same in groups.values():
             own = tuple(guess.files[0] for guess in same)
@@ -201,11 +205,13 @@ def _digest(files: Sequence[str]) -> str:
     return hashlib.sha256("".join(map(source_sha256, files)).encode()).hexdigest()
 
 
-def _guess(path: str, columns: Sequence[str], title: str | None, document: str | None) -> TextSource:
-    """What the columns of a file hold: as asked, else by their names and its first records."""
+def _guess(
+    path: str, held: tuple[str, ...], columns: Sequence[str], title: str | None, document: str | None
+) -> TextSource:
+    """What the columns of a file hold: as asked of those that it has, else by their names and its first records."""
     kind = format_of(path)
-    held = columns_of(path, kind, ReadReport(path))
-    require(path, held, [name for name in (*columns, title, document) if name])
+    columns = [name for name in columns if name in held]
+    title, document = (name if name in ("", *held) else None for name in (title, document))
     sample = _sample(path, kind)
     plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
     if kind == "txt":
@@ -221,9 +227,10 @@ def _guess(path: str, columns: Sequence[str], title: str | None, document: str |
             f"{path}: none of its columns {', '.join(map(repr, held))} holds text of more than "
             f"{_PROSE_WORDS:g} words a record; name the columns that do in `columns`"
         )
-    document = document or next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
+    if document is None:
+        document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
     return plain.model_copy(
-        update={"texts": texts, "title": title if title not in texts else None, "document": document}
+        update={"texts": texts, "title": title if title not in texts else None, "document": document or None}
     )
 
 

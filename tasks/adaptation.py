@@ -46,7 +46,7 @@ def adaptation(
         passages: their sentences.
         labels: what decides instead of the text; None without any.
         taught: names of the views that were learnt.
-        views: crops of what was learnt.
+        views: of what was learnt: crops, or none but its sentences.
         trips: round trips of some sentences; None where no translator knows the language.
         trained: what training left.
         weighing: what each share of it finds.

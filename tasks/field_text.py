@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
-from models.evaluation.own_text import FEWEST, probes
+from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from models.own_labels import PROVING, class_pairs, provable, proves, sentences_of, shares
 from models.text.normalize import sentence_ids
-from models.text.passages import DRAWN, FEWEST_UNITS
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
+from tasks.labels import TRAIN, sides_of
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from models.evaluation.retrieval import Retrieval
     from storage.store import Store
 
-TRAIN: Final = "train"
 
-
-@stage(ref=CorpusRef, version=2)
+@stage(ref=CorpusRef, version=3)
 def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
     """The sentences that every method may learn from: none that is held out, or that a proving label speaks of.
 
@@ -38,16 +36,21 @@ def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) 
     rows = work.store.scan(passages).collect()
     own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
     rare: dict[str, JsonValue] = {}
+    between = 0
     if labels is not None:
         labelled = labelled_rows(work.store, passages, labels)
-        left_out = read_labels(labels).filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
-        rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+        given = read_labels(labels)
+        if labels.kind == "classes":
+            left_out = given.filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
+            rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+        else:
+            between = given.height - labelled.height
         proving = labelled.filter("proves")
         spoken = pl.concat([sentences_of(proving[side]) for side in sides_of(labels)])
         own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
     work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
     held_out = rows.filter(pl.col("part") != TRAIN).height
-    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare})
+    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare, "between": between})
 
 
 @stage(ref=CorpusRef, version=1)
@@ -74,17 +77,14 @@ def field_asked(
         rows = read_labels(labels)
         texts += [rows[side] for side in sides_of(labels)]
     if not texts:
-        raise EvaluationError(
-            f"too few documents to tell methods apart by: expected {FEWEST} questions of {FEWEST_UNITS} held-out "
-            f"documents, or runs of {DRAWN} sentences of long ones; give more text, or labels"
-        )
+        raise EvaluationError(f"{TOO_FEW}; give more text ({ENOUGH}), or labels")
     unique = pl.concat([part.alias("text") for part in texts]).unique().to_frame()
     table = unique.with_columns(sentence_id=sentence_ids(pl.col("text")), source=pl.lit("asked"), lang=pl.lit("en"))
     work.draft.write(table.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
     work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
 
 
-@stage(ref=PairsRef, version=2)
+@stage(ref=PairsRef, version=3)
 def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
@@ -113,7 +113,7 @@ def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
 def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
     """`text_1`, `text_2` of pairs, `label`, `class` (a number) or `score`, and `proves`: whether a row is held out.
 
-    Rows of classes that too few rows teach are left out.
+    Rows of classes that too few rows teach are left out, and pairs that neither prove nor teach.
 
     Raises:
         EvaluationError: too few rows are left to prove anything.
@@ -132,8 +132,3 @@ def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, ques
     both = sentences.with_columns(unit=pl.struct("part", "unit").rank("dense") - 1)  # each part counts from 0
     made = None if trips is None else store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     return probes(both, made, questions=questions)
-
-
-def sides_of(labels: LabelSource) -> list[str]:
-    """The columns of labelled rows that hold text."""
-    return ["text_1", "text_2"][: len(labels.texts)]

@@ -13,7 +13,7 @@ from storage.labels import LabelSource
 from storage.readers.report import ReadReport
 from storage.refs import CorpusRef, PassagesRef
 from storage.texts import TextSource, records
-from tasks.labels import labelled_ids
+from tasks.labels import without_judging
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_table
 
@@ -25,19 +25,19 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
-@stage(ref=PassagesRef, version=3)
+@stage(ref=PassagesRef, version=4)
 def read_passages(
     work: Work, sources: tuple[TextSource, ...], labels: LabelSource | None, config: HoldOutConfig
 ) -> None:
     """Read files, cut their records into sentences, hold documents out.
 
-    A sentence that somebody has labelled is not learnt.
+    A sentence of a labelled text that judges is not learnt.
     """
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
     table = pl.concat(list(_sentences(sources, config)))
     parts = hold_out(table, config)
     if labels is not None:
-        parts = parts.filter((pl.col("part") != "train") | ~pl.col("sentence_id").is_in(labelled_ids(labels).implode()))
+        parts = without_judging(parts, labels, config.seed)
     work.draft.write(parts)
     sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
     work.draft.note(

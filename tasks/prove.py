@@ -16,12 +16,14 @@ from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, Sc
 from storage.regular import MANIFEST
 from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
-from tasks.evaluation.sets import ScoredSet, read_scored_set
-from tasks.labels import labelled_halves
+from tasks.evaluation.kinds import kind_of
+from tasks.evaluation.sets import ScoredSet, in_full, read_scored_set
+from tasks.labels import labelled_halves, learnt_ids
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of, show_table
+from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from models.encoder.remembered import Remembered
     from models.evaluation.proof import Questions
     from models.text.passages import Part
+    from tasks.site import Site
 
 SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 """Figures of a weighing; of a proof."""
@@ -108,7 +111,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=5)
+@stage(ref=ProofRef, version=6)
 def prove(
     work: Work,
     passages: PassagesRef,
@@ -132,9 +135,9 @@ def prove(
     counts = work.store.manifest(weighing).figures[COUNTED]
     assert isinstance(counts, list)
     names = [str(name) for name in counts if str(name) in both[0]]
-    general = general_evidence(
-        [work.store.scan(ref).collect() for ref in scores], [work.store.scan(ref).collect() for ref in comparisons]
-    )
+    figures, compared = ([work.store.scan(ref).collect() for ref in refs] for refs in (scores, comparisons))
+    named = {name for table in figures for name in table["dataset"].unique()}
+    general = general_evidence(figures, compared, {name: kind_of(in_full(name)).headline for name in sorted(named)})
     rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
     verdict = judged(rows, config.max_forgetting)
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
@@ -159,6 +162,24 @@ def settle(
     work.draft.note({"adapted": better})
 
 
+def check_asked(site: Site, passages: PassagesRef, labels: LabelSource | None, config: ProofConfig) -> None:
+    """Refuse text of which nothing can be asked, before it is translated or learnt.
+
+    Raises:
+        EvaluationError: a half has too few labelled rows; without labels, too few sentences or documents.
+    """
+    store = site.open_store()
+    if is_planning() and store.defect(passages) is not None:
+        return
+    if labels is not None:
+        labelled_halves(labels, learnt_ids(store, passages), config.seed)
+        return
+    from models.evaluation.own_text import check_enough
+
+    for part in ("choose", "report"):
+        check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
+
+
 def _questions(
     work: Work,
     passages: PassagesRef,
@@ -174,7 +195,8 @@ def _questions(
     held = work.store.scan(passages).filter(pl.col("part") == part).collect()
     made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     asked = probes(held, made, questions=config.questions, seed=config.seed)
-    return Questions(asked, frozenset(views), labelled_halves(labels, config.seed).get(part))
+    halves = labelled_halves(labels, learnt_ids(work.store, passages), config.seed)
+    return Questions(asked, frozenset(views), halves.get(part))
 
 
 def _loaded(

@@ -38,6 +38,18 @@ def check_learns(start: CheckpointRef | ResolvedModel) -> None:
         )
 
 
+def can_drop(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
+    """Whether a start has dropout to be set: a table of tokens or words has none."""
+    store = site.open_store()
+    if isinstance(start, CheckpointRef) and store.defect(start) is not None:
+        return False  # it is only planned: word vectors
+    if is_bare(site, start):
+        return True
+    from models.encoder.saved import read_saved  # imports transformers
+
+    return read_saved(described_folder(store, start)).backbone.kind == "Transformer"
+
+
 def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
     """The configuration with what the start's folder says where nothing else was asked for.
 

@@ -68,23 +68,30 @@ def _found(site: Site, config: EncoderConfig) -> Teacher | EmbeddingsRef:
 def check_teaching(
     site: Site, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
 ) -> None:
-    """Refuse vectors of another corpus, and a queue with more places than this one, if it is made, has sentences.
+    """Refuse vectors that are not this corpus's, and a queue with more places than it, if it is made, has sentences.
 
     Raises:
-        SourceError: naming both corpora.
+        SourceError: naming both corpora, or what the vectors hold instead of one for each sentence.
         TrainingError: with both numbers.
     """
     store = site.open_store()
+    sentences = store.manifest(corpus).rows if store.defect(corpus) is None else None
     for vectors in [teacher for teacher in teachers if isinstance(teacher, EmbeddingsRef)]:
-        made_of = store.manifest(vectors).provenance.inputs.values()
-        texts = [f"{entry.kind}/{entry.key}" for entry in made_of if entry.kind == corpus.kind]
+        manifest = store.manifest(vectors)
+        inputs = manifest.provenance.inputs.values()
+        texts = [f"{entry.kind}/{entry.key}" for entry in inputs if entry.kind == corpus.kind]
         if corpus.path not in texts:
             raise SourceError(
                 f"{vectors} are vectors of {', '.join(texts) or 'no corpus'}, expected those of {corpus.path}; "
                 "let the teacher embed this run's corpus (tasks.object_teacher.embed_corpus)"
             )
-    if isinstance(objective, DistilConfig) and objective.queue and store.defect(corpus) is None:
-        check_places(objective.queue, store.manifest(corpus).rows)
+        if vectors.kind not in manifest.tables or sentences not in (None, manifest.rows):
+            raise SourceError(
+                f"{vectors} holds {manifest.rows} rows of {', '.join(manifest.tables)}, expected one of `embeddings` "
+                f"for each sentence of {corpus.path}; let the teacher embed it (tasks.object_teacher.embed_corpus)"
+            )
+    if isinstance(objective, DistilConfig) and objective.queue and sentences is not None:
+        check_places(objective.queue, sentences)
 
 
 def teach(

@@ -15,6 +15,7 @@ from flows.cli.options import (
     print_json,
     print_table,
 )
+from flows.cli.settings import checked
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--labels", metavar="FILE", help="scored pairs, or texts with a class: they decide then")
     parser.add_argument(
-        "--suite", nargs="+", help="general sets, beside STS-B, none of which may lose more than half a point"
+        "--suite",
+        nargs="+",
+        help="general sets to ask beside STS-B; of those with intervals (sts, useb) none may lose half a point",
     )
     parser.add_argument(
         "--views", choices=["auto", "crops", "round trips", "both", "dropout"], help="what is learnt (auto)"
@@ -52,10 +55,9 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 
 def _adapt(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments)  # what is misspelt is said before anything is started
-    from flows.config import overridden
     from flows.recipes.adapt import AdaptConfig
 
-    config = overridden(AdaptConfig(), changes)
+    config = checked(AdaptConfig(), changes)
     begun = begin(arguments)
     from storage.labels import label_source
 

@@ -87,7 +87,8 @@ def _field(arguments: argparse.Namespace) -> int:
         return 1
     store = start.site.open_store()
     if arguments.json:
-        print_json(_outcome(store, ref))
+        taken = {"taken": [source.told for source in files], "labels": labels.told if labels else None}
+        print_json(_outcome(store, ref) | taken)
     else:
         _conclude(store, ref)
     return 0

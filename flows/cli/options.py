@@ -42,7 +42,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lang", help="ISO 639 code of the text (en)")
     parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
     parser.add_argument("--title", help="column that holds a title, '' for none, where the guess is wrong")
-    parser.add_argument("--document", help="column whose equal values make a document, where the guess is wrong")
+    parser.add_argument("--document", help="column whose equal values make a document, '' for none")
 
 
 def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:

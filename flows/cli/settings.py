@@ -28,7 +28,7 @@ def configured(name: str, settings: list[str]) -> PipelineConfig:
     from flows.config import override
     from flows.recipes import recipe
 
-    return _explained(recipe(name), settings, override)
+    return _explained(recipe(name), changes_of(settings), override)
 
 
 def changed(base: C, settings: list[str]) -> C:
@@ -37,14 +37,23 @@ def changed(base: C, settings: list[str]) -> C:
     Raises:
         ValueError: a field or a value is not known; the nearest name is offered.
     """
+    return checked(base, changes_of(settings))
+
+
+def checked(base: C, changes: dict[str, Any]) -> C:
+    """Any configuration with nested changes.
+
+    Raises:
+        ValueError: as `changed`.
+    """
     from flows.config import overridden
 
-    return _explained(base, settings, overridden)
+    return _explained(base, changes, overridden)
 
 
-def _explained(base: C, settings: list[str], change: Callable[[C, dict[str, Any]], C]) -> C:
+def _explained(base: C, changes: dict[str, Any], change: Callable[[C, dict[str, Any]], C]) -> C:
     try:
-        return change(base, changes_of(settings))
+        return change(base, changes)
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem, base) for problem in error.errors())) from error
 
@@ -101,6 +110,8 @@ def _explain(problem: Any, base: BaseModel) -> str:  # noqa: ANN401 - pydantic's
 
     # pydantic's location has the name of the chosen objective between the section and its field.
     place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
+    if problem["type"] == "value_error" and not place:
+        return str(problem["ctx"]["error"])  # of the configuration as a whole, which says itself what it found
     if problem["type"] != "extra_forbidden":
         return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
     model: object = base

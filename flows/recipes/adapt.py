@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,15 +17,10 @@ from models.objectives.contrastive_config import ContrastiveConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
-from models.translation.catalog import MINI, OPUS_MT
+from models.translation.catalog import CATALOGS, OPUS_MT
 from models.translation.config import TranslatorConfig
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
-TRANSLATORS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
-"""Tables of translators by direction, by their short names."""
 STSB: Final = "embedded:stsb/test"
 """The general set that is always asked of."""
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
@@ -78,30 +73,28 @@ class AdaptConfig(ReadingConfig):
     @field_validator("translators")
     @classmethod
     def _are_known(cls, named: str | dict[str, TranslatorConfig]) -> str | dict[str, TranslatorConfig]:
-        if isinstance(named, str) and named and named not in TRANSLATORS:
-            raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(TRANSLATORS)}")
+        if isinstance(named, str) and named and named not in CATALOGS:
+            raise ValueError(f"no table of translators is called {named!r}; there are {', '.join(CATALOGS)}")
         return named
 
     @model_validator(mode="after")
     def _can_be_translated(self) -> Self:
         if self.views in ("round trips", "both") and (self.trip is None or self.translated == 0):
+            others = (
+                "other translators (opus-mt)" if trips_of(self.lang, OPUS_MT, self.pivots) else "translators of yours"
+            )
             raise ValueError(
                 f"views {self.views!r} of text in {self.lang!r}, {self.translated} sentences by the translators "
                 f"{self.translators if isinstance(self.translators, str) else [*self.translators]!r}: expected a way "
-                f"through one of {', '.join(self.pivots)} and back; give other translators (opus-mt), or views 'crops'"
+                f"through one of {', '.join(self.pivots)} and back; give {others}, or views 'crops'"
             )
         return self
 
     @property
     def trip(self) -> TranslatedView | None:
         """The round trip for the language; None where no translator knows the way."""
-        known = TRANSLATORS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
+        known = CATALOGS.get(self.translators, {}) if isinstance(self.translators, str) else self.translators
         return next(iter(trips_of(self.lang, known, self.pivots)), None)
-
-    @property
-    def crops(self) -> AugmentConfig:
-        """Views of the corpus that is learnt."""
-        return AugmentConfig(rewritings=(CropView(),))
 
     def taught(self, *, others: bool) -> tuple[str, ...]:
         """Names of the views that are learnt.
@@ -116,6 +109,10 @@ class AdaptConfig(ReadingConfig):
         if self.views == "round trips":
             return ("round trips",)
         return ("crops", "round trips") if others or self.views == "both" else ("crops",)
+
+    def views_of(self, taught: tuple[str, ...]) -> AugmentConfig:
+        """Views of the corpus that is learnt, beside its round trips: its sentences, and crops if these are learnt."""
+        return AugmentConfig(rewritings=(CropView(),) if "crops" in taught else ())
 
     def trained(self, *, raw: bool) -> TrainingConfig:
         """The training of a start that is a bare transformer, or a sentence encoder already."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,21 +17,16 @@ from models.augmentation.rewritings import DeletedView
 from models.evaluation.bootstrap import BootstrapConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
-from models.translation.catalog import MINI, OPUS_MT
+from models.translation.catalog import CATALOGS
 from models.translation.filters import UNFILTERED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from flows.recipes.field import Views
     from models.augmentation.config import TranslatedView
-    from models.translation.config import TranslatorConfig
 
     MethodName = str
 else:
     MethodName = Literal[NAMES]  # so that the UI's form offers them
-
-_CATALOGS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
 
 
 class Budget(BaseModel):
@@ -84,7 +79,7 @@ class FieldSettings(ReadingConfig):
     @property
     def trips(self) -> tuple[TranslatedView, ...]:
         """The round trips for the language; none where no translator knows a way."""
-        return trips_of(self.lang, _CATALOGS[self.translators])
+        return trips_of(self.lang, CATALOGS[self.translators])
 
     @property
     def hold_out(self) -> HoldOutConfig:

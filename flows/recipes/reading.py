@@ -24,7 +24,8 @@ class ReadingConfig(BaseModel):
     title: str | None = None
     """Column that holds a title, where the guess is to be overruled; "" where none does."""
     document: str | None = None
-    """Column whose equal values make a document; such as a source, where whole sources are to be held out."""
+    """Column whose equal values make a document; such as a source, where whole sources are to be held out; "" where
+    none does."""
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text."""
 

@@ -77,8 +77,8 @@ def halves_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], seed: int) 
         own = rows.filter(place == number)
         if own.height < _FEWEST:
             raise EvaluationError(
-                f"{rows.height} labelled rows leave {own.height} for the half {part!r}, expected at least {_FEWEST} "
-                "in each; label more, or leave --labels out"
+                f"{rows.height} labelled rows of text that is not learnt leave {own.height} for the half {part!r}, "
+                f"expected at least {_FEWEST} in each; label more, or leave --labels out"
             )
         rare = own["label"].value_counts().sort("count").row(0) if names else ("", _FEWEST)
         if own["label"].n_unique() < len(names) or rare[1] < _FEWEST_OF_A_CLASS:

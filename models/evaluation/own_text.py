@@ -11,9 +11,10 @@ import numpy as np
 import polars as pl
 
 from models.augmentation.cropping import halves
+from models.errors import EvaluationError
 from models.evaluation.retrieval import Retrieval
 from models.shuffle import scattered
-from models.text.passages import FEWEST_UNITS
+from models.text.passages import DRAWN, FEWEST_UNITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +22,30 @@ if TYPE_CHECKING:
     from models.evaluation.retrieval import ProbeName
 
 FEWEST: Final = 30  # questions that a probe must have, and titles that it must choose among
+
+TOO_FEW: Final = (
+    f"too few documents to tell: expected {FEWEST} questions of {FEWEST_UNITS} that are held out, or of as many runs "
+    f"of {DRAWN} sentences"
+)
+ENOUGH: Final = "100 documents, or 2,000 sentences in fewer, are usually enough"
+
+
+def check_enough(held: pl.DataFrame, part: str) -> None:
+    """Refuse a held-out part of which no probe could ask.
+
+    Args:
+        held: its rows, as `probes` takes them.
+        part: what it is called.
+
+    Raises:
+        EvaluationError: it has too few different sentences or units.
+    """
+    sentences, units = held["sentence_id"].n_unique(), held["unit"].n_unique()
+    if sentences < FEWEST or units < FEWEST_UNITS:
+        raise EvaluationError(
+            f"{TOO_FEW} in each part, found {sentences} sentences of {units} documents or runs in the part {part!r}; "
+            f"give more text ({ENOUGH}), or labels"
+        )
 
 
 def probes(

@@ -2,8 +2,9 @@
 
 Two halves of what was held out: one chooses how much of the training is taken, the other is reported. What was trained
 on (a view) is shown and decides nothing. What decides: labels where there are any, else the mean of the probes of
-another kind on which the start does better than a guess. A general set may forbid: an encoder whose figure there fell
-by more than `max_forgetting` is not handed out, whether or not the fall is sure (`forgetting`).
+another kind on which the start does better than a guess. A general set may forbid, if its difference has an interval:
+an encoder whose figure there fell by more than `max_forgetting` is not handed out, whether or not the fall is sure
+(`forgetting`).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ProofConfig(BaseModel):
     shares: tuple[float, ...] = Field((0.25, 0.5, 0.75, 1.0), min_length=1)
     """How much of the trained weights may be taken, the rest from the start."""
     max_forgetting: float = Field(0.5, ge=0, le=100)
-    """Points (Spearman × 100) by which the figure on a general set may fall."""
+    """Points (figure × 100) by which a general set whose difference has an interval may fall."""
     bootstrap: BootstrapConfig = BootstrapConfig()
     """How uncertainty is drawn."""
     seed: int = Field(0, ge=0, lt=2**32)

@@ -9,9 +9,12 @@ of its files.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from models.translation.config import TranslatorConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def _opus(
@@ -69,3 +72,6 @@ MINI: Final = _by_direction(
     _mini("fr", "en"),
 )
 """The embedded models by direction, searched as `bsl assets verify` measures them."""
+
+CATALOGS: Final[Mapping[str, Mapping[str, TranslatorConfig]]] = {"embedded": MINI, "opus-mt": OPUS_MT}
+"""Tables of translators by the names that settings and options give them."""

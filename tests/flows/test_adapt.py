@@ -111,7 +111,7 @@ def test_the_settings_name_the_start_unless_the_call_does(own, site) -> None:
 def test_labels_decide_and_are_not_learnt(own, site) -> None:
     labels = own / "labels.tsv"
     rows = pl.concat([pl.read_csv(own / "first.csv"), pl.read_ndjson(own / "second.jsonl")])
-    rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(300).write_csv(labels, separator="\t")
+    rows.filter(pl.col("body").str.len_chars() > 20).select("body", "label").head(120).write_csv(labels, separator="\t")
     ref = adapt([str(own / "first.csv")], "embedded:bert-mini", str(labels), SMALL, site)
     store = site.open_store()
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()

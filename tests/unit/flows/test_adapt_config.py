@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from flows.adapt import guards
+from flows.cli.settings import checked
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
+from storage.errors import SourceError
+from tasks.site import Site
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize("views", ["round trips", "both"])
 @pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
 def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give other translators"):
+    with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give .* or views"):
         overridden(AdaptConfig(), {"views": views, **change})
+
+
+def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
+    with pytest.raises(ValueError, match=r"^views 'both' of text in 'ja', .* and back; give translators of yours, or"):
+        checked(AdaptConfig(), {"views": "both", "lang": "ja"})
+    with pytest.raises(ValueError, match=r"give other translators \(opus-mt\), or views 'crops'$"):
+        checked(AdaptConfig(), {"views": "both", "lang": "tr"})
+
+
+def test_crops_are_made_only_where_they_are_learnt() -> None:
+    config = AdaptConfig()
+    methods = [config.views_of(taught).methods for taught in (("dropout",), ("round trips",), ("crops", "round trips"))]
+    assert methods == [("original",), ("original",), ("original", "crop", "crop-2")]
 
 
 def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_given() -> None:
@@ -25,6 +47,16 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
     assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
     assert config.learning(bare, ("crops",)) == bare
+
+
+def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    assert [*guards(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
+    with pytest.raises(
+        SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite.* Of the first: data set"
+    ):
+        guards(site, ("askubuntu", "embedded:stsb/dev"))
+    assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
 
 
 @pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])

@@ -42,9 +42,30 @@ def test_pairs_that_share_a_text_prove_or_teach_together():
 
 
 def test_pairs_are_joined_over_others_and_a_held_sentence_counts_for_all():
-    rows = pl.DataFrame({"one": ["a", " b", "c", "e"], "two": ["b", "c", "d", "f"]})
-    assert proves(rows, ["one", "two"], ids("d"), ids("a", "e"), share=1.0).to_list() == [True, True, True, False]
-    assert proves(rows, ["one", "two"], ids("x"), ids("d"), share=1.0).to_list() == [False, False, False, True]
+    rows = pl.DataFrame({"one": ["a", " b", "c", "e", "g", "i"], "two": ["b", "c", "d", "f", "h", "j"]})
+    found = proves(rows, ["one", "two"], ids("d"), ids("a", "e"), share=1.0)
+    assert found.to_list() == [True, True, True, False, True, True]
+    found = proves(rows, ["one", "two"], ids("x"), ids("d"), share=1.0)
+    assert found.to_list() == [False, False, False, True, True, True]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_that_all_hang_together_are_divided_by_their_texts(seed):
+    """400 pairs of 40 sentences, some of which are held out or learnt."""
+    draw = np.random.default_rng(seed)
+    sides = {name: [f"Sentence {n}." for n in draw.integers(0, 40, 400)] for name in ("one", "two")}
+    rows = pl.DataFrame(sides).with_columns(score=pl.int_range(pl.len()) % 5)
+    held, learnt = ids("Sentence 0.", "Sentence 1."), ids("Sentence 2.", "Sentence 3.")
+    found = rows.with_columns(proves=proves(rows, ["one", "two"], held, learnt, share=0.3, seed=seed))
+    proving, teaching = (
+        {*part["one"], *part["two"]} for part in (found.filter("proves"), found.filter(~pl.col("proves")))
+    )
+    assert proving.isdisjoint(teaching)
+    assert {"Sentence 0.", "Sentence 1."}.isdisjoint(teaching)
+    assert {"Sentence 2.", "Sentence 3."}.isdisjoint(proving)
+    kept = provable(found.with_columns(label=pl.col("score").cast(pl.String)), "pairs")
+    assert kept.height == 400 - found["proves"].null_count()
+    assert (~kept["proves"]).sum() >= 10
 
 
 def test_a_text_without_a_word_has_a_row_too():

@@ -46,6 +46,21 @@ def test_anything_else_is_refused_with_what_is_expected(tmp_path: Path) -> None:
         label_source(str(path))
 
 
+def test_many_questions_with_one_answer_are_text_on_both_sides(tmp_path: Path) -> None:
+    question = [f"How long does delivery number {n} take?" for n in range(300)]
+    answer = [f"A delivery of size {n % 15} takes some days." for n in range(300)]
+    rows = pl.DataFrame({"question": question, "answer": answer, "score": [n % 5 for n in range(300)]})
+    for own in (rows, rows.rename({"question": "answer", "answer": "question"})):
+        assert label_source(_written(own, tmp_path / "pairs.csv")).kind == "pairs"
+
+
+def test_classes_of_many_words_are_no_text(tmp_path: Path) -> None:
+    texts = [f"How long does delivery number {n} take?" for n in range(300)]
+    classes = ["a question of when it comes", "a question of how much it is"] * 150
+    source = label_source(_written(pl.DataFrame({"text": texts, "topic": classes}), tmp_path / "classes.csv"))
+    assert (source.kind, source.texts, source.label) == ("classes", ("text",), "topic")
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
 def test_what_is_blank_is_left_out_alike_in_all_formats(tmp_path: Path, suffix: str) -> None:
     rows = pl.DataFrame({"text": [*TEXTS, None], "label": [None, " ", *"xyxyxyxyxy", "x"]})

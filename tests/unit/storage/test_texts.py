@@ -57,6 +57,22 @@ def test_records_have_what_was_told(folder: Path) -> None:
     assert table["record"].to_list()[:4] == [0, 0, 1, 1]
 
 
+def test_columns_are_asked_of_the_files_that_have_them(folder: Path) -> None:
+    paths = [str(folder / "in"), str(folder / "posts.jsonl")]
+    named = {"columns": ["subject"], "document": "ticket_no"}
+    found = {source.name: source for source in sources(paths, **named)}
+    assert (found["tickets"].texts, found["tickets"].document) == (("subject",), "ticket_no")
+    assert (found["posts"].texts, found["posts"].document) == (("comment",), "thread_id")
+    assert found["lines"].told["text"] == "a text a line"
+    with pytest.raises(SourceError, match=r"posts.jsonl: column 'bdy' is missing; .*did you mean 'body'"):
+        sources(paths, columns=["bdy"])
+
+
+def test_no_document_is_made_where_that_is_said(folder: Path) -> None:
+    (none,) = sources([str(folder / "posts.jsonl")], document="")
+    assert none.document is None
+
+
 def test_wrapped_lines_are_joined_to_paragraphs(folder: Path) -> None:
     (book,) = sources([str(folder / "in" / "book.txt")])
     assert book.told["text"] == "paragraphs of wrapped lines"

@@ -47,7 +47,7 @@ def test_what_a_proving_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
     labels = labelled(tmp_path, ["late", "early"] * 30)
     corpus = field_corpus.run(site, {"passages": passages, "labels": labels})
     figures = site.open_store().manifest(corpus).figures
-    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}}
+    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}, "between": 0}
 
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
     corpus = field_corpus.run(site, {"passages": passages, "labels": labels})

@@ -9,7 +9,9 @@ from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.objectives.distil_config import DistilConfig
 from storage.errors import ArtifactMissingError, SourceError
-from storage.refs import CorpusRef
+from storage.manifest import InputEntry, Provenance
+from storage.refs import CorpusRef, EmbeddingsRef
+from tasks.embed_tfidf import embed_tfidf
 from tasks.evaluation.vectors import made_of
 from tasks.ingest import ingest, locate_sources
 from tasks.inspection import look_at_encoder
@@ -62,6 +64,21 @@ def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
         check_teaching(site, other, teachers, DistilConfig())
     with pytest.raises(ArtifactMissingError, match="fits nothing"):
         find_teachers(site, [EncoderConfig(model="embeddings/abcd")])
+
+
+def test_vectors_that_were_only_fitted_on_the_corpus_are_refused(site, config):
+    corpus = ingest.have(site, locate_sources(site, config.ingest), config.ingest)
+    made = embed_tfidf.have(site, corpus, corpus)
+    teachers = find_teachers(site, [EncoderConfig(model=made.path)])
+    with pytest.raises(SourceError, match="holds 3 rows of sparse_embeddings, expected one of `embeddings` for each"):
+        check_teaching(site, corpus, teachers, DistilConfig())
+    few = EmbeddingsRef(key=f"{6:064x}")
+    inputs = {"corpus": InputEntry(kind="corpus", key=corpus.key, digest="")}
+    with site.open_store().draft(few, Provenance(stage_version=1, config={}, inputs=inputs)) as draft:
+        vector = np.ones((1, 2), dtype=np.float32)
+        draft.write(pl.DataFrame({"sentence_id": pl.Series([1], dtype=pl.UInt64), "embedding": vector}))
+    with pytest.raises(SourceError, match="holds 1 rows of embeddings, expected one of `embeddings` for each sentence"):
+        check_teaching(site, corpus, [few], DistilConfig())
 
 
 def test_an_object_that_gives_no_number_is_refused(site, config):

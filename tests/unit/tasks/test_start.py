@@ -5,15 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling
 
+from flows.adapt import run_adapt
+from flows.contender import contender_of, inapplicable
+from flows.recipes.adapt import AdaptConfig
+from flows.recipes.field import METHODS
+from flows.recipes.field_settings import FieldSettings
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
 from tasks.pretrained import resolve_encoder
 from tasks.site import Site
-from tasks.start import check_learns, is_bare, taken_over
+from tasks.start import can_drop, check_learns, is_bare, taken_over
 from tests.tiny_encoder import write_tiny
+from tests.tiny_words import WIDTH, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +42,20 @@ def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
     settled = taken_over(site, start, named)
     assert (settled.pooling, settled.normalize) == ("cls", True)
     assert not is_bare(site, start)
+
+
+def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
+    SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
+    site = Site(store=str(tmp_path / "store"))
+    starts = [resolve_encoder(site, EncoderConfig(model=str(tmp_path / name)))[0] for name in ("raw", "saved", "words")]
+    assert [can_drop(site, start) for start in starts] == [True, True, False]
+    table = contender_of(site, str(tmp_path / "words"))
+    named = {method.name for method in METHODS if "dropout" in method.encoder}
+    assert {"simcse", "bsl"} <= named == {*inapplicable(METHODS, table, FieldSettings())}
+    text = tmp_path / "own.txt"
+    text.write_text("It has rained for days.\n")
+    with pytest.raises(EncoderError, match="words is a table of words, which has no dropout"):
+        run_adapt([str(text)], str(tmp_path / "words"), None, AdaptConfig(views="dropout"), site)
 
 
 def test_what_contradicts_the_folder_is_refused_with_the_setting(saved: Path, tmp_path: Path) -> None:
