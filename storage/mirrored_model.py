@@ -93,8 +93,8 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         cache: where a copy of an object store's files goes.
 
     Raises:
-        SourceError: the mirror cannot be looked at or has another revision, a file is not as it was written, or its name
-            leads out of the model's folder.
+        SourceError: the mirror cannot be looked at or has another revision, a file is not as it was written, or a
+            name leads out of the model's folder.
     """
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(mirror)

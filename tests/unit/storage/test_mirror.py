@@ -7,6 +7,7 @@ import pytest
 
 from flows.cli.main import main
 from flows.recipes import recipe
+from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
@@ -102,6 +103,34 @@ def test_a_mirror_gives_the_same_keys_however_its_address_is_spelled(
     monkeypatch.setenv("HOME", str(tmp_path))
     found = resolve_source(SourceSpec(dataset=dataset, split=split), spelling.format(here=tmp_path))
     assert (len(found.files), found.digest) == (len(names), entry["origin"])
+
+
+def test_a_table_of_another_revision_is_neither_taken_nor_kept(tmp_path):
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    table = tmp_path / "org" / "name" / "train.parquet"
+    table.write_bytes(b"copied")
+    entry = {"origin": f"org/name@{COMMIT}/train", "sha256": file_sha256(table)}
+    (tmp_path / "mirror.json").write_text(json.dumps({"org/name/train.parquet": entry}))
+    for revision in (None, COMMIT, "main"):
+        spec = SourceSpec(dataset="org/name", revision=revision)
+        assert resolve_source(spec, str(tmp_path)).digest == entry["origin"]
+        assert list(Mirror(tmp_path).add(spec)) == [("org/name/train.parquet", "kept")]
+    other = SourceSpec(dataset="org/name", revision="b" * 40)
+    with pytest.raises(SourceError, match=f"is of org/name@{COMMIT}, expected revision bbbb"):
+        resolve_source(other, str(tmp_path))
+    with pytest.raises(SourceError, match="expected revision bbbb"):
+        list(Mirror(tmp_path).add(f"org/name@{'b' * 40}/train"))
+
+
+def test_a_declared_set_of_another_commit_than_declared_is_refused(tmp_path):
+    (tmp_path / "snli").mkdir()
+    table = tmp_path / "snli" / "train.parquet"
+    table.write_bytes(b"copied")
+    entry = {"origin": f"stanfordnlp/snli@{COMMIT}/plain_text/train", "sha256": file_sha256(table)}
+    (tmp_path / "mirror.json").write_text(json.dumps({"snli/train.parquet": entry}))
+    with pytest.raises(SourceError, match=f"expected revision {DATASETS['snli'].revision}"):
+        resolve_source(SourceSpec(dataset="snli"), str(tmp_path))
+    assert resolve_source(SourceSpec(dataset="snli", revision=COMMIT), str(tmp_path)).digest == entry["origin"]
 
 
 def test_a_file_outside_a_mirror_is_none_of_it(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import fsspec
 import polars as pl
 import pytest
 
+from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
@@ -16,6 +17,7 @@ from tasks.inspection import look_at_model
 from tasks.site import Site
 
 COMMIT, OTHER = "4" * 40, "5" * 40
+SNLI = f"stanfordnlp/snli@{DATASETS['snli'].revision}/train"
 WEIGHTS = b"weights" * 200_000
 MODEL = "someone/encoder"
 
@@ -35,7 +37,7 @@ def folder(tmp_path):
     (folder / "snli").mkdir()
     table = pl.DataFrame({"premise": ["a"], "hypothesis": ["b"], "label": [0]})
     table.write_parquet(folder / "snli" / "train.parquet")
-    origins = dict.fromkeys(files, f"{MODEL}@{COMMIT}") | {"snli/train.parquet": f"stanfordnlp/snli@{COMMIT}/train"}
+    origins = dict.fromkeys(files, f"{MODEL}@{COMMIT}") | {"snli/train.parquet": SNLI}
     entries = {name: {"origin": origin, "sha256": file_sha256(folder / name)} for name, origin in origins.items()}
     (folder / "mirror.json").write_text(json.dumps(entries))
     return folder
@@ -69,7 +71,7 @@ def without_record(folder, elsewhere):
 def test_a_mirror_elsewhere_gives_the_keys_of_the_hub(folder, elsewhere, tmp_path):
     source = resolve_source(SourceSpec(dataset="snli"), elsewhere)
     assert source.digest == resolve_source(SourceSpec(dataset="snli"), str(folder)).digest
-    assert source.digest == f"stanfordnlp/snli@{COMMIT}/train"
+    assert source.digest == SNLI
     found = resolve_model(MODEL, COMMIT, elsewhere, tmp_path / "cache")
     assert found.identity == resolve_model(MODEL, COMMIT, str(folder)).identity == f"{MODEL}@{COMMIT}"
     with pytest.raises(SourceError, match=f"is {MODEL}@{COMMIT}, expected revision {OTHER}"):
@@ -158,4 +160,4 @@ def test_a_mirror_of_a_mirror_elsewhere_keeps_the_origins(folder, elsewhere, tmp
     made = Mirror(tmp_path / "made", elsewhere)
     assert list(made.add("snli/train")) == [("snli/train.parquet", "written")]
     shutil.rmtree(folder / "snli")
-    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path / "made")).digest.startswith("stanfordnlp/snli@4444")
+    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path / "made")).digest.startswith("stanfordnlp/snli@")
