@@ -74,7 +74,7 @@ def run_adapt(
     check_learns(start)
     found = guards(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
-    own = config.sources(texts, site.mirror)
+    own = config.sources(texts, site.mirror, site.local_cache)
     labelled = label_source(labels) if labels else None
     labelled_halves(labelled, config.proof.seed)  # too few are said before anything is translated
 

@@ -30,6 +30,7 @@ from storage.readers.senteval import TRANSFER_SETS
 from storage.readers.table import format_of, read_table, readable_columns
 from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
+from storage.set_names import spec_of
 from storage.sources import SourceSpec, mirrored_place, pinned, resolve_source
 from storage.transfer import read_transfer_table
 from storage.weights import resolve_model
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from storage.weights import ResolvedModel
 
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_HUB_SET: Final = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?(?:/([^/]+))?")
 MODEL: Final = "model:"  # how a name says that it is a model's
 Outcome = tuple[str, Literal["written", "kept"]]
 """A file or folder of a mirror, and what became of it."""
@@ -180,19 +180,15 @@ class Mirror:
 
 def _tables(name: str) -> Iterator[SourceSpec]:
     """The splits that a name stands for, each as a source."""
-    dataset, _, split = name.partition("/")
-    declared = DATASETS.get(dataset)
-    if declared is None:
-        found = _HUB_SET.fullmatch(name)
-        if found is None or ".." in name:
-            raise SourceError(
-                f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
-                f"{', '.join(DATASETS)}"
-            )
-        yield SourceSpec(dataset=found[1], revision=found[2], split=found[3])
-        return
-    for one in [split] if split else declared.splits:
-        yield SourceSpec(dataset=dataset, split=one)
+    spec = spec_of(name)
+    if spec is None:
+        raise SourceError(
+            f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
+            f"{', '.join(DATASETS)}"
+        )
+    declared = DATASETS.get(str(spec.dataset))
+    for one in declared.splits if declared and spec.split is None else [spec.split]:
+        yield spec.model_copy(update={"split": one})
 
 
 def _copy(origin: str, path: Path) -> None:

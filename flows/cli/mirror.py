@@ -13,6 +13,7 @@ from flows.site import site_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
+from storage.set_names import perhaps_meant
 from storage.sources import SourceSpec
 
 RECIPE: Final = "recipe:"
@@ -56,8 +57,8 @@ def _mirror(arguments: argparse.Namespace) -> int:
                 if not arguments.json:
                     print(f"{outcome:<8} {file}")
         except StorageError as error:
-            lacking[name] = str(error)
-            print(f"lacking  {name}: {error}", file=sys.stderr)
+            lacking[name] = f"{error}{perhaps_meant(name)}"
+            print(f"lacking  {name}: {lacking[name]}", file=sys.stderr)
     if arguments.json:
         print_json({"files": got, "lacking": lacking})
     return 1 if lacking else 0

@@ -15,6 +15,7 @@ from storage.mirror_record import name_in
 from storage.readers.afs import TOPICS
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
+from storage.set_names import perhaps_meant
 from storage.sources import SourceSpec, resolve_source
 
 COMMIT = "4" * 40
@@ -205,6 +206,13 @@ def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
     assert "lacking  sickr: " in err
     assert "SICK_test_annotated.txt" in err
     assert "sts12-tok shares the file of sts12" in err
+
+
+def test_a_slip_in_a_set_s_name_is_noticed():
+    assert perhaps_meant("stsbb/test") == " (did you mean 'stsb/test'?)"
+    assert perhaps_meant("stsbb") == " (did you mean 'stsb'?)"
+    for name in ("stsb/test", "stsbb/of-somebody", "facebook/xnli", "model:stsb"):
+        assert perhaps_meant(name) == ""
 
 
 def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):
