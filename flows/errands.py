@@ -19,7 +19,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-errand", flow_run_name=_run_name)
 def do_errand(sent: dict[str, Any], site: Site | None = None) -> None:
-    """Make one shard, fold, seed or point of another run, which waits for it.
+    """Make one shard, fold or seed of another run, which waits for it.
 
     Args:
         sent: What to do, as that run says it.

@@ -44,11 +44,12 @@ def examine_server(site: Site, recipe: str, said: str) -> list[Check]:
         return [Check("server", "NO", str(error))]
     checks = [_versions(version, found, said)]
     with get_client(sync_client=True) as client:
-        try:
-            checks += [*_set_up(client), *_workers(client), *_deployments(client, site, recipe)]
-        except Exception as error:  # whatever a client library raises, a check is there to report it
-            checks.append(Check("server", "NO", str(error) or type(error).__name__))
-    return checks
+        for found_of in (_set_up(client, site), _workers(client), _deployments(client, site, recipe)):
+            try:
+                checks.extend(found_of)
+            except Exception as error:  # whatever a client library raises, a check is there to report it
+                checks.append(Check("server", "NO", str(error) or type(error).__name__))
+    return list(dict.fromkeys(checks))  # what one fault keeps all from seeing is said once
 
 
 def _versions(own: str, found: str, said: str) -> Check:
@@ -59,9 +60,13 @@ def _versions(own: str, found: str, said: str) -> Check:
     return Check("server", "note" if alike else "NO", told, remedy)
 
 
-def _set_up(client: SyncPrefectClient) -> Iterator[Check]:
-    """What `bsl pools` would change."""
-    changes = find_changes(client, webhook=os.environ.get("BSL_NOTIFY_URL") or None)
+def _set_up(client: SyncPrefectClient, site: Site) -> Iterator[Check]:
+    """What `bsl pools` would change, or why it would change nothing."""
+    try:
+        changes = find_changes(client, webhook=os.environ.get("BSL_NOTIFY_URL") or None)
+    except ValueError as error:  # a pool of another kind has the name, which ends no run outside the pools
+        yield Check("pools", "NO" if site.runner == "pool" else "note", str(error))
+        return
     ours = ", ".join(f"{change.subject} ({change.found})" for change in changes if change.make is not None)
     if ours:
         yield Check("pools", "note", ours, "`bsl pools` sets up pools, queues, automations and schedules")

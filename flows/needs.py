@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
     """Models at their pins, sources, and the data sets that trainings and the evaluation read, each once.
 
-    Files of one's own and what is embedded are not among them; data sets that no Hub has are.
+    Files of one's own (`own_files`) and what is embedded are not among them; data sets that no Hub has are.
 
     Raises:
         UnknownSuiteError: as a run of it would.

@@ -7,22 +7,24 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flows.pipeline import Run, run
-from flows.pool import Job, run_on_pool
+from flows.pool import Job, deployment_of, run_on_pool
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
 from tasks.site import Site
-from tasks.stage.deployed import FailedRunError, PoolError
+from tasks.stage.deployed import FailedRunError, PoolError, require_deployments
 from tasks.stage.machine import cores
 from tasks.stage.spread import ErrandError, errand, spread
-from tasks.stage.watch import planning
+from tasks.stage.watch import is_planning, planning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 logger = logging.getLogger(__name__)
+
+Of = TypeVar("Of")
 
 _ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ErrandError)  # whatever the point, none can go on
 
@@ -42,7 +44,17 @@ class Attempt:
 
 def is_fault(error: BaseException) -> bool:
     """Whether an error is of the point itself, such as a training that diverged, and not of the machines or a stop."""
-    return isinstance(error, FailedRunError) or (isinstance(error, ModelError) and not isinstance(error, _ENDING))
+    if isinstance(error, FailedRunError):
+        return error.kind in {kind.__name__ for kind in _own(ModelError)}
+    return isinstance(error, ModelError) and not isinstance(error, _ENDING)
+
+
+def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
+    """Kinds of errors that are a point's; a worker names them without their module."""
+    if not issubclass(kind, _ENDING):
+        yield kind
+        for narrower in kind.__subclasses__():
+            yield from _own(narrower)
 
 
 def attempted(attempt: Attempt, way: Callable[[Job], Run]) -> Run | ModelError:
@@ -55,10 +67,15 @@ def attempted(attempt: Attempt, way: Callable[[Job], Run]) -> Run | ModelError:
         return way(attempt.job)
     except Exception as error:
         if isinstance(error, ModelError) and is_fault(error):
-            logger.warning("%s is left without a figure: %s", attempt.name, error)
+            _tell(attempt, error)
             return error
         logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
         raise
+
+
+def _tell(attempt: Attempt, error: ModelError) -> None:
+    if not is_planning():  # the run that follows says it
+        logger.warning("%s is left without a figure: %s", attempt.name, error)
 
 
 def run_here(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[Run | ModelError]:
@@ -69,7 +86,7 @@ def run_here(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[Run | 
     errands = [run_point.errand(each.name, recipe=each.job.recipe, overrides=each.job.overrides) for each in others]
     sent = spread(site, errands, is_fault) if site.runner != "threads" else {}
     for number, error in sent.items():
-        logger.warning("%s is left without a figure: %s", others[number].name, error)
+        _tell(others[number], error)
     here = [attempt for number, attempt in enumerate(others) if number not in sent]
     made = iter(_side_by_side(here, lambda attempt: attempted(attempt, lambda job: run(job.config, share)), lanes))
     return [first, *(sent[number] if number in sent else next(made) for number in range(len(others)))]
@@ -82,20 +99,33 @@ def run_point(site: Site, recipe: str, overrides: dict[str, Any]) -> None:
 
 
 def run_there(attempts: Sequence[Attempt], site: Site, lanes: int | None) -> list[Run | ModelError]:
-    """On a pool, each as a run of its recipe's deployment."""
-    with planning():
-        plans = {attempt.name: run(attempt.job.config, site) for attempt in attempts}
+    """On a pool, each as a run of its recipe's deployment; one that cannot even be planned is not sent.
 
+    Raises:
+        PoolError: the server lacks a deployment of these, before anything is sent.
+    """
+    with planning():
+        outcomes = [attempted(attempt, lambda job: run(job.config, site)) for attempt in attempts]
+    plans = {number: plan for number, plan in enumerate(outcomes) if isinstance(plan, Run)}
+    for number, outcome in enumerate(outcomes):
+        if not isinstance(outcome, Run):
+            _tell(attempts[number], outcome)
+    if plans and not is_planning():
+        require_deployments(sorted({deployment_of(attempts[number].job) for number in plans}))
     off = Event()
 
-    def go(attempt: Attempt) -> Run | ModelError:
-        return attempted(attempt, lambda job: run_on_pool(job, plans[attempt.name], site, off))
+    def go(number: int) -> Run | ModelError:
+        return attempted(attempts[number], lambda job: run_on_pool(job, plans[number], site, off))
 
-    return [go(attempts[0]), *_side_by_side(attempts[1:], go, lanes or len(attempts), off)]
+    first, others = list(plans)[:1], list(plans)[1:]
+    made = [*map(go, first), *_side_by_side(others, go, lanes or len(attempts), off)]
+    for number, outcome in zip(plans, made, strict=True):
+        outcomes[number] = outcome
+    return outcomes
 
 
 def _side_by_side(
-    attempts: Sequence[Attempt], way: Callable[[Attempt], Run | ModelError], lanes: int, off: Event | None = None
+    attempts: Sequence[Of], way: Callable[[Of], Run | ModelError], lanes: int, off: Event | None = None
 ) -> list[Run | ModelError]:
     """The runs in their order; Ctrl-C and SIGTERM, which only this thread gets, set `off`."""
     if lanes == 1:

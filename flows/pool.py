@@ -53,6 +53,11 @@ def asked_of(job: Job, site: Site) -> dict[str, Any]:
     return {"recipe_name": job.recipe, "overrides": job.overrides, "site": abroad}
 
 
+def deployment_of(job: Job) -> str:
+    """What a job is a run of, as `<flow>/<deployment>`."""
+    return f"bsl-pipeline/{job.recipe}"
+
+
 def run_on_pool(job: Job, planned: Run, site: Site, off: Event | None = None) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
@@ -70,7 +75,7 @@ def run_on_pool(job: Job, planned: Run, site: Site, off: Event | None = None) ->
     """
     if is_planning():
         return planned
-    name = f"bsl-pipeline/{job.recipe}"
+    name = deployment_of(job)
     (finished,) = run_deployed(name, [Wanted(asked_of(job, site), name)], off)
     store = site.open_store()
     for ref in (planned.report, planned.system.embeddings, *planned.scores):

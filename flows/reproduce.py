@@ -11,7 +11,7 @@ from pydantic import Field
 from flows.config import Overrides, override
 from flows.pipeline import run
 from flows.recipes import recipe
-from flows.recipes.rows import RECORDS, deviations, row_of
+from flows.recipes.rows import RECORDS, cells_of, deviations, row_of
 from flows.site import site_of
 from storage.refs import ReproductionRef
 from tasks.reproduce import reproduce
@@ -40,4 +40,5 @@ def reproduction(
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
     reports = tuple(run(again, place).report for again in config.runs(seeds))
-    return reproduce(place, reports, published, config.result, deviations(config, published), RECORDS)
+    why = deviations(config, published)
+    return reproduce(place, reports, published, cells_of(published, name), config.result, why, RECORDS)

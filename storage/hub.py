@@ -90,7 +90,7 @@ class HubModel(BaseModel):
             return folder
         names = model_files(listed.files)
         if settings_only:
-            names = tuple(n for n in names if not is_weights(n) or (listed.files[n].size or _LIGHT) < _LIGHT)
+            names = tuple(n for n in names if says_how(n, listed.files[n].size))
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
@@ -195,6 +195,11 @@ def _graphs(names: Sequence[str]) -> list[str]:
     if any(is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
+
+
+def says_how(name: str, size: int | None) -> bool:
+    """Whether a file of a model says how it works: settings, and weights too light to be a network's."""
+    return not is_weights(name) or (size or _LIGHT) < _LIGHT
 
 
 def is_weights(name: str) -> bool:

@@ -22,7 +22,7 @@ from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.files import whole
 from storage.hub import model_files
-from storage.mirror_record import RECORD, MirroredFile, model_origin, name_in, read_record
+from storage.mirror_record import RECORD, MirroredFile, check_commit, model_origin, name_in, read_record
 from storage.readers.clusters import read_clusters
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
@@ -30,7 +30,8 @@ from storage.readers.senteval import TRANSFER_SETS
 from storage.readers.table import format_of, read_table, readable_columns
 from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
-from storage.sources import SourceSpec, mirrored_place, resolve_source
+from storage.set_names import spec_of
+from storage.sources import SourceSpec, mirrored_place, pinned, resolve_source
 from storage.transfer import read_transfer_table
 from storage.weights import resolve_model
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from storage.weights import ResolvedModel
 
 _HUB_ID: Final = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_HUB_SET: Final = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?(?:/([^/]+))?")
 MODEL: Final = "model:"  # how a name says that it is a model's
 Outcome = tuple[str, Literal["written", "kept"]]
 """A file or folder of a mirror, and what became of it."""
@@ -92,7 +92,7 @@ class Mirror:
         declared, split = DATASETS.get(dataset), Path(name).stem
         if declared is not None and declared.folder is not None:
             raise SourceError(f"{dataset} shares the file of {declared.folder}; mirror that, or copy its own files")
-        if self._kept(name):
+        if self._kept(name, pinned(spec)):
             yield name, "kept"
             return
         source = resolve_source(spec, self._source, self._cache)
@@ -128,7 +128,7 @@ class Mirror:
             yield self._file(name, f"{folder}{name}", source.digest)
 
     def _file(self, name: str, origin: str, digest: str) -> Outcome:
-        if self._kept(name):
+        if self._kept(name, digest):
             return name, "kept"
         with whole(self.folder / name) as path:
             _copy(origin, path)
@@ -145,7 +145,7 @@ class Mirror:
         if (self.folder / name).is_dir():
             resolve_model(hub_id, revision, str(self.folder))  # refused if it is of another revision
             for known in [file for file in self._record if file.startswith(f"{name}/")]:
-                if not self._kept(known):
+                if not self._kept(known, self._record[known].origin):
                     raise SourceError(f"{self.folder / known} is missing; delete {self.folder / name} and run again")
             return name, "kept"
         found = resolve_model(hub_id, revision, self._source, self._cache)
@@ -157,7 +157,8 @@ class Mirror:
                 self._note(file.relative_to(self.folder).as_posix(), origin)
         return name, "written"
 
-    def _kept(self, name: str) -> bool:
+    def _kept(self, name: str, wanted: str) -> bool:
+        """Whether a file is there, which must be as it was written, of the commit that `<hub id>@<commit>` names."""
         path = self.folder / name
         if not path.is_file():
             return False
@@ -166,6 +167,8 @@ class Mirror:
             raise SourceError(
                 f"{path}: sha256 {found[:12]}…, {RECORD} says {known.sha256[:12]}…; delete the file and run again"
             )
+        if known is not None:
+            check_commit(str(path), known.origin, wanted)
         return True
 
     def _note(self, name: str, origin: str) -> None:
@@ -177,19 +180,15 @@ class Mirror:
 
 def _tables(name: str) -> Iterator[SourceSpec]:
     """The splits that a name stands for, each as a source."""
-    dataset, _, split = name.partition("/")
-    declared = DATASETS.get(dataset)
-    if declared is None:
-        found = _HUB_SET.fullmatch(name)
-        if found is None or ".." in name:
-            raise SourceError(
-                f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
-                f"{', '.join(DATASETS)}"
-            )
-        yield SourceSpec(dataset=found[1], revision=found[2], split=found[3])
-        return
-    for one in [split] if split else declared.splits:
-        yield SourceSpec(dataset=dataset, split=one)
+    spec = spec_of(name)
+    if spec is None:
+        raise SourceError(
+            f"{name!r} is not declared; expected {MODEL}<hub id>, <hub id>[@<revision>][/<split>] or one of "
+            f"{', '.join(DATASETS)}"
+        )
+    declared = DATASETS.get(str(spec.dataset))
+    for one in declared.splits if declared and spec.split is None else [spec.split]:
+        yield spec.model_copy(update={"split": one})
 
 
 def _copy(origin: str, path: Path) -> None:

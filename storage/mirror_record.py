@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from pathlib import PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -13,7 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from storage.digest import version_sha256
 from storage.errors import SourceError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 RECORD: Final = "mirror.json"
+_AT_COMMIT: Final = re.compile(r"([^@]+)@([0-9a-f]{40})(?=/|$)")
 
 
 class MirroredFile(BaseModel):
@@ -63,12 +69,39 @@ def name_in(mirror: str, path: str) -> str | None:
     return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else None
 
 
-def mirrored_from(path: str, mirror: str) -> str | None:
-    """The Hub's table that a mirror's file is a copy of, by the mirror's record; None if it is of another origin.
+def origin_of(paths: Sequence[str], mirror: str, wanted: str) -> str | None:
+    """The Hub's table or archive that a mirror's files are copies of, by its record; None if of another origin.
+
+    Args:
+        paths: the files.
+        mirror: where they lie.
+        wanted: `<hub id>@<commit>` that they must not contradict; a branch or tag may be any.
 
     Raises:
-        SourceError: the file is not as it was written.
+        SourceError: a file is not as it was written, or of another commit than wanted.
     """
+    origins = {_mirrored_from(path, mirror) for path in paths}
+    origin = origins.pop() if len(origins) == 1 else None
+    if origin is not None:
+        check_commit(paths[0], origin, wanted)
+    return origin
+
+
+def check_commit(path: str, origin: str, wanted: str) -> None:
+    """Hold what a record says of a mirror's file against the commit that is wanted.
+
+    Raises:
+        SourceError: it is of another commit of the same repository.
+    """
+    theirs, ours = _AT_COMMIT.match(origin), _AT_COMMIT.match(wanted)
+    if theirs and ours and theirs[1] == ours[1] and theirs[2] != ours[2]:
+        raise SourceError(
+            f"{path} is of {theirs[0]}, expected revision {ours[2]}; delete the file and run `bsl mirror` again, or "
+            "ask for the mirror's own revision"
+        )
+
+
+def _mirrored_from(path: str, mirror: str) -> str | None:
     if (name := name_in(mirror, path)) is None:
         return None
     entry = read_record(mirror).get(name)
@@ -92,3 +125,8 @@ def source_sha256(path: str) -> str:
         return version_sha256(*fsspec.url_to_fs(path))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+
+
+def joint_sha256(paths: Iterable[str]) -> str:
+    """sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
+    return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()

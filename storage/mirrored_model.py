@@ -18,12 +18,13 @@ from storage.address import reachable
 from storage.digest import file_sha256, version_sha256
 from storage.errors import SourceError
 from storage.files import whole
-from storage.hub import is_weights
+from storage.hub import says_how
 from storage.hub_client import COMMIT
 from storage.mirror_record import RECORD, model_origin, read_record
+from storage.regular import is_inside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +59,10 @@ class MirroredModel(BaseModel):
         fs, root = fsspec.url_to_fs(self.address)
         if isinstance(fs, LocalFileSystem):
             return Path(root).resolve()
-        home = self.cache or Path.home() / ".cache" / "bsl"
-        folder = home / "models" / content_sha256(self.files)[:16]
-        wanted = [name for name in self.files if not (settings_only and is_weights(name))]
-        for name in [name for name in wanted if not (folder / name).is_file()]:
+        folder = self._copies
+        for name in [name for name in self.files if not (folder / name).is_file()]:
+            if settings_only and not says_how(name, fs.size(f"{root}/{name}")):
+                continue
             with reachable(f"{self.address}/{name}"), whole(folder / name) as path:
                 fs.get_file(f"{root}/{name}", str(path))
                 if file_sha256(path) != self.files[name]:
@@ -70,6 +71,16 @@ class MirroredModel(BaseModel):
                         f"{self.files[name][:12]}…; copy the mirror again"
                     )
         return folder
+
+    def check(self) -> bool:
+        """Whether its files are on this machine; if not, the mirror has said that it has them."""
+        if isinstance(fsspec.url_to_fs(self.address)[0], LocalFileSystem):
+            return True
+        return all((self._copies / name).is_file() for name in self.files)
+
+    @property
+    def _copies(self) -> Path:
+        return (self.cache or Path.home() / ".cache" / "bsl") / "models" / content_sha256(self.files)[:16]
 
 
 def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | None) -> MirroredModel | None:
@@ -82,7 +93,8 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         cache: where a copy of an object store's files goes.
 
     Raises:
-        SourceError: the mirror cannot be looked at or has another revision, or a file is not as it was written.
+        SourceError: the mirror cannot be looked at or has another revision, a file is not as it was written, or a
+            name leads out of the model's folder.
     """
     with reachable(mirror):
         fs, root = fsspec.url_to_fs(mirror)
@@ -96,9 +108,11 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         origins = {entry.origin for entry in recorded.values()}
         if len(origins) != 1 or COMMIT.fullmatch(next(iter(origins)).removeprefix(f"{hub_id}@")) is None:
             files = folder_sha256s(fs, folder)
+            _check_names(address, files)
             _check_model(address, files)
             return MirroredModel(address=address, files=files, cache=cache)
         files = {name.removeprefix(inside): entry.sha256 for name, entry in recorded.items()}
+        _check_names(address, files)
         origin = origins.pop()
         for name, sha256 in files.items():
             if (fault := _fault(fs, f"{folder}/{name}", sha256)) is not None:
@@ -127,6 +141,16 @@ def content_sha256(files: Mapping[str, str]) -> str:
     for name in sorted(files, key=PurePosixPath):
         digest.update(f"{name}\0{files[name]}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
+
+
+def _check_names(address: str, names: Iterable[str]) -> None:
+    """Refuse names that would be written elsewhere than below the copy: an object store takes any."""
+    for name in names:
+        if not is_inside(name):
+            raise SourceError(
+                f"{address}: the name {name!r:.80} of a file leads out of the folder, expected a relative one without "
+                f"empty parts, . and ..; take the file and its line in {RECORD} away, and ask who wrote them"
+            )
 
 
 def _check_model(address: str, files: Mapping[str, str]) -> None:

@@ -31,13 +31,18 @@ def _inside(name: str) -> str:
         parts = [part.encode() for part in name.split("/")]
     except UnicodeEncodeError as error:
         raise ValueError("a file's name is not Unicode text") from error
-    if any(part in {b"", b".", b".."} or len(part) > _MOST_BYTES_OF_PART for part in parts):
+    if not is_inside(name) or any(len(part) > _MOST_BYTES_OF_PART for part in parts):
         raise ValueError(f"the file name {name[:80]!r} is not relative, normalised and short")
     if len(name.encode()) > _MOST_BYTES or _FORBIDDEN.search(name):
         raise ValueError(f"the file name {name[:80]!r} is too long or holds control characters or backslashes")
     if name == MANIFEST:
         raise ValueError(f"a manifest cannot list {MANIFEST} itself")
     return name
+
+
+def is_inside(name: str) -> bool:
+    """Whether a relative name can only lie below the folder that it is joined to."""
+    return all(part not in {"", ".", ".."} for part in name.split("/"))
 
 
 FileName = Annotated[str, AfterValidator(_inside)]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import glob
-import hashlib
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
@@ -19,12 +18,11 @@ from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
-from storage.mirror_record import mirrored_from, source_sha256
+from storage.mirror_record import joint_sha256, origin_of
 from storage.readers.sts_files import parts_of
 from storage.readers.table import SUFFIXES, Format, format_of, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from storage.declared.dataset import Dataset
@@ -131,7 +129,8 @@ def resolve_sources(
     files = found or originals
     table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"cache": cache}))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
-    origin = _origin(files, own, mirror) if files and mirror and not spec.path else None
+    parts = [part for path in files for part in parts_of(path, own)]
+    origin = origin_of(parts, mirror, pinned(spec)) if mirror and not spec.path else None
     groups = {own: files} if own or origin or not files else _by_format(files, spec.format)
     named = spec.name or (spec.dataset or _stem(files[0])).removeprefix(EMBEDDED)
     return tuple(
@@ -139,7 +138,7 @@ def resolve_sources(
             name=named,
             lang=spec.lang or (declared.lang if declared else "en"),
             digest=origin
-            or (table.address if table else _digest(part for path in same for part in parts_of(path, kind))),
+            or (table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind))),
             columns=spec.columns or (declared.texts if declared and not own else ()),
             label=spec.label,
             format=kind,
@@ -156,10 +155,11 @@ def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | No
     return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
 
 
-def _origin(files: tuple[str, ...], kind: Format | None, mirror: str) -> str | None:
-    """The table or archive of the Hub that a mirror's files are copies of, by the mirror's record."""
-    origins = {mirrored_from(part, mirror) for path in files for part in parts_of(path, kind)}
-    return origins.pop() if len(origins) == 1 else None
+def pinned(spec: SourceSpec) -> str:
+    """`<hub id>@<revision>` that a data set is wanted at, `None` where nobody says it."""
+    declared = DATASETS.get(spec.dataset or "")
+    source = declared.archive if declared and declared.archive and declared.hub_id is None else declared
+    return f"{source.hub_id if source else spec.dataset}@{spec.revision or (source.revision if source else None)}"
 
 
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
@@ -293,8 +293,3 @@ def source_bytes(source: ResolvedSource) -> int:
     """Size of a source's files; 0 for a Hub table, which does not say."""
     sizes = [fsspec.url_to_fs(path) for path in source.files]
     return sum(int(fs.size(root) or 0) for fs, root in sizes)
-
-
-def _digest(paths: Iterable[str]) -> str:
-    """sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
-    return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()

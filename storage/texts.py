@@ -30,10 +30,12 @@ from storage.readers.table import (
     read_table,
     readable_columns,
 )
+from storage.set_names import spec_of
 from storage.sources import SourceSpec, resolve_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 SAMPLE: Final = 200  # records that a guess looks at
 _NAME: Final = "name"
@@ -100,6 +102,7 @@ def sources(
     paths: Sequence[str],
     *,
     mirror: str | None = None,
+    cache: Path | None = None,
     lang: str = "en",
     columns: Sequence[str] = (),
     title: str | None = None,
@@ -108,9 +111,11 @@ def sources(
     """Find files and guess what their columns hold.
 
     Args:
-        paths: files, folders (all readable files in them, folders in them too), patterns with `*`, embedded or declared
-            data sets; formats may be mixed.
-        mirror: folder that may hold declared data sets.
+        paths: files, folders (all readable files in them, folders in them too), patterns with `*`, data sets: embedded,
+            declared (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be
+            mixed.
+        mirror: folder that may hold data sets.
+        cache: where the Hub's files are kept; its own default if None.
         lang: language of all of them.
         columns: those that hold text, where the guess is to be overruled; so `title` and `document`. Of a file with
             some of what is named these count, and lines of text have no columns.
@@ -124,7 +129,7 @@ def sources(
         SourceError: nothing is there, no file has a column that is named, or no column of a file holds text.
     """
     found: list[TextSource] = []
-    located = [_files(path, mirror) for path in paths]
+    located = [_files(path, mirror, cache) for path in paths]
     held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
     require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
@@ -172,7 +177,7 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         )
 
 
-def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
+def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tuple[str, ...]]:
     fs, root = fsspec.url_to_fs(path)
     if not path.startswith(EMBEDDED) and fs.isdir(root):
         names = sorted(str(name) for name in fs.find(root) if is_readable(str(name)))
@@ -187,8 +192,8 @@ def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
         if names:
             return _named(path), tuple(names)
     else:
-        spec = SourceSpec(dataset=path)
-    resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
+        spec = spec_of(path) or SourceSpec(dataset=path)
+    resolved = resolve_source(spec, mirror, cache)  # which says what was tried where nobody has it
     if resolved.hub is not None:
         raise SourceError(
             f"{path} is on the Hub; run `bsl mirror FOLDER {path}` first and give that folder as the mirror, or give "

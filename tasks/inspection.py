@@ -42,7 +42,7 @@ def look_at_encoder(site: Site, config: EncoderConfig) -> str:
     encoder, store = find_encoder(site, config.model, config.revision), site.open_store()
     if isinstance(encoder, ResolvedModel) and not _is_here(encoder):
         check_settings(read_saved(described_folder(store, encoder)), config)
-        return f"{encoder.identity[:_SHOWN]}, on the Hub; its settings will do"
+        return f"{encoder.identity[:_SHOWN]}, {_elsewhere(encoder)}; its settings will do"
     network, tokenizer = load_encoder(encoder_folder(store, encoder), config)
     width = encode(network, tokenizer, [_SENTENCE]).shape[1]
     name = encoder.identity if isinstance(encoder, ResolvedModel) else encoder.path
@@ -57,7 +57,7 @@ def look_at_model(site: Site, name: str, revision: str | None) -> str:
     """
     model = resolve_named_model(site, name, revision)
     if not _is_here(model):
-        return f"{model.identity[:_SHOWN]}, on the Hub"
+        return f"{model.identity[:_SHOWN]}, {_elsewhere(model)}"
     lacking = [part for part in _parts(model.folder) if not any(model.folder.glob(part))]
     if lacking:
         raise SourceError(f"{model.folder} has no {' and no '.join(lacking)}; check that the copy is complete")
@@ -80,7 +80,12 @@ def _seen(source: ResolvedSource) -> str:
 
 
 def _is_here(model: ResolvedModel) -> bool:
-    return model.hub is None or model.hub.check()
+    found = model.hub or model.mirrored
+    return found is None or found.check()
+
+
+def _elsewhere(model: ResolvedModel) -> str:
+    return "on the Hub" if model.hub is not None else "on the mirror"
 
 
 def _parts(folder: Path) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ def reproduce(
     work: Work,
     reports: tuple[ReportRef, ...],
     row: str,
+    cells: tuple[str, ...],
     system: str,
     deviations: tuple[str, ...],
     records: dict[str, int],
@@ -41,6 +42,7 @@ def reproduce(
         work: the stage's.
         reports: a run a seed.
         row: name of the published row.
+        cells: sets whose figures are held against it, where other runs have the others; all if empty.
         system: what the reports call the trained encoder.
         deviations: in what the runs did otherwise than the row, as far as their configuration says.
         records: source of sentences → how many it has as a whole.
@@ -50,14 +52,15 @@ def reproduce(
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=system).collect() for ref in reports])
     why = [*deviations, *_partial(work.store, reports[0], records)]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
-    figures = pl.concat([_lines(scores, published, row, comparable=not why) for published in printed])
+    figures = pl.concat([_lines(scores, published, row, cells, comparable=not why) for published in printed])
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
-    page = reproduction_page(row, verdict, why, figures)
+    title = f"{row} ({', '.join(cells)})" if cells else row
+    page = reproduction_page(title, verdict, why, figures)
     work.draft.write(figures)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    show_markdown("reproduction", page, f"{row}: {verdict}")
-    show_table("reproduction-table", figure_rows(figures), f"{row}: {verdict}")
+    show_markdown("reproduction", page, f"{title}: {verdict}")
+    show_table("reproduction-table", figure_rows(figures), f"{title}: {verdict}")
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
@@ -73,12 +76,15 @@ def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> lis
     ]
 
 
-def _lines(scores: pl.DataFrame, published: PublishedRow, row: str, *, comparable: bool) -> pl.DataFrame:
-    """A row of `reproduction` for each cell that the row has, and for its average if that is printed."""
+def _lines(
+    scores: pl.DataFrame, published: PublishedRow, row: str, cells: tuple[str, ...], *, comparable: bool
+) -> pl.DataFrame:
+    """A row of `reproduction` for each cell that is wanted, and for the average if that is printed and all are."""
     from models.evaluation.reproduction import average
     from models.evaluation.signature import joint_signature
 
-    own = [name for name in published.values if name != AVERAGE]
+    values = {name: value for name, value in published.values.items() if not cells or name in cells}
+    own = [name for name in values if name != AVERAGE]
     # Of some rows the mean alone is printed: then it is of all sets of the table.
     names = own or [name for name in columns_of(published.suite) if name != AVERAGE]
     measured = {name: _measured(scores, published, name) for name in names}
@@ -94,7 +100,7 @@ def _lines(scores: pl.DataFrame, published: PublishedRow, row: str, *, comparabl
             "published": value,
             **_cells(measured.get(name), value, comparable=comparable),
         }
-        for name, value in published.values.items()
+        for name, value in values.items()
     ]
     return pl.DataFrame(lines, schema=REPRODUCTION)
 

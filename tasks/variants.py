@@ -219,10 +219,16 @@ def _check(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, wanted: Wanted)
         EncoderError: more dimensions than there are, or a transformer's forms of what has none.
     """
     from models.encoder.rotation import check_fewer
+    from models.encoder.static import StaticTable
     from models.encoder.tabulate import check_transformer
 
     for kept in wanted.dims:
         check_fewer(encoder, kept)
+    if (wanted.onnx or wanted.int8) and isinstance(encoder.backbone, StaticTable):
+        raise EncoderError(
+            f"{encoder.config.model}: already a table, expected a transformer to make a graph of; leave --onnx and "
+            "--int8 out"
+        )
     if wanted.static:
         check_transformer(encoder, tokenizer)
 

@@ -13,6 +13,7 @@ from flows.site import site_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
+from storage.set_names import perhaps_meant
 from storage.sources import SourceSpec
 
 RECIPE: Final = "recipe:"
@@ -25,7 +26,8 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"{RECIPE}<recipe>: all that it reads; <set>, <set>/<split>, <hub id>[@<revision>][/<split>] or "
+        help=f"{RECIPE}<recipe>: all that it reads, but your own files, which are named; <set>, <set>/<split>, "
+        "<hub id>[@<revision>][/<split>] or "
         f"{MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; every declared set (default)",
     )
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change those recipes")
@@ -47,6 +49,7 @@ def _mirror(arguments: argparse.Namespace) -> int:
     site = site_of(vars(arguments))
     mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
     lacking: dict[str, str] = {}
+    own = _own(arguments.names, arguments.set)
     got: dict[str, str] = {}
     for wanted in _wanted(arguments.names, arguments.set):
         name = f"{wanted.dataset}/{wanted.split or 'train'}" if isinstance(wanted, SourceSpec) else wanted
@@ -56,10 +59,12 @@ def _mirror(arguments: argparse.Namespace) -> int:
                 if not arguments.json:
                     print(f"{outcome:<8} {file}")
         except StorageError as error:
-            lacking[name] = str(error)
-            print(f"lacking  {name}: {error}", file=sys.stderr)
+            lacking[name] = f"{error}{perhaps_meant(name)}"
+            print(f"lacking  {name}: {lacking[name]}", file=sys.stderr)
     if arguments.json:
-        print_json({"files": got, "lacking": lacking})
+        print_json({"files": got, "lacking": lacking, "yours": own})
+    for name in [] if arguments.json else own:
+        print(f"yours    {name}")
     return 1 if lacking else 0
 
 
@@ -77,6 +82,14 @@ def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
         else:
             wanted.append(_pinned(name))
     return list(dict.fromkeys(wanted))
+
+
+def _own(names: list[str], settings: list[str]) -> list[str]:
+    """What the named recipes read of a person's own, each once."""
+    from flows.recipes.own import own_files
+
+    recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
+    return list(dict.fromkeys(file for config in recipes for file in own_files(config)))
 
 
 def _pinned(name: str) -> str:

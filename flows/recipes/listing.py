@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
+from flows.recipes.own import own_files
 from flows.recipes.rows import COMMANDS, RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
@@ -119,10 +120,10 @@ def _numbered(tables: Sequence[str]) -> tuple[str, ...]:
 
 
 def _needs(config: PipelineConfig) -> tuple[str, ...]:
-    sources = [source.dataset or f"folder {source.path!r}" for source in config.ingest.sources]
+    sources = [str(source.dataset) for source in config.ingest.sources if source.path is None]
     dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
-    lexicons = [view.lexicon[1] for view in config.augment.rewritings if view.lexicon]
-    names = dict.fromkeys([*sources, *config.scored, *dev, *lexicons, *(model for model, _ in config.models())])
+    models = [model for model, _ in config.models()]
+    names = dict.fromkeys([*sources, *config.scored, *dev, *own_files(config), *models])
     return tuple(_marked(name) for name in names if not name.startswith(EMBEDDED))
 
 

@@ -10,6 +10,7 @@ from storage.texts import sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from storage.texts import TextSource
 
@@ -29,12 +30,18 @@ class ReadingConfig(BaseModel):
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text."""
 
-    def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
+    def sources(self, texts: Sequence[str], mirror: str | None, cache: Path | None) -> tuple[TextSource, ...]:
         """The files, and what is read of them.
 
         Raises:
             SourceError: one of them is nowhere to be had, or no column of it holds text.
         """
         return sources(
-            texts, mirror=mirror, lang=self.lang, columns=self.columns, title=self.title, document=self.document
+            texts,
+            mirror=mirror,
+            cache=cache,
+            lang=self.lang,
+            columns=self.columns,
+            title=self.title,
+            document=self.document,
         )

@@ -122,6 +122,13 @@ def row_of(name: str) -> tuple[str, str]:
     return published[0], name
 
 
+def cells_of(row: str, name: str) -> tuple[str, ...]:
+    """The sets of a row that a recipe is held against: its own where the row's recipes share its sets out, else ()."""
+    parts = [recipe(behind).evaluation.sets for behind in ROWS[row]]
+    are_apart = len(parts) > 1 and sum(map(len, parts)) == len(set().union(*parts))
+    return recipe(name).evaluation.sets if are_apart else ()
+
+
 def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     """Why a run of a configuration cannot be compared with a row, before anything has run.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from dataclasses import dataclass
 from itertools import islice
@@ -33,6 +34,7 @@ _AT_ONCE: Final = 4096  # runs that wait or work: several for each of a thousand
 _ANSWERED: Final = 200  # runs that the server tells of at a time
 _SECONDS_TO_BEGIN: Final = 10.0  # before it is asked whether anybody takes the runs
 _SECONDS_BETWEEN_WARNINGS: Final = 60.0
+_RAISED: Final = re.compile(r"^Flow run encountered an exception: (\w+)")  # Prefect 3.8.8, flow_engine.py
 
 
 class PoolError(ModelError):
@@ -40,7 +42,15 @@ class PoolError(ModelError):
 
 
 class FailedRunError(PoolError):
-    """A run on a pool ended by an error of its own; what was killed or cancelled did not."""
+    """A run on a pool ended by an error of its own; what was killed or cancelled did not.
+
+    Attributes:
+        kind: the error's class, without its module; empty where the server does not say it.
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        self.kind = kind
+        super().__init__(text)
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,17 @@ def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) 
         finally:
             _call_off(client, name, list(waiting))
     return [_completed(ended[number], wanted[number].title) for number in sorted(ended)]
+
+
+def require_deployments(names: Sequence[str]) -> None:
+    """See that the server has deployments, before anything is sent to one.
+
+    Raises:
+        PoolError: it lacks one.
+    """
+    with get_client(sync_client=True) as client:
+        for name in names:
+            _found(client, name)
 
 
 def can_start(client: SyncPrefectClient, pool: str) -> bool:
@@ -181,9 +202,12 @@ def _is_completed(run: FlowRun) -> bool:
 def _completed(run: FlowRun, title: str) -> str:
     if not _is_completed(run):
         name, message = (run.state.name, run.state.message) if run.state else ("unknown", "")
-        kind = FailedRunError if run.state is not None and run.state.is_failed() else PoolError
-        raise kind(
+        text = (
             f"{title}: run {run.name} ended as {name}, expected Completed: {message}; see its log on the server, and "
             "run again to go on"
         )
+        if run.state is None or not run.state.is_failed():
+            raise PoolError(text)
+        said = _RAISED.search(message or "")
+        raise FailedRunError(text, said[1] if said else "")
     return run.name

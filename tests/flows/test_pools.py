@@ -11,7 +11,7 @@ import yaml
 from prefect import flow
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolUpdate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
@@ -97,6 +97,15 @@ def test_the_doctor_says_what_a_server_lacks(server, tmp_path, monkeypatch):
     assert refused == [("deployment bsl-errand/any", "no worker takes its runs from pool cpu")]
     server._client.post("/work_pools/cpu/workers/heartbeat", json={"name": "one"})
     assert {check.verdict for check in examine_server(site, "tiny", "") if check.subject == "workers of cpu"} == {"ok"}
+    server.delete_work_pool("cpu")
+    server.create_work_pool(WorkPoolCreate(name="cpu", type="docker"))
+    for runner, verdict in (("threads", "note"), ("pool", "NO")):
+        checks = {
+            check.subject: check for check in examine_server(site.model_copy(update={"runner": runner}), "tiny", "")
+        }
+        assert (checks["pools"].verdict, checks["pools"].found[:28]) == (verdict, "pool cpu: its type is docker")
+        assert {"server", "workers of gpu", "deployment bsl-pipeline/tiny"} <= set(checks)
+    server.delete_work_pool("cpu")
 
 
 @flow

@@ -12,6 +12,7 @@ from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.encoder.onnx import INT8
 from models.encoder.saved import saved_config
+from models.encoder.tabulate import tabulate
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CheckpointRef, ReportRef
 from storage.store import Store
@@ -111,6 +112,18 @@ def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
         r"int8 drifts: it loses -?\d+\.\d\d points .* cosine \d\.\d{4} with .* at least 1\.0", capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("form", ["--onnx", "--int8"])
+def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, form):
+    encoder, tokenizer = tiny_encoder(tmp_path / "other")
+    table, plain = tabulate(encoder, tokenizer, ORIGINALS, encode(encoder, tokenizer, ORIGINALS), 8)
+    export_sentence_transformers(table, plain, tmp_path / "table")
+    assert forms(store, tmp_path / "table", tmp_path / "out", form) == 1
+    assert (
+        "already a table, expected a transformer to make a graph of; leave --onnx and --int8 out"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_encoder_alone_is_named_by_folder_too(store, tmp_path, capsys):

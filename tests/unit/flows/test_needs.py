@@ -2,9 +2,12 @@
 
 import pytest
 
+from flows.cli.main import main
 from flows.cli.settings import configured
 from flows.needs import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
+from flows.recipes.own import own_files
+from flows.recipes.untrained import GLOVE
 from storage.sources import SourceSpec
 
 
@@ -24,6 +27,17 @@ def test_what_is_in_the_package_or_a_file_is_not_needed(tmp_path):
     assert of_the_hub("someone/encoder")
     for name in ("embedded:bert-mini", "./encoder", "checkpoint/latest", "glove.txt", str(tmp_path)):
         assert not of_the_hub(name)
+
+
+def test_what_is_a_person_s_own_is_named_and_not_mirrored(tmp_path, capsys):
+    assert own_files(recipe("tiny")) == ()
+    assert own_files(recipe("synonym")) == ("WordNet 3.0",)
+    assert own_files(recipe("glove")) == (GLOVE,)
+    own = configured("tiny", ["encoder.model=./encoder", 'ingest.sources=[{"path":"s3://b/a.txt"}]'])
+    assert own_files(own) == ("folder 's3://b/a.txt'", "./encoder")
+    settings = ['ingest.sources=[{"path":"mine.txt"}]']
+    assert main(["mirror", str(tmp_path / "made"), "recipe:tiny", "--set", *settings]) == 0
+    assert capsys.readouterr().out == "yours    folder 'mine.txt'\n"
 
 
 def test_sets_that_share_a_file_are_needed_by_its_name_and_configurations_are_kept():

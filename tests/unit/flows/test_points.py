@@ -1,17 +1,25 @@
 """Runs of a sweep: a point's own fault leaves it without a figure, whatever else ends the sweep."""
 
+import asyncio
 import pickle
+from uuid import uuid4
 
 import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import exception_to_failed_state
 
-from flows.points import Attempt, attempted
+from flows.cli.settings import configured
+from flows.pipeline import Run
+from flows.points import Attempt, attempted, is_fault, run_there
 from flows.pool import Job
 from flows.recipes import recipe
-from models.errors import CollapseError, InterruptedRunError, NonFiniteLossError, ResumeError
+from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
-from tasks.stage.deployed import FailedRunError, PoolError
+from tasks.site import Site
+from tasks.stage.deployed import FailedRunError, PoolError, _completed
 from tasks.stage.spread import ErrandError
+from tasks.stage.watch import planning
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
 
@@ -28,7 +36,7 @@ def ending(error: Exception):
     [
         CollapseError(3, "rank is gone", {"std": (1.0, 0.0)}, "lower the rate"),
         NonFiniteLossError(1, "loss", float("nan"), [0], None, "lower the rate"),
-        FailedRunError("bsl-pipeline/tiny: run a ended as Failed"),
+        FailedRunError("bsl-pipeline/tiny: run a ended as Failed", "CollapseError"),
         ResumeError("another run's"),
     ],
     ids=lambda error: type(error).__name__,
@@ -45,6 +53,9 @@ def test_what_is_a_point_s_own_is_kept_and_named(error, caplog):
         InterruptedRunError(3, 10, None),
         TranslationStoppedError("told to stop"),
         PoolError("no such deployment"),
+        FailedRunError("the Hub does not answer", "HubSilentError"),
+        FailedRunError("told to stop", "InterruptedRunError"),
+        FailedRunError("nobody says why"),
         ErrandError("no cluster"),
         SourceError("nobody has it"),
         KeyError("a bug"),
@@ -55,3 +66,30 @@ def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog):
     with pytest.raises(type(error)):
         attempted(POINT, ending(error))
     assert f"momentum 0.5, seed 1: {error}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "own"),
+    [
+        (EncoderError("saved with another pooling"), True),
+        (SourceError("the Hub is silent"), False),
+        (KeyError("a"), False),
+    ],
+)
+def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, own):
+    state = asyncio.run(exception_to_failed_state(error, message="Flow run encountered an exception:"))
+    with pytest.raises(FailedRunError, match=type(error).__name__) as ended:
+        _completed(FlowRun(flow_id=uuid4(), name="a", state=state), "bsl-pipeline/tiny")
+    assert is_fault(ended.value) is own
+
+
+def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path, caplog):
+    site = Site(store=str(tmp_path / "store"), device="cpu", runner="pool")
+    bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
+    points = [Attempt("cls", bad), POINT, Attempt("again cls", bad)]
+    with planning():
+        outcomes = run_there(points, site, None)
+    assert [type(outcome) for outcome in outcomes] == [EncoderError, Run, EncoderError]
+    assert not caplog.records
+    assert all(isinstance(outcome, EncoderError) for outcome in run_there(points[::2], site, None))
+    assert "again cls is left without a figure: " in caplog.text

@@ -7,7 +7,7 @@ import pytest
 from flows.cli.main import main, parser_of
 from flows.config import override
 from flows.recipes import RECIPES, recipe
-from flows.recipes.rows import COMMANDS, ROWS, deviations, row_of
+from flows.recipes.rows import COMMANDS, ROWS, cells_of, deviations, row_of
 from flows.recipes.transfer import ROW, TASKS
 from models.evaluation.published import columns_of, rows_of
 from tasks.evaluation.kinds import names_of, tuned_names
@@ -127,6 +127,15 @@ def test_tiny_stands_beside_a_row_that_it_is_far_from():
     kinds = {why.partition(":")[0] for why in deviations(recipe(name), row)}
     assert (row, name) == ("BSL-BERT", "tiny")
     assert {"another encoder", "another corpus", "another translator", "other training"} <= kinds
+
+
+def test_recipes_that_share_a_row_out_are_held_against_their_own_cells():
+    assert [cells_of(ROW, f"{system}-{task}") for system in ("isbert", "bsl") for task in TASKS] == [
+        (task,) for _ in range(2) for task in TASKS
+    ]
+    whole = [cells_of(row, name) for row, name in BEHIND if row != ROW]
+    assert set(whole) == {()}
+    assert set(TASKS) <= set(columns_of("senteval"))
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

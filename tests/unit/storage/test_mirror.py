@@ -7,6 +7,7 @@ import pytest
 
 from flows.cli.main import main
 from flows.recipes import recipe
+from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
@@ -14,6 +15,7 @@ from storage.mirror_record import name_in
 from storage.readers.afs import TOPICS
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
+from storage.set_names import perhaps_meant
 from storage.sources import SourceSpec, resolve_source
 
 COMMIT = "4" * 40
@@ -104,6 +106,34 @@ def test_a_mirror_gives_the_same_keys_however_its_address_is_spelled(
     assert (len(found.files), found.digest) == (len(names), entry["origin"])
 
 
+def test_a_table_of_another_revision_is_neither_taken_nor_kept(tmp_path):
+    (tmp_path / "org" / "name").mkdir(parents=True)
+    table = tmp_path / "org" / "name" / "train.parquet"
+    table.write_bytes(b"copied")
+    entry = {"origin": f"org/name@{COMMIT}/train", "sha256": file_sha256(table)}
+    (tmp_path / "mirror.json").write_text(json.dumps({"org/name/train.parquet": entry}))
+    for revision in (None, COMMIT, "main"):
+        spec = SourceSpec(dataset="org/name", revision=revision)
+        assert resolve_source(spec, str(tmp_path)).digest == entry["origin"]
+        assert list(Mirror(tmp_path).add(spec)) == [("org/name/train.parquet", "kept")]
+    other = SourceSpec(dataset="org/name", revision="b" * 40)
+    with pytest.raises(SourceError, match=f"is of org/name@{COMMIT}, expected revision bbbb"):
+        resolve_source(other, str(tmp_path))
+    with pytest.raises(SourceError, match="expected revision bbbb"):
+        list(Mirror(tmp_path).add(f"org/name@{'b' * 40}/train"))
+
+
+def test_a_declared_set_of_another_commit_than_declared_is_refused(tmp_path):
+    (tmp_path / "snli").mkdir()
+    table = tmp_path / "snli" / "train.parquet"
+    table.write_bytes(b"copied")
+    entry = {"origin": f"stanfordnlp/snli@{COMMIT}/plain_text/train", "sha256": file_sha256(table)}
+    (tmp_path / "mirror.json").write_text(json.dumps({"snli/train.parquet": entry}))
+    with pytest.raises(SourceError, match=f"expected revision {DATASETS['snli'].revision}"):
+        resolve_source(SourceSpec(dataset="snli"), str(tmp_path))
+    assert resolve_source(SourceSpec(dataset="snli", revision=COMMIT), str(tmp_path)).digest == entry["origin"]
+
+
 def test_a_file_outside_a_mirror_is_none_of_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert name_in("mir", "mir/../mirror/a.parquet") is None
@@ -176,6 +206,13 @@ def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
     assert "lacking  sickr: " in err
     assert "SICK_test_annotated.txt" in err
     assert "sts12-tok shares the file of sts12" in err
+
+
+def test_a_slip_in_a_set_s_name_is_noticed():
+    assert perhaps_meant("stsbb/test") == " (did you mean 'stsb/test'?)"
+    assert perhaps_meant("stsbb") == " (did you mean 'stsb'?)"
+    for name in ("stsb/test", "stsbb/of-somebody", "facebook/xnli", "model:stsb"):
+        assert perhaps_meant(name) == ""
 
 
 def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):

@@ -7,13 +7,18 @@ import fsspec
 import polars as pl
 import pytest
 
+from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.mirror import Mirror
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
+from tasks.inspection import look_at_model
+from tasks.site import Site
 
 COMMIT, OTHER = "4" * 40, "5" * 40
+SNLI = f"stanfordnlp/snli@{DATASETS['snli'].revision}/train"
+WEIGHTS = b"weights" * 200_000
 MODEL = "someone/encoder"
 
 
@@ -23,7 +28,7 @@ def folder(tmp_path):
     folder = tmp_path / "mirror"
     files = {
         f"models/{MODEL}/config.json": b"{}",
-        f"models/{MODEL}/model.safetensors": b"weights",
+        f"models/{MODEL}/model.safetensors": WEIGHTS,
         f"models/{MODEL}/1_Pooling/config.json": b"{}",
     }
     for name, content in files.items():
@@ -32,7 +37,7 @@ def folder(tmp_path):
     (folder / "snli").mkdir()
     table = pl.DataFrame({"premise": ["a"], "hypothesis": ["b"], "label": [0]})
     table.write_parquet(folder / "snli" / "train.parquet")
-    origins = dict.fromkeys(files, f"{MODEL}@{COMMIT}") | {"snli/train.parquet": f"stanfordnlp/snli@{COMMIT}/train"}
+    origins = dict.fromkeys(files, f"{MODEL}@{COMMIT}") | {"snli/train.parquet": SNLI}
     entries = {name: {"origin": origin, "sha256": file_sha256(folder / name)} for name, origin in origins.items()}
     (folder / "mirror.json").write_text(json.dumps(entries))
     return folder
@@ -66,7 +71,7 @@ def without_record(folder, elsewhere):
 def test_a_mirror_elsewhere_gives_the_keys_of_the_hub(folder, elsewhere, tmp_path):
     source = resolve_source(SourceSpec(dataset="snli"), elsewhere)
     assert source.digest == resolve_source(SourceSpec(dataset="snli"), str(folder)).digest
-    assert source.digest == f"stanfordnlp/snli@{COMMIT}/train"
+    assert source.digest == SNLI
     found = resolve_model(MODEL, COMMIT, elsewhere, tmp_path / "cache")
     assert found.identity == resolve_model(MODEL, COMMIT, str(folder)).identity == f"{MODEL}@{COMMIT}"
     with pytest.raises(SourceError, match=f"is {MODEL}@{COMMIT}, expected revision {OTHER}"):
@@ -80,10 +85,10 @@ def test_the_files_of_a_model_come_when_its_folder_is_asked_for(folder, elsewher
     assert (found.described / "1_Pooling" / "config.json").read_bytes() == b"{}"
     copied = [path.name for path in cache.rglob("*") if path.is_file()]
     assert sorted(copied) == ([] if elsewhere.startswith("file") else ["config.json", "config.json"])
-    assert (found.folder / "model.safetensors").read_bytes() == b"weights"
+    assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
     if elsewhere.startswith("memory"):
         changed(elsewhere, f"models/{MODEL}/model.safetensors")  # what was copied is not asked for again
-        assert (resolve_model(MODEL, COMMIT, elsewhere, cache).folder / "model.safetensors").read_bytes() == b"weights"
+        assert (resolve_model(MODEL, COMMIT, elsewhere, cache).folder / "model.safetensors").read_bytes() == WEIGHTS
 
 
 def test_a_file_that_is_not_as_it_was_written_is_refused(elsewhere, tmp_path):
@@ -101,7 +106,7 @@ def test_without_a_record_a_model_is_known_by_its_content(folder, elsewhere, tmp
     without_record(folder, elsewhere)
     found = resolve_model(MODEL, mirror=elsewhere, cache=tmp_path / "cache")
     assert found.identity == resolve_model(str(folder / "models" / MODEL)).identity
-    assert (found.folder / "model.safetensors").read_bytes() == b"weights"
+    assert (found.folder / "model.safetensors").read_bytes() == WEIGHTS
     for name in ("config.json", "1_Pooling/config.json"):
         fs, root = fsspec.url_to_fs(f"{elsewhere}/models/{MODEL}/{name}")
         fs.rm(root)
@@ -109,8 +114,50 @@ def test_without_a_record_a_model_is_known_by_its_content(folder, elsewhere, tmp
         resolve_model(MODEL, mirror=elsewhere)
 
 
+@pytest.mark.parametrize("recorded", [True, False], ids=["by its record", "by its objects"])
+@pytest.mark.parametrize("name", ["../../../../evil/.bashrc", "a/../../evil", "/evil", "a//evil", "./evil"])
+def test_no_name_of_a_mirror_leads_out_of_the_copy(folder, tmp_path, name, recorded):
+    """An object store takes any key, and whoever fills the mirror chooses it."""
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    key = f"models/{MODEL}/{name}"
+    fs.put(f"{folder}/", "/mirror/", recursive=True)
+    fs.store[f"/mirror/{key}"] = fs.store[f"/mirror/models/{MODEL}/config.json"]
+    record = json.loads((folder / "mirror.json").read_bytes())
+    record[key] = record[f"models/{MODEL}/config.json"]
+    fs.pipe_file("/mirror/mirror.json", json.dumps(record if recorded else {}).encode())
+    if recorded or not any(part.startswith(".") for part in name.split("/")):  # hidden objects are none of a model
+        with pytest.raises(SourceError, match="leads out of the folder"):
+            _ = resolve_model(MODEL, None, "memory://mirror", tmp_path / "cache").folder
+    else:
+        _ = resolve_model(MODEL, None, "memory://mirror", tmp_path / "cache").folder
+    fs.store.clear()
+    assert not list(tmp_path.rglob("*evil*"))
+    assert not list(tmp_path.rglob(".bashrc"))
+
+
+def test_light_weights_say_how_a_model_works(folder, tmp_path):
+    """Such as those of WeightedLayerPooling and WordWeights; `bsl doctor` copies no others."""
+    (folder / "mirror.json").unlink()
+    (folder / "models" / MODEL / "1_Pooling" / "model.safetensors").write_bytes(b"few")
+    fs = fsspec.filesystem("memory")
+    fs.put(f"{folder}/", "/mirror/", recursive=True)
+    found = resolve_model(MODEL, None, "memory://mirror", tmp_path / "cache")
+    assert (found.described / "1_Pooling" / "model.safetensors").read_bytes() == b"few"
+    assert not (found.described / "model.safetensors").exists()
+    assert look_at_model(Site(mirror="memory://mirror", cache=str(tmp_path / "cache")), MODEL, None).endswith(
+        "on the mirror"
+    )
+    assert not (found.described / "model.safetensors").exists()
+    assert found.mirrored is not None
+    assert not found.mirrored.check()
+    assert found.folder
+    assert found.mirrored.check()
+    fs.rm("/mirror", recursive=True)
+
+
 def test_a_mirror_of_a_mirror_elsewhere_keeps_the_origins(folder, elsewhere, tmp_path):
     made = Mirror(tmp_path / "made", elsewhere)
     assert list(made.add("snli/train")) == [("snli/train.parquet", "written")]
     shutil.rmtree(folder / "snli")
-    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path / "made")).digest.startswith("stanfordnlp/snli@4444")
+    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path / "made")).digest.startswith("stanfordnlp/snli@")

@@ -123,6 +123,15 @@ def test_embedded_sets_are_text_too() -> None:
     assert nli.texts == ("premise", "hypothesis")
 
 
+@pytest.mark.parametrize("name", ["org/set/test", f"org/set@{'4' * 40}/test", "stsb/test"])
+def test_a_split_of_a_mirror_s_set_is_text_by_its_name(tmp_path: Path, name: str) -> None:
+    for folder in ("org/set", "stsb"):
+        (tmp_path / folder).mkdir(parents=True)
+        pl.DataFrame({"text": PROSE}).write_parquet(tmp_path / folder / "test.parquet")
+    (found,) = sources([name], mirror=str(tmp_path))
+    assert found.texts == ("text",)
+
+
 def test_dates_and_lists_of_a_table_are_not_read(tmp_path: Path) -> None:
     rows = pl.DataFrame({"text": PROSE, "created_at": [datetime(2026, 1, 1, tzinfo=UTC)] * 8, "tags": [["a", "b"]] * 8})
     rows.write_parquet(tmp_path / "reviews.parquet")

@@ -31,7 +31,7 @@ def reproduced(tmp_path):
     site = Site(store=str(tmp_path / "store"))
     store, corpus = site.open_store(), CorpusRef(key="c" * 64)
 
-    def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW):
+    def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW, cells=()):
         with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame(schema=CORPUS))
             draft.note({"sources": [{"name": "snli", "records": records}]})
@@ -42,7 +42,8 @@ def reproduced(tmp_path):
             with store.draft(ref, made) as draft:
                 rows = pl.DataFrame([score(name, value) for name, value in figures.items()])
                 draft.write(rows.select(SCORES.names()).cast(SCORES), "scores")
-        arguments = {"reports": reports, "row": row, "system": "after BSL", "deviations": deviations, "records": SNLI}
+        arguments = {"reports": reports, "row": row, "cells": cells, "system": "after BSL", "records": SNLI}
+        arguments["deviations"] = deviations
         ref = reproduce.run(site, arguments)
         table = store.scan(ref).collect()
         return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
@@ -66,6 +67,15 @@ def test_one_set_too_low_makes_the_row_too_low(reproduced):
     verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5})
     assert (verdicts["sts13"], verdicts["sts12"], verdicts["avg"]) == ("BELOW", "REPRODUCED", "REPRODUCED")
     assert page.startswith(f"# {ROW}: BELOW\n")
+
+
+def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
+    verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts13",))
+    assert verdicts == {"sts13": "REPRODUCED"}
+    assert page.startswith(f"# {ROW} (sts13): REPRODUCED\n")
+    verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts12",))
+    assert (verdicts["sts12"], page.partition("\n")[0]) == ("NOT COMPARABLE", f"# {ROW} (sts12): NOT COMPARABLE")
+    assert "- sets missing: sts12\n" in page
 
 
 def test_a_missing_set_leaves_no_average_and_no_verdict_on_the_row(reproduced):
