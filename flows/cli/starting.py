@@ -54,8 +54,11 @@ class Start:
 
         for config in configs:
             locate_sources(self.site, config.ingest)
-        plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None  # while the server starts
-        wait_for(self.embedded, self.site)
+        if self.embedded is None:
+            wait_for(None, self.site)  # it answers at once, or nothing else need be looked for
+        plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
+        if self.embedded is not None:
+            wait_for(self.embedded, self.site)  # which started meanwhile
         from prefect import tags
 
         from flows.automations import TAG
