@@ -107,7 +107,8 @@ def run_adapt(
     said, told = config.model_dump_json(indent=1), Told(command=command)
     translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
     made = (taught, views, trips, trained, weighing, proof)
-    return adaptation(site, encoder, own, passages, labelled, *made, said, translators, adapted, told)
+    missing = tuple(found.missing)
+    return adaptation(site, encoder, own, passages, labelled, *made, missing, said, translators, adapted, told)
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
@@ -115,15 +116,17 @@ def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
 
     Raises:
         UnknownSuiteError, HubError: as `available_frozen`.
-        SourceError: one of them cannot be had; an adaptation that was not asked of it would seem to be.
+        SourceError: one that is named itself cannot be had, or none of a suite; of a suite others are left out.
     """
     wanted = frozen_names(names)
     held = {name.removeprefix(EMBEDDED) for name in wanted}
     found = available_frozen(site, wanted if STSB.removeprefix(EMBEDDED) in held else (*wanted, STSB))
-    if found.missing:
+    lost = [name for name in names if not any(own in found.sets for own in frozen_names((name,)))]
+    if lost:
+        why = found.missing[frozen_names((lost[0],))[0]]
         raise SourceError(
-            f"{', '.join(found.missing)} cannot be had, expected every general set that is named; leave them out of "
-            f"--suite, or give a mirror that has them. Of the first: {next(iter(found.missing.values()))}"
+            f"{', '.join(lost)} cannot be had, expected every general set that is named, and of a suite one at least; "
+            f"leave them out of --suite, or give a mirror that has them. Of the first: {why}"
         )
     return found
 

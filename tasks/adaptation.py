@@ -32,6 +32,7 @@ def adaptation(
     trained: CheckpointRef,
     weighing: WeighingRef,
     proof: ProofRef,
+    missing: tuple[str, ...],
     settings: str,
     translators: tuple[str, ...],
     adapted: CheckpointRef,
@@ -51,6 +52,7 @@ def adaptation(
         trained: what training left.
         weighing: what each share of it finds.
         proof: what the adapted encoder finds.
+        missing: general sets of a suite that could not be had.
         settings: all settings as JSON.
         translators: models of the round trips.
         adapted: what is handed out.
@@ -66,6 +68,7 @@ def adaptation(
         encoder=encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
         proof=table,
+        missing=missing,
         weighing=work.store.scan(weighing).collect(),
         share=float(str(work.store.manifest(weighing).figures[SHARE])),
         log=work.store.scan(trained, "training_log").collect(),
@@ -78,6 +81,6 @@ def adaptation(
     (work.draft.folder / HTML).write_text(adaptation_html(content), encoding="utf-8")
     card = adapted_card(content, adapted, sources, translators if trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
-    work.draft.note({VERDICT: word, "reason": reason, "advice": advice})
+    work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(missing)})
     show_markdown("adaptation", page, f"{encoder} adapted: {word}")
     show_table("adaptation-proof", [dict(row) for row in proof_rows(table)], f"{word}: {reason}")

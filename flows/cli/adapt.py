@@ -115,7 +115,7 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
         "report": ref.path,
         "page": str(store.fetch(ref) / HTML),
         "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
-        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice")},
+        **{name: manifest.figures[name] for name in ("verdict", "reason", "advice", "missing")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
     }
 

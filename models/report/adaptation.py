@@ -141,6 +141,7 @@ class AdaptationContent:
         encoder: what the person calls the start.
         verdict: word, reason and advice.
         proof: the table `proof`.
+        missing: general sets that could not be asked.
         weighing: the table `weighing`.
         share: how much of the trained weights was taken.
         log: of the training; None where it left none.
@@ -152,6 +153,7 @@ class AdaptationContent:
     encoder: str
     verdict: Verdict
     proof: pl.DataFrame
+    missing: Sequence[str]
     weighing: pl.DataFrame
     share: float
     log: pl.DataFrame | None
@@ -178,6 +180,11 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     ]
 
 
+def unasked(missing: Sequence[str]) -> str:
+    """Which general sets say nothing of what was forgotten; empty where all were asked."""
+    return f"Not asked, for they cannot be had here: {', '.join(missing)}." if missing else ""
+
+
 def exported(verdict: Verdict) -> str:
     """Which encoder is handed out."""
     return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
@@ -200,6 +207,7 @@ def adaptation_page(content: AdaptationContent) -> str:
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
                 "of long ones runs.",
                 markdown_table(proof_rows(content.proof)),
+                *filter(None, [unasked(content.missing)]),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
                 f"Taken: {content.share:g} of the trained weights, the rest from the start.",

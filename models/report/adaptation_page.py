@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.report.adaptation import exported, learnt, proof_rows, weighed
+from models.report.adaptation import exported, learnt, proof_rows, unasked, weighed
 from models.report.charts import mark_of, score_chart, training_charts
 from models.report.html import Charts, Facts, Page, Part, Prose, Table
 from models.report.own_text import again_part, text_part
@@ -45,10 +45,12 @@ def _parts(content: AdaptationContent) -> list[Part]:
     asked = (
         "Asked of documents that were held out and chose nothing; intervals by drawing documents, of long ones runs."
     )
+    evidence: list[Block] = [Prose(asked), Table.of("Figures × 100, before and after", proof_rows(content.proof))]
+    evidence += [Prose(unasked(content.missing))] if content.missing else []
     taken = f"Taken: {content.share:g} of the trained weights, the rest from the start."
     curves: list[Block] = [] if content.log is None else [Charts(training_charts({"training": content.log}))]
     return [
-        Part("Proof", [Prose(asked), Table.of("Figures × 100, before and after", proof_rows(content.proof))]),
+        Part("Proof", evidence),
         Part("What was learnt", [Prose(learnt(content)), shares, Prose(taken), *curves]),
         text_part(content.own),
         Part("Artifacts", [Facts(content.artifacts)]),

@@ -11,8 +11,10 @@ from flows.cli.settings import checked
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
+from models.report.adaptation import unasked
 from storage.errors import SourceError
 from tasks.site import Site
+from tests.domain_files import write_useb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +59,13 @@ def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once
     ):
         guards(site, ("askubuntu", "embedded:stsb/dev"))
     assert len([line for line in caplog.messages if "askubuntu is missing" in line]) == 1
+
+
+def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:
+    (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
+    found = guards(Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
+    assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
+    assert unasked([*found.missing]) == "Not asked, for they cannot be had here: askubuntu."
 
 
 @pytest.mark.parametrize("lang", ["ar", "de", "en", "es", "fr", "it", "nl", "ru", "tr"])

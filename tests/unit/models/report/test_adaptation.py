@@ -101,6 +101,7 @@ def _content(word: str) -> AdaptationContent:
         encoder="some/encoder",
         verdict=Verdict(word, "MRR × 100 +3.10", "Use it."),  # type: ignore[arg-type]
         proof=pl.DataFrame([asdict(ROW)]),
+        missing=("sickr/test",),
         weighing=weighing,
         share=0.5,
         log=None,
@@ -117,6 +118,7 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "| the sentence behind it in its document | 9,876 | 900 | MRR | 20.0 | 23.1 | +3.10 [+1.00, +5.00] |" in page
     assert "| 0.5 | 22.0 | 70.0 |" in page
     assert "| 0 | 20.0 |  |" in page
+    assert "Not asked, for they cannot be had here: sickr/test." in page
     assert "a\\|b.csv" in page
     assert "7 rows without are left out" in page
     assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
