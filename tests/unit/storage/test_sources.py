@@ -1,6 +1,5 @@
 """Finding sources and models: who has them, what they are called, what decides a key."""
 
-import gzip
 import json
 import shutil
 
@@ -15,7 +14,7 @@ from storage.keys import artifact_key
 from storage.readers.report import ReadReport
 from storage.readers.shapes import detect
 from storage.reading import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources import ResolvedSource, SourceSpec, resolve_source, resolve_sources
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import resolve_model
 
 PAIRS = [
@@ -288,16 +287,3 @@ def test_a_mirror_of_original_files_may_be_called_like_a_pattern(tmp_path):
     (folder / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
     source = resolve_source(SourceSpec(dataset="sts17-en-en"), str(tmp_path / "mirror[1]"))
     assert read_scored_pairs(source, ReadReport("sts")).height == 250
-
-
-def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):
-    (tmp_path / "b.txt").write_text("one\n")
-    (tmp_path / "a.jsonl").write_text('{"text": "two"}\n')
-    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"text": "three"}\n'))
-    spec = SourceSpec(path=str(tmp_path), limit=5)
-    found = resolve_sources(spec)
-    assert [source.format for source in found] == ["jsonl", "txt"]
-    assert {(source.name, source.limit) for source in found} == {("a", 5)}  # so they share the limit
-    assert [sentences(source) for source in found] == [[["two", "three"]], [["one"]]]
-    with pytest.raises(SourceError, match=r"files of jsonl and txt, expected one format; .* a pattern with \*"):
-        resolve_source(spec)
