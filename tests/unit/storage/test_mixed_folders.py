@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
+from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.sources import SourceSpec, resolve_source, resolve_sources
 
