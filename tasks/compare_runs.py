@@ -72,7 +72,7 @@ def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
             )
     titles = [str(origin.config["title"]) for origin in origins.values()]
     return [
-        f"{letter} ({title.partition(':')[0][:40]})"
+        f"{letter} ({title.partition(':')[0][:_LETTERS]})"
         for letter, title in zip(string.ascii_uppercase, titles, strict=False)
     ]
 

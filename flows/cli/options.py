@@ -67,6 +67,9 @@ def _column(name: str) -> Column:
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
     """A table of equal-keyed rows, wide enough for its figures where the terminal's width is not known."""
+    if not rows:
+        print(title)
+        return
     # As text: a name in brackets would be taken for markup.
     table = Table(*map(_column, rows[0]), title=Text(title, style="table.title"))
     for row in rows:

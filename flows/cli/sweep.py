@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
 from flows.cli.options import add_json, add_site_options, print_json, print_table
@@ -89,7 +88,8 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
         field, equals, text = option.partition("=")
         if not equals or not text or field in axes:
             raise ValueError(f"--over {option}: expected each field once as FIELD=VALUE,VALUE: training.lr=1e-4,3e-4")
-        axes[field] = json.loads(text) if text.startswith("[") else [value_of(part) for part in text.split(",")]
+        whole = value_of(text)
+        axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
     return axes
 
 
