@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from flows.presence import enter
 
-HOME = Path(".bsl")
+HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
 HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
 HEARTBEATS: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
 _OWN_SERVER = {
@@ -40,11 +40,8 @@ _PROGRAM: Final = Path(__file__).with_name("serving.py")
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
-def use_server(home: Path = HOME) -> str:
+def use_server() -> str:
     """Settle the Prefect settings of this process; what the environment already says stays.
-
-    Args:
-        home: folder for the server's database, shared by `bsl run` and `bsl ui`.
 
     Returns:
         A sentence that says which server it is.
@@ -54,7 +51,7 @@ def use_server(home: Path = HOME) -> str:
         os.environ.setdefault(name, value)
     if address:
         return f"Prefect server {address}"
-    os.environ.setdefault("PREFECT_HOME", str(home.absolute() / "prefect"))
+    os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
