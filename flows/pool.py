@@ -58,7 +58,7 @@ def deployment_of(job: Job) -> str:
     return f"bsl-pipeline/{job.recipe}"
 
 
-def run_on_pool(job: Job, planned: Run, site: Site, off: Event | None = None) -> Run:
+def run_on_pool(job: Job, planned: Run, site: Site, off: Event) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
     Args:

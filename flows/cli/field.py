@@ -12,6 +12,7 @@ from flows.cli.options import (
     given_reading,
     print_json,
     print_table,
+    tables_of,
 )
 from flows.cli.settings import changes_of
 from flows.cli.starting import begin
@@ -97,8 +98,8 @@ def _field(arguments: argparse.Namespace) -> int:
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
     from tasks.field import HTML, summary_of
 
-    tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": summary_of(store, ref).said, **tables}
+    said = summary_of(store, ref).said
+    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": said, **tables_of(store, ref)}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:

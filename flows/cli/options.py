@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from storage.refs import ArtifactRef, EvaluationRef
+    from storage.store import Store
     from tasks.site import Site
     from tasks.use import Index
 
@@ -76,6 +78,20 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
         table.add_row(*map(Text, row.values()))
     console = Console()
     (console if console.is_terminal else Console(width=max(120, console.width))).print(table)
+
+
+def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
+    """All tables of an artifact, for JSON."""
+    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+
+
+def print_figures(store: Store, ref: EvaluationRef) -> None:
+    """The scores of an evaluation, and the differences if several systems were compared."""
+    from models.report.page import INTERVALS, difference_rows, score_rows
+
+    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    if "comparison" in store.manifest(ref).tables:
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
 
 
 def add_use_options(parser: argparse.ArgumentParser) -> None:
