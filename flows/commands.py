@@ -1,4 +1,4 @@
-"""What to type for a run of somebody's own text again, which its page tells."""
+"""The command that repeats a run on somebody's own text, as its page shows it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def command_of(verb: str, texts: Sequence[str], options: Mapping[str, str | None
     Args:
         verb: of `bsl`.
         texts: the files.
-        options: name → value of those that were given.
-        changes: `field=value` of those that only `--set` can change.
+        options: name → value; None for those that were not given.
+        changes: `field=value` of settings that have no option of their own.
     """
     words = ["bsl", verb, *texts]
     words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]

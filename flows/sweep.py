@@ -137,7 +137,7 @@ def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
 
 
 def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
-    """Scored pairs that all runs have; test sets if there are any, for a dev set chose the encoders."""
+    """Scored pairs that all runs have; test sets if there are any, since a dev set chose the encoders."""
     shared = set.intersection(*(set(finished.found.sets) for finished in runs))
     pairs = [wanted for name, wanted in runs[0].found.sets.items() if name in shared and isinstance(wanted, ScoredSet)]
     pairs = [wanted for wanted in pairs if all(finished.system.of((wanted,)) for finished in runs)]

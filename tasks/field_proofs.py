@@ -1,4 +1,4 @@
-"""What methods are held against each other by: held-out text, labels, and sets on which nothing should be lost."""
+"""The proofs by which methods are compared: held-out text, labels, and sets on which nothing should be lost."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def label_proofs(
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Which proving texts the exact linear classifier, fitted on the others, classes right: (N,)."""
+    """Whether the exact linear classifier, fitted on the other texts, classes each proving text right: (N,)."""
     from models.evaluation.probe.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe

@@ -39,7 +39,7 @@ class _TimedError(Exception):
 
 
 class _Clock:
-    """Asked after each step, as a training asks whether to stop."""
+    """Called after each step, where a training asks whether to stop."""
 
     def __init__(self) -> None:
         self.stamps = [time.perf_counter()]
@@ -119,7 +119,7 @@ def seconds_a_step(store: Store, pace: PaceRef) -> float:
 
 
 def affordable(seconds: float, a_step: float) -> int:
-    """Steps that a budget buys, to two digits: one that is said in minutes is no more exact.
+    """Steps that a budget buys, to two digits: a budget in minutes is no more exact.
 
     Args:
         seconds: the budget.

@@ -67,7 +67,7 @@ def _found(site: Site, config: EncoderConfig) -> Teacher | EmbeddingsRef:
 def check_teaching(
     site: Site, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
 ) -> None:
-    """Refuse vectors that are not this corpus's, and a queue with more places than it, if it is made, has sentences.
+    """Refuse vectors of another corpus, and a queue longer than the corpus, once that is made.
 
     Raises:
         SourceError: naming both corpora, or what the vectors hold instead of one for each sentence.

@@ -45,7 +45,7 @@ def _folder(text: str) -> Path:
 
 
 def _mirror(arguments: argparse.Namespace) -> int:
-    """Everything that can be had; exit code 1 if something could not."""
+    """Fetch everything that can be had; exit code 1 if something could not."""
     site = site_of(vars(arguments))
     mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
     lacking: dict[str, str] = {}

@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    # Before all else, for it takes longest to start; where something is misspelt it ends amid its imports.
+    # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
     embedded = None if arguments.dry_run else start_server()
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
     from flows.site import site_of
@@ -56,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning
 
-        # What is missing is said alone, before a run starts that it would end.
+        # What is missing is said here, before a run starts only to end by it.
         with planning() as plan, working_on(part):
             run(config, site)
         store = site.open_store()

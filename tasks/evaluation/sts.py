@@ -123,7 +123,7 @@ def score(
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures.
 
-    Words of which no set knows any give that set no figure.
+    Sparse vectors give a set no figure if no pair of it shares a known word.
     """
     from models.evaluation.sts import ScoreRow, sts_scores
 
@@ -131,7 +131,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
     for scored in sets:
         cosines = cosines_of(vectors, scored)
         if isinstance(vectors, SparseVectors) and not cosines.any():
-            # TF-IDF of an English corpus beside Arabic: no order of the pairs that a correlation could be of.
+            # Such as TF-IDF of an English corpus on Arabic: all cosines are 0, and no correlation is defined.
             logger.warning(
                 "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
             )
@@ -174,7 +174,7 @@ def compare(
 
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
-    """Of the mean over sets, each of which is drawn apart."""
+    """Of the mean over sets, each drawn by itself."""
     from models.evaluation.hierarchical import difference_of, draws_of
 
     def drawn(vectors: Vectors) -> list[Draws]:

@@ -1,4 +1,4 @@
-"""This program's log lines: in the Prefect UI, each with its run, stage and artifact, warnings counted.
+"""This program's log lines: shown in the Prefect UI, marked with run, stage and artifact; warnings are counted.
 
 The console has them from the root logger; as JSON where PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER says so.
 """
