@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.field import Proof
+    from models.evaluation.retrieval import Retrieval
     from storage.labels import LabelSource
     from storage.refs import EmbeddingsRef, PassagesRef
     from storage.store import Store
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def text_proofs(
-    found: Mapping[str, Any], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, *, learnt_trips: bool
+    found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, *, learnt_trips: bool
 ) -> Iterator[Proof]:
     """How well methods find what belongs together in held-out text.
 
@@ -46,7 +47,7 @@ def text_proofs(
         yield Proof(name, "mean reciprocal rank", group, draws)
 
 
-def _ranks(encoder: Vectors, probe: Any) -> NDArray[np.float64]:  # noqa: ANN401 - a Retrieval
+def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
     from models.evaluation.retrieval import reciprocal_ranks
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:

@@ -56,7 +56,7 @@ def labelled_halves(source: LabelSource | None, learnt: pl.Series, seed: int) ->
 
 def learnt_ids(store: Store, passages: PassagesRef) -> pl.Series:
     """The ids of the sentences that are learnt."""
-    return store.scan(passages).filter(pl.col("part") == TRAIN).select("sentence_id").collect()["sentence_id"]
+    return store.scan(passages).filter(part=TRAIN).select("sentence_id").collect()["sentence_id"]
 
 
 def sides_of(labels: LabelSource) -> list[str]:

@@ -7,7 +7,6 @@ A figure is thus either reproduced or wrong.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from models.translation.config import TranslatorConfig
-
-logger = logging.getLogger(__name__)
 
 HELD_OUT = "held-out"
 FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
