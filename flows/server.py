@@ -141,12 +141,8 @@ class EmbeddedServer:
         self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                str(_PROGRAM),
-                str(port),
-            ],  # -P: or the modules beside it would hide others of their name
+            # -P: or the modules beside the program would hide others of their name
+            [sys.executable, "-P", str(_PROGRAM), str(port)],
             env={**os.environ, **_TEMPORARY},
             stdin=subprocess.PIPE,  # which closes with this process, whatever ends it
             start_new_session=True,  # Ctrl-C is for the command, which then tells the server how its run ended

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, get_args
 
-from flows.cli.options import add_json, add_site_options, print_figures, print_json, print_table, tables_of
+from flows.cli.options import (
+    add_json,
+    add_settings,
+    add_site_options,
+    print_figures,
+    print_json,
+    print_table,
+    tables_of,
+)
 from flows.cli.settings import changed
 from flows.cli.starting import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
@@ -49,9 +57,7 @@ def define_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as seeds=3 or stsb.epochs=1; repeat"
-    )
+    add_settings(parser, "such as seeds=3 or stsb.epochs=1")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)

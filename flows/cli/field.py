@@ -8,6 +8,7 @@ from flows.cli.options import (
     TAKEN,
     add_json,
     add_reading_options,
+    add_settings,
     add_site_options,
     given_reading,
     print_json,
@@ -44,9 +45,7 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
     parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
     add_reading_options(parser)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"
-    )
+    add_settings(parser, "such as held=250 or may_forget=0")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_field)

@@ -53,6 +53,11 @@ def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def add_settings(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--set`, by which fields of a recipe or of settings are changed."""
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=f"{what}; repeat for more")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The outcome as one JSON value on standard output, and nothing else there."""
     parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
@@ -95,7 +100,11 @@ def print_figures(store: Store, ref: EvaluationRef) -> None:
 
 
 def add_use_options(parser: argparse.ArgumentParser) -> None:
-    """What the verbs that use an encoder share."""
+    """What the verbs that use an encoder share: it, before all else, and where they work."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
+    )
+    add_json(parser)
     parser.add_argument("--column", help="column of the sentences, where a file has several of text")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_place_options(parser)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 def define_run(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("recipe", help="see `bsl recipes`")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
-    )
+    add_settings(parser, "such as training.lr=3e-4")
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
     parser.add_argument("--nodes", type=int, help="machines that train it; the others run `bsl join` (BSL_NODES; 1)")

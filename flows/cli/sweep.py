@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, value_of
 from flows.cli.starting import begin
 
@@ -32,9 +32,7 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
         "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
     )
     parser.add_argument("--lanes", type=int, help="runs at a time (1 here, all on a pool)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a change to every point; repeat for more"
-    )
+    add_settings(parser, "a change to every point")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_sweep)
