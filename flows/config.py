@@ -28,7 +28,7 @@ class PipelineConfig(RunSettings):
     @classmethod
     def _are_published(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
         for system in systems:
-            rows_of(system)  # which raises before the first stage what the report would find hours later
+            rows_of(system)  # raises before the first stage what the report would find hours later
         return systems
 
     def seeded(self, seed: int) -> PipelineConfig:

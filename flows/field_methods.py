@@ -96,7 +96,7 @@ class Entry:
 
 
 def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
-    """A method on its way.
+    """What a method leaves: it is trained or fitted here, or found so.
 
     Raises:
         ModelError: it cannot be trained from this encoder, or diverged.
@@ -156,7 +156,7 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
 
 
 def _steps_of(site: Site, made: CheckpointRef | TransformRef) -> int:
-    """Those that were taken, which passes over little text bound too."""
+    """Steps that were taken: over little text, passes end them before the budget does."""
     steps = site.open_store().manifest(made).figures["steps"]
     assert isinstance(steps, int)
     return steps

@@ -50,7 +50,7 @@ def is_fault(error: BaseException) -> bool:
 
 
 def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
-    """Kinds of errors that are a point's; a worker names them without their module."""
+    """The kinds of errors that are a point's own; a worker names them without their module."""
     if not issubclass(kind, _ENDING):
         yield kind
         for narrower in kind.__subclasses__():

@@ -67,7 +67,7 @@ def ablation(
     show_logs()
     place = site_of(site)
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
-    available(place, _shared_sets(asked))  # which raises before any training where none of them can be had
+    available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     attempts = _attempts(asked, seeds)
     if place.runner == "pool":
         outcomes = run_there(list(attempts.values()), place, lanes)

@@ -1,4 +1,4 @@
-"""Finished runs side by side: their reports' figures, settings and logs to one page."""
+"""Finished runs side by side: the figures, settings and logs of their reports on one page."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: Encoder
 
 
 def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """A teacher as its folder says that it is read; the configuration says it of a bare transformer."""
+    """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
     if _is_only_planned(site, encoder) or is_bare(site, encoder):
         return config
     from models.encoder.saved import saved_config  # imports transformers

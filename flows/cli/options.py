@@ -1,4 +1,4 @@
-"""What several verbs share: where a run happens, and how a table is printed."""
+"""What several verbs share: options, and how outcomes are printed."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def print_figures(store: Store, ref: EvaluationRef) -> None:
 
 
 def add_use_options(parser: argparse.ArgumentParser) -> None:
-    """What the verbs that use an encoder share: it, before all else, and where they work."""
+    """What the verbs that use an encoder share: its name, which comes first, and where they work."""
     parser.add_argument(
         "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
     )

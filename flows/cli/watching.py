@@ -74,7 +74,7 @@ class Terminal:
         self.show(self._place(*began[:1]), progress)
 
     def ends(self, step: Step) -> None:
-        """Print its line; that of a stage for which another waits below it, unless that one counts its parts."""
+        """Print its line; that of another stage's part too, unless that one counts its parts."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
         if not began:
