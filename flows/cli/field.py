@@ -15,12 +15,13 @@ from flows.cli.options import (
     print_table,
     tables_of,
 )
-from flows.cli.settings import changes_of
+from flows.cli.settings import changes_of, checked
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
 
+    from flows.recipes.field_settings import FieldSettings
     from storage.refs import FieldRef
     from storage.store import Store
 
@@ -51,24 +52,24 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(call=_field)
 
 
-def _field(arguments: argparse.Namespace) -> int:
+def settings_of(arguments: argparse.Namespace) -> FieldSettings:
+    """What is tried, by the options of a call.
+
+    Raises:
+        ValueError: a method, a field or a value is not known.
+    """
     from flows.recipes.field import methods_of
     from flows.recipes.field_settings import FieldSettings, budget_of
 
     names = arguments.methods.split(",") if arguments.methods else None
-    methods_of(names)  # what is wrong is said before anything is started
-    settings = FieldSettings.model_validate(
-        {
-            "budget": budget_of(arguments.budget),
-            "methods": names,
-            "seeds": arguments.seeds,
-            "sentences": arguments.sentences,
-            "teacher": arguments.teacher,
-            "translators": arguments.translators,
-            **given_reading(arguments),
-            **changes_of(arguments.set),
-        }
-    )
+    methods_of(names)
+    options = {name: getattr(arguments, name) for name in ("seeds", "sentences", "teacher", "translators")}
+    changes = {"budget": budget_of(arguments.budget), "methods": names, **options, **given_reading(arguments)}
+    return checked(FieldSettings(), changes | changes_of(arguments.set))
+
+
+def _field(arguments: argparse.Namespace) -> int:
+    settings = settings_of(arguments)  # what is wrong is said before anything is started
     start = begin(arguments)
     from flows.field import field, located
     from tasks.pretrained import check_there

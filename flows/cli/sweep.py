@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
-from flows.cli.settings import changes_of, value_of
+from flows.cli.settings import changes_of, explaining, value_of
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ def _sweep(arguments: argparse.Namespace) -> int:
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
     over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
+    from flows.recipes import recipe
     from flows.recipes.grid import grid
 
     name = arguments.names[0]
-    configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
+    with explaining(recipe("tiny")):  # which has the fields of all; what is wrong is said before anything is started
+        configs = grid(name, over, changes, arguments.against).configs
     start = begin(arguments)
     from flows.sweep import ablation
 

@@ -170,6 +170,8 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
             '--set training=5 and --set training={"lr": 1e-3} contradict each other',
         ),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
+        (["field", "own.txt", "--set", "helt=300"], "helt: no such field; did you mean 'held'?"),
+        (["sweep", "tiny", "--over", "training.epoch=1"], "training.epoch: no such field; did you mean 'epochs'?"),
     ],
 )
 def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
