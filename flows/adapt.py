@@ -132,7 +132,7 @@ def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
 
 
 def _has_others(site: Site, passages: PassagesRef) -> bool:
-    """Titles alone: whether neighbours tell anything of a text is known only once the start was asked."""
+    """Whether enough titles are left to prove by. What neighbours tell is known only once the start was asked."""
     if is_planning() and site.open_store().defect(passages):
         return True  # the stages are as many either way
     return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS

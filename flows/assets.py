@@ -26,7 +26,7 @@ from tasks.assets.pretrain import (
     split_parallel,
 )
 from tasks.assets.student import teach_student
-from tasks.assets.verify import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, STUDENT, figures_of
+from tasks.assets.verify import BACK, ENCODER, FORWARD, HELD_OUT, MULTILINGUAL_ENCODER, SENTENCES, STUDENT, figures_of
 from tasks.pretrained import resolve_encoder
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -62,7 +62,7 @@ class AssetsConfig(BaseModel):
     """Captions that are back-translated, for each of German and French."""
     everyday: int = Field(default=110_000, ge=1)
     """Tatoeba sentences that are, too."""
-    measured: int = Field(default=200, ge=5)
+    measured: int = Field(default=SENTENCES, ge=5)
     """Held-out sentences that the recorded figures are taken on; `bsl assets verify` takes 200."""
 
 

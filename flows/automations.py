@@ -1,4 +1,4 @@
-"""What a server does by itself: dead runs crash, failed ones are told of.
+"""What a server does by itself: it marks dead runs as Crashed, and tells somebody of failed ones.
 
 Design choices
 - Only runs with our tag, which all deployments of prefect.yaml and all commands of ours give: runs of other programs

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.config import merged, nested
 from flows.recipes import RecipeName, recipe
 from storage.readers.table import is_readable
 
@@ -83,23 +84,20 @@ class Basics(BaseModel):
         changed = {name: value for name, value in given.items() if value != getattr(own, name)}
         made: dict[str, Any] = {}
         for name, value in changed.items():
-            section = made
-            *sections, last = _PLACES[name]
-            for part in sections:
-                section = section.setdefault(part, {})
-            section[last] = [_source(source) for source in value] if name == "corpus" else value
+            wanted = [_source(source) for source in value] if name == "corpus" else value
+            made = merged(made, nested(_PLACES[name], wanted))
         return made
 
 
 _PLACES: Final = {
-    "corpus": ("ingest", "sources"),
-    "sentences": ("ingest", "corpus", "limit"),
-    "encoder": ("encoder", "model"),
-    "learning_rate": ("training", "lr"),
-    "steps": ("training", "max_steps"),
-    "epochs": ("training", "epochs"),
-    "batch_size": ("training", "batch_size"),
-    "seed": ("training", "seed"),
+    "corpus": "ingest.sources",
+    "sentences": "ingest.corpus.limit",
+    "encoder": "encoder.model",
+    "learning_rate": "training.lr",
+    "steps": "training.max_steps",
+    "epochs": "training.epochs",
+    "batch_size": "training.batch_size",
+    "seed": "training.seed",
 }
 _PATH: Final = ("/", "./", "../", "~")
 

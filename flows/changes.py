@@ -1,4 +1,4 @@
-"""A difference between what a server has and what it shall have."""
+"""A difference between what a server has and what it should have."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Change:
     Attributes:
         subject: what it is about.
         found: what the server has.
-        wanted: what it shall have.
-        make: mends it; None where a person must, as `wanted` says.
+        wanted: what it should have.
+        make: mends it; None where a person must do what `wanted` says.
     """
 
     subject: str

@@ -28,7 +28,7 @@ class PipelineConfig(RunSettings):
     @classmethod
     def _are_published(cls, systems: tuple[str, ...]) -> tuple[str, ...]:
         for system in systems:
-            rows_of(system)  # which raises before the first stage what the report would find hours later
+            rows_of(system)  # raises before the first stage what the report would find hours later
         return systems
 
     def seeded(self, seed: int) -> PipelineConfig:
@@ -129,9 +129,20 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         both["revision"] = None  # the pin is another model's
     for name, value in changes.items():
         inner = both.get(name)
-        nested = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        both[name] = merged(_same_kind(inner, value), value) if nested else value
+        if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
+            value = {"name": value}  # chooses an objective or a transform; the one that is there stays as it is
+        deeper = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        both[name] = merged(_same_kind(inner, value), value) if deeper else value
     return both
+
+
+def nested(path: str, value: object) -> dict[str, Any]:
+    """The change of one field, such as `{"training": {"lr": 0.1}}` of `training.lr`."""
+    *sections, last = path.split(".")
+    changes: dict[str, Any] = {last: value}
+    for section in reversed(sections):
+        changes = {section: changes}
+    return changes
 
 
 def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes.field import SMALL, Start
 from models.encoder.config import EncoderConfig
+from storage.weights import settings_of
 from tasks.pretrained import described_folder, resolve_encoder
-from tasks.start import can_drop, is_bare
-from tasks.teach import as_saved
+from tasks.start import as_saved, can_drop, is_bare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,7 +72,7 @@ def contender_of(site: Site, name: str) -> Contender:
 
         heads = tuple(head.kind for head in read_saved(folder).sentence_heads)
         return Contender(name, encoder, as_saved(site, encoder, named), "trained", heads, can_drop(site, encoder))
-    width = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
+    width = json.loads((settings_of(folder) / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
     return Contender(name, encoder, named, "small" if width <= SMALL else "raw")
 
 

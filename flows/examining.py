@@ -1,6 +1,6 @@
 """What a run needs of a Prefect server, checked in seconds: an answer, versions, workers, deployments.
 
-A server of the command's own has none but the first, and needs none unless pieces of a run shall go to a pool.
+The command's own server has only the first, and needs no more unless pieces of a run are to go to a pool.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def examine_server(site: Site, recipe: str, said: str) -> list[Check]:
                 checks.extend(found_of)
             except Exception as error:  # whatever a client library raises, a check is there to report it
                 checks.append(Check("server", "NO", str(error) or type(error).__name__))
-    return list(dict.fromkeys(checks))  # what one fault keeps all from seeing is said once
+    return list(dict.fromkeys(checks))  # a fault that all of them meet is said once
 
 
 def _versions(own: str, found: str, said: str) -> Check:

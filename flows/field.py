@@ -79,7 +79,7 @@ def field(
         logger.warning("%s is %s", name, reason)
     tried = tuple(method for method in methods if method.name not in reasons)
     if chosen.teacher is not None and any(method.taught for method in tried):
-        contender_of(place, chosen.teacher)  # else nobody would miss it before most methods are trained
+        contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
     ground = _ground(place, files, labelled, chosen, tried)
     entries, faults = _entries(ground, contender, tried)
     return compare_field(

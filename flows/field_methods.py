@@ -96,7 +96,7 @@ class Entry:
 
 
 def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
-    """A method on its way.
+    """What a method leaves: it is trained or fitted here, or found so.
 
     Raises:
         ModelError: it cannot be trained from this encoder, or diverged.
@@ -122,7 +122,7 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     steps, pace = settings.budget.steps, None
     if settings.budget.seconds is not None:
         trial = method.configured(student.start, _TRIAL)
-        pace = pace_training(site, pairs, student.encoder, encoder, trial, _device(site), teacher)
+        pace = pace_training(site, pairs, student.encoder, encoder, trial, device_of(site), teacher)
         steps = affordable(settings.budget.seconds, seconds_a_step(site.open_store(), pace))
     assert steps is not None  # a budget is one or the other
     configs = [method.configured(student.start, steps, seed) for seed in range(settings.seeds)]
@@ -142,7 +142,7 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
     assert isinstance(width, int)
     steps, pace = 0, None
     if method.steps:
-        pace = pace_fit(site, own, method.fitted(width, _TRIAL), _device(site))
+        pace = pace_fit(site, own, method.fitted(width, _TRIAL), device_of(site))
         a_step = seconds_a_step(store, pace)
         steps = settings.budget.steps or affordable(settings.budget.seconds or a_step, a_step)
     seeds = range(settings.seeds if method.steps else 1)
@@ -156,7 +156,7 @@ def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
 
 
 def _steps_of(site: Site, made: CheckpointRef | TransformRef) -> int:
-    """Those that were taken, which passes over little text bound too."""
+    """Steps that were taken: over little text, passes end them before the budget does."""
     steps = site.open_store().manifest(made).figures["steps"]
     assert isinstance(steps, int)
     return steps
@@ -216,7 +216,3 @@ def _vectors(
 
 def _memories(site: Site, views: AugmentConfig) -> tuple[str, ...]:
     return tuple(f"translations/{find_hop(site, hop).fingerprint}" for view in views.translations for hop in view.hops)
-
-
-def _device(site: Site) -> str:
-    return device_of(site) if site.device == "auto" else site.device

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +12,7 @@ from prefect.runtime import flow_run
 from pydantic import BaseModel
 
 from flows.basics import Basics
+from flows.commands import command_of
 from flows.config import Overrides, PipelineConfig, merged, override
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
@@ -80,7 +80,8 @@ def pipeline(
     """
     show_logs()
     changed = changes_of(recipe_name, basics, overrides)
-    config, place, command = override(recipe(recipe_name), changed), site_of(site), command_of(recipe_name, changed)
+    config, place = override(recipe(recipe_name), changed), site_of(site)
+    command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
     if start is None and until is None:
         with crew(place):
             return run(config, place, command).report
@@ -110,18 +111,13 @@ def changes_of(
     return merged(basics.changes(recipe_name) if basics else {}, given or {})
 
 
-def command_of(recipe_name: str, changes: Mapping[str, Any]) -> str:
-    """What to type for the same run again."""
-    words = [f"--set {shlex.quote(f'{path}={value}')}" for path, value in _settings(changes, "")]
-    return " ".join(["bsl run", recipe_name, *words])
-
-
-def _settings(changes: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+def _settings(changes: Mapping[str, Any], place: str) -> Iterator[str]:
+    """Changes as `--set` takes them."""
     for name, value in changes.items():
         if isinstance(value, Mapping) and value:
             yield from _settings(value, f"{place}{name}.")
         else:
-            yield f"{place}{name}", value if isinstance(value, str) else json.dumps(value, default=str)
+            yield f"{place}{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,7 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     Args:
         config: all that decides the result, and the report's name.
         site: where it happens.
-        command: what to type for the same run again, which its page tells.
+        command: that repeats the run, for its page.
     """
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = taken_over(site, start, named)

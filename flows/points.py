@@ -1,4 +1,4 @@
-"""The runs of a sweep: one that cannot be trained or scored is told of, and the others go on."""
+"""The runs of a sweep: one that cannot be trained or scored is reported, and the others go on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_fault(error: BaseException) -> bool:
 
 
 def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
-    """Kinds of errors that are a point's; a worker names them without their module."""
+    """The kinds of errors that are a point's own; a worker names them without their module."""
     if not issubclass(kind, _ENDING):
         yield kind
         for narrower in kind.__subclasses__():
@@ -81,7 +81,7 @@ def _tell(attempt: Attempt, error: ModelError) -> None:
 def run_here(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[Run | ModelError]:
     """In this process, some at a time, or on the workers of Dask or Ray."""
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
-    first = attempted(attempts[0], lambda job: run(job.config, site))  # alone, for it makes what the others share
+    first = attempted(attempts[0], lambda job: run(job.config, site))  # alone, since it makes what the others share
     others = attempts[1:]
     errands = [run_point.errand(each.name, recipe=each.job.recipe, overrides=each.job.overrides) for each in others]
     sent = spread(site, errands, is_fault) if site.runner != "threads" else {}

@@ -1,4 +1,4 @@
-"""A configuration as a run of its recipe's deployment on a Prefect work pool, elsewhere than in this process."""
+"""A configuration as a run of its recipe's deployment on a Prefect work pool, in another process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """What `flows.config.override` makes the configuration of, from the recipe's."""
+        """The changes by which `flows.config.override` makes this configuration of the recipe's."""
         return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
 
 
@@ -58,7 +58,7 @@ def deployment_of(job: Job) -> str:
     return f"bsl-pipeline/{job.recipe}"
 
 
-def run_on_pool(job: Job, planned: Run, site: Site, off: Event | None = None) -> Run:
+def run_on_pool(job: Job, planned: Run, site: Site, off: Event) -> Run:
     """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a Prefect server needs for this package: pools with queues, automations, schedules; one table, made so.
+"""What a Prefect server needs for this package: pools with queues, automations, schedules, as a table.
 
 `bsl pools` compares the table with a server and changes what differs, so that calling it again changes nothing. What
 a person set otherwise stays where the table has no say: the limit of a pool that has one, whether a schedule or an
@@ -86,7 +86,7 @@ def find_changes(
 
     Args:
         client: of the server.
-        limits: pool → runs at a time, where it shall be another than it is.
+        limits: pool → runs at a time, where that is to change.
         webhook: address that is told of failed runs; None keeps the one that is there.
 
     Raises:
@@ -162,7 +162,7 @@ def _queues(pool: Pool, there: list[WorkQueue] | tuple[()]) -> Iterator[Change]:
 
 
 def _set_queue(server: SyncPrefectClient, pool: str, queue: Queue) -> None:
-    """A new pool has its queue `default` already; a queue that is put in pushes those behind it back."""
+    """A new pool has its queue `default` already; a queue that is inserted pushes back those behind it."""
     there = {other.name: other for other in server.read_work_queues(pool)}
     if queue.name in there:
         server.update_work_queue(there[queue.name].id, priority=queue.priority)

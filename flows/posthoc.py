@@ -47,7 +47,7 @@ def _on_corpus(
 def _on_targets(
     site: Site, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
 ) -> list[System]:
-    """A transform for each data set, fitted on all of its sentences; a split that cannot be had is left out, aloud."""
+    """A transform for each data set, fitted on all its sentences; a split that nobody has is left out, and logged."""
     systems = []
     frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
     wholes = {name: kind_of(name).whole(name) for name in frozen}

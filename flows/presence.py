@@ -1,7 +1,7 @@
 """Whether another command uses this folder's Prefect database now.
 
 A command holds a shared lock on one file for as long as it lives; the system takes it back, whatever ends the command.
-Who gets the file alone, for a moment, knows that none of the runs in the database has a process.
+A command that can lock the file for itself, for a moment, knows that none of the runs in the database has a process.
 """
 
 from __future__ import annotations

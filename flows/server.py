@@ -1,8 +1,8 @@
 """Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
 
-The own one is started while the command still imports, and stopped when it ends, however it ends. Prefect's way starts
-it late: the client first imports the pipeline, then the whole server, and only then runs that server in a process of
-its own.
+A server of its own is started while the command still imports, and stopped however the command ends. Prefect itself
+would start it late: the client first imports the pipeline, then the whole server, and only then runs that server in a
+process of its own.
 
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """
@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from flows.presence import enter
 
-HOME = Path(".bsl")
+HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
 HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
 HEARTBEATS: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
 _OWN_SERVER = {
@@ -40,11 +40,8 @@ _PROGRAM: Final = Path(__file__).with_name("serving.py")
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
 
-def use_server(home: Path = HOME) -> str:
+def use_server() -> str:
     """Settle the Prefect settings of this process; what the environment already says stays.
-
-    Args:
-        home: folder for the server's database, shared by `bsl run` and `bsl ui`.
 
     Returns:
         A sentence that says which server it is.
@@ -54,7 +51,7 @@ def use_server(home: Path = HOME) -> str:
         os.environ.setdefault(name, value)
     if address:
         return f"Prefect server {address}"
-    os.environ.setdefault("PREFECT_HOME", str(home.absolute() / "prefect"))
+    os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
@@ -87,7 +84,7 @@ def make_home() -> None:
 
 
 def check_server(address: str) -> str:
-    """That a server which a person named answers and takes our credentials, told before Prefect tries for long.
+    """Check that a server that a person named answers and takes our credentials, before Prefect tries for long.
 
     Returns:
         Its version.
@@ -101,7 +98,7 @@ def check_server(address: str) -> str:
     with get_client(sync_client=True) as client:
         fault = client.api_healthcheck()
         try:
-            version = client.api_version() if fault is None else ""  # anyone is told of a server's health
+            version = client.api_version() if fault is None else ""  # the health check asks for no credentials
         except Exception as error:  # whatever the client raises
             fault = error
     if fault is None:
@@ -118,9 +115,9 @@ def check_server(address: str) -> str:
 
 
 def is_alone(*, inherited: bool = False) -> bool:
-    """Be present in the folder's own database, and say whether no other command is.
+    """Be present in the folder's own database; whether no other command is.
 
-    Of a database that a person named, other programs may be users: nobody is alone there.
+    A database that a person named may have other users: nobody is alone there.
     """
     folder = Path(os.environ.get("PREFECT_HOME", ""))
     if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):
@@ -144,12 +141,8 @@ class EmbeddedServer:
         self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                str(_PROGRAM),
-                str(port),
-            ],  # -P: else the modules beside it hide others of their name
+            # -P: or the modules beside the program would hide others of their name
+            [sys.executable, "-P", str(_PROGRAM), str(port)],
             env={**os.environ, **_TEMPORARY},
             stdin=subprocess.PIPE,  # which closes with this process, whatever ends it
             start_new_session=True,  # Ctrl-C is for the command, which then tells the server how its run ended
@@ -159,7 +152,7 @@ class EmbeddedServer:
         os.environ.setdefault("PREFECT_UI_URL", "")  # else Prefect prints the address of a page that is not served
 
     def wait(self) -> None:
-        """Until it answers.
+        """Wait until it answers.
 
         Raises:
             OSError: it ended, or does not answer in time.

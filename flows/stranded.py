@@ -1,4 +1,4 @@
-"""Runs that a killed command left as Running in its folder's database: the next command says how they ended."""
+"""Runs that a killed command left as Running in its folder's database: the next command ends them there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHY: Final = "Its process ended without a word: it was killed, or the machine w
 
 
 def end_stranded_runs(before: datetime) -> int:
-    """Write down as crashed what was begun before a time and has not ended.
+    """Mark as Crashed the runs that began before a time and have not ended.
 
     Args:
         before: when no run of the server's database had a process; other commands may have begun since.

@@ -67,7 +67,7 @@ def ablation(
     show_logs()
     place = site_of(site)
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
-    available(place, _shared_sets(asked))  # which raises before any training where none of them can be had
+    available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     attempts = _attempts(asked, seeds)
     if place.runner == "pool":
         outcomes = run_there(list(attempts.values()), place, lanes)
@@ -137,7 +137,7 @@ def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
 
 
 def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
-    """Scored pairs that all runs have; test sets if there are any, for a dev set chose the encoders."""
+    """Scored pairs that all runs have; test sets if there are any, since a dev set chose the encoders."""
     shared = set.intersection(*(set(finished.found.sets) for finished in runs))
     pairs = [wanted for name, wanted in runs[0].found.sets.items() if name in shared and isinstance(wanted, ScoredSet)]
     pairs = [wanted for wanted in pairs if all(finished.system.of((wanted,)) for finished in runs)]

@@ -42,6 +42,6 @@ def tell(part: Part, recipe_name: str, overrides: Mapping[str, Any] | None, site
 
 
 def _shared(site: Site) -> dict[str, object]:
-    """What was said of store and mirror, as addresses that hold in any folder; what was not is the next worker's."""
+    """Store and mirror, if they were given, as addresses that hold in any folder; else the next worker's own count."""
     said = _SHARED & site.model_fields_set
     return site.abroad(cores()).model_dump(mode="json", include=said, exclude_unset=True)

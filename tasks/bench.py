@@ -1,4 +1,4 @@
-"""`bsl bench`: is a processor or a card right, how fast is it, and how near its limits; no store, no server."""
+"""`bsl bench`: whether a processor or GPU computes right, how fast it is, how near its limits; no store, no server."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ QUICK: Final = Sizes(64, (64,), 2, 256, (600, 3), 128)
 
 
 def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
-    """All checks and rates of a device, each as soon as it is known; a section that breaks off costs its own rows.
+    """All checks and rates of a device, each as soon as it is known; a section that fails loses its own rows alone.
 
     Args:
         device_name: `cpu`, `cuda` or `cuda:1`.
-        quick: few layers and rounds: that it runs; its rates mean little.
+        quick: few layers and rounds, to see that it runs; its rates mean little.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Which commit this program is of, as far as it can be told."""
+"""The commit that this program was made from, as far as it is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SECONDS: Final = 5.0
 
 
 def commit() -> str:
-    """The commit of the clone or of the installed package; says so where files were changed since, or nobody knows."""
+    """The commit of the clone or of the installed package; says so if files have changed since, or it is unknown."""
     try:
         return _of_clone() or _of_package() or "unknown: neither a clone nor installed from one"
     except (OSError, subprocess.SubprocessError):
@@ -33,7 +33,7 @@ def _git(*words: str) -> str:
 
 
 def _of_package() -> str:
-    """What pip wrote of where it had the package from (PEP 610)."""
+    """The commit that pip recorded when it installed the package (PEP 610)."""
     try:
         origin = json.loads(distribution("bsl-pipeline").read_text("direct_url.json") or "{}")
     except PackageNotFoundError:

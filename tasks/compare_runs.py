@@ -1,4 +1,4 @@
-"""Finished runs side by side: their reports' figures, settings and logs to one page."""
+"""Finished runs side by side: the figures, settings and logs of their reports on one page."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
             )
     titles = [str(origin.config["title"]) for origin in origins.values()]
     return [
-        f"{letter} ({title.partition(':')[0][:40]})"
+        f"{letter} ({title.partition(':')[0][:_LETTERS]})"
         for letter, title in zip(string.ascii_uppercase, titles, strict=False)
     ]
 
@@ -112,7 +112,7 @@ def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
 
 
 def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
-    """A row a field that is not the same in all runs, a column a run; a field that is empty or lacking is a dash."""
+    """A row for each field that differs between runs, a column for each run; empty and missing fields are dashes."""
     flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
     fields = dict.fromkeys(field for own in flat.values() for field in own)
     rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]

@@ -52,8 +52,8 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
 
     Args:
         site: where the run would happen.
-        run: its settings; sets that nobody has are named by a run, as long as there is one, but the corpus, the
-            encoders and the set that training is steered by it cannot do without.
+        run: its settings. A run goes on without sets that nobody has if one is left, but needs the corpus, the encoders
+            and the set that steers training.
         models: (folder, `embedded:` name or Hub id; revision) of each model, encoders too.
     """
     encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
@@ -136,7 +136,7 @@ def _runner(site: Site) -> str:
 
 
 def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:
-    """By the rule of a run, in the order of the names."""
+    """Judged as a run judges them, in the order of the names."""
     try:
         names = frozen_names(suite)
     except UnknownSuiteError as error:

@@ -1,9 +1,9 @@
-"""A large corpus to vectors: cut into ranges of its sentences, of which each is a cached piece of work.
+"""A large corpus to vectors: cut into ranges of its sentences, each a cached piece of work.
 
 Design choices
-- A range is so many sentences of the corpus in the order of their ids, whoever embeds it and on what machine, so bytes
-  depend on no runner; what is held already of a range is taken over, and the rest of it is its shard.
-- A shard is an artifact, which a killed run and other corpora find again. It is collected as any other.
+- A range is a fixed number of sentences in the order of their ids, whoever embeds it on whatever machine, so bytes
+  depend on no runner. Vectors of it that are held already are taken over; the rest is its shard.
+- A shard is an artifact, which a killed run and other corpora find again. `gc` takes it as any other.
 - Memory holds a range's sentences and vectors.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tasks.held_vectors import HeldVectors
 
 EMBED_VERSION: Final = 5
-"""Raise it in the commit that changes a vector: it is of both stages, so that each takes over what the other made."""
+"""Raise it in the commit that changes a vector. Both stages have it, so that each takes over what the other made."""
 SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB of 768 dimensions
 WHAT: Final = "embedding, sentences"
 
@@ -49,12 +49,12 @@ _advance: ContextVar[OnProgress | None] = ContextVar("_advance", default=None)  
 
 
 def is_large(sentences: int) -> bool:
-    """Whether so many sentences are embedded in shards."""
+    """Whether a corpus of so many sentences is embedded in shards."""
     return sentences > SHARD_ROWS
 
 
 class CorpusVectors:
-    """The vectors of a large corpus, to be had range by range.
+    """The vectors of a large corpus, range by range.
 
     Args:
         work: of the stage that wants them.
@@ -214,7 +214,7 @@ def _encoding(
 
 @contextmanager
 def _telling(advance: OnProgress, before: int, total: int) -> Iterator[None]:
-    """Meanwhile, a shard that is made in this process says how far the corpus has come."""
+    """Inside the block, a shard that is made in this process reports how far the whole corpus has come."""
     token = _advance.set(lambda done, _own, detail: advance(before + done, total, detail))
     try:
         yield

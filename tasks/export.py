@@ -62,7 +62,7 @@ def _mteb(scores: pl.DataFrame, target: Path) -> None:
         if declared.mteb
     }
     for (model,), figures in scores.group_by("model", maintain_order=True):
-        folder = target / f"{str(model).strip('.') or 'system'}".replace("/", "__").replace("\0", "_")[:200]
+        folder = target / (str(model).strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
         folder.mkdir(parents=True)
         for task, result in task_results(figures, tasks).items():
             (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

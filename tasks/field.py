@@ -71,7 +71,7 @@ def compare_field(
     settings: str,
     told: Told,
 ) -> None:
-    """Hold methods against each other on held-out text, labels and checks; pages, a plot, two tables.
+    """Compare methods on held-out text, labels and checks; pages, a plot, two tables.
 
     Args:
         work: the stage's.

@@ -1,8 +1,8 @@
-"""What methods are held against each other by: held-out text, labels, and sets on which nothing should be lost."""
+"""The proofs by which methods are compared: held-out text, labels, and sets on which nothing should be lost."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.field import Proof
+    from models.evaluation.retrieval import Retrieval
     from storage.labels import LabelSource
     from storage.refs import EmbeddingsRef, PassagesRef
     from storage.store import Store
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def text_proofs(
-    found: Mapping[str, Any], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, *, learnt_trips: bool
+    found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, *, learnt_trips: bool
 ) -> Iterator[Proof]:
     """How well methods find what belongs together in held-out text.
 
@@ -46,7 +47,7 @@ def text_proofs(
         yield Proof(name, "mean reciprocal rank", group, draws)
 
 
-def _ranks(encoder: Vectors, probe: Any) -> NDArray[np.float64]:  # noqa: ANN401 - a Retrieval
+def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:
     from models.evaluation.retrieval import reciprocal_ranks
 
     def encode(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -85,7 +86,7 @@ def label_proofs(
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Which proving texts the exact linear classifier, fitted on the others, classes right: (N,)."""
+    """Whether the exact linear classifier, fitted on the other texts, classes each proving text right: (N,)."""
     from models.evaluation.probe.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe

@@ -62,7 +62,7 @@ def _tables(store: Store, mine: Provenance) -> Iterator[tuple[pl.LazyFrame, int,
 
 
 def _space(made: Provenance) -> object:
-    """All that decides a sentence's vector; a model's name does not, its content stands in `encoder`."""
+    """All that decides a sentence's vector: not the model's name, for its content stands in `encoder`."""
     config = made.config.get("config")
     shape = {name: value for name, value in config.items() if name not in _NAMES} if isinstance(config, dict) else None
     return (

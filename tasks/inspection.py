@@ -1,4 +1,4 @@
-"""Whether a model or a source will do, looked at as closely as its bytes' place allows, in seconds."""
+"""Whether a model or a source will do: looked at, in seconds, as closely as the place of its bytes allows."""
 
 from __future__ import annotations
 

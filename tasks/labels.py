@@ -19,7 +19,7 @@ TRAIN: Final = "train"  # the part that is learnt
 
 
 def without_judging(parts: pl.DataFrame, source: LabelSource, seed: int) -> pl.DataFrame:
-    """Sentences with their `part`, without those of the part `train` that rows which judge speak of.
+    """Sentences with their `part`, less those of the part `train` that stand in labelled rows which judge.
 
     Raises:
         EmptyCorpusError: nothing is left to learn.
@@ -36,7 +36,7 @@ def without_judging(parts: pl.DataFrame, source: LabelSource, seed: int) -> pl.D
 
 
 def labelled_halves(source: LabelSource | None, learnt: pl.Series, seed: int) -> dict[str, Labelled]:
-    """The halves that choose and report, of rows of which nothing is learnt; none without labels.
+    """The half that chooses and the half that reports, of rows that nothing is learnt from; none without labels.
 
     Args:
         source: the labels.
@@ -56,7 +56,7 @@ def labelled_halves(source: LabelSource | None, learnt: pl.Series, seed: int) ->
 
 def learnt_ids(store: Store, passages: PassagesRef) -> pl.Series:
     """The ids of the sentences that are learnt."""
-    return store.scan(passages).filter(pl.col("part") == TRAIN).select("sentence_id").collect()["sentence_id"]
+    return store.scan(passages).filter(part=TRAIN).select("sentence_id").collect()["sentence_id"]
 
 
 def sides_of(labels: LabelSource) -> list[str]:

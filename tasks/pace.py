@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +26,6 @@ from tasks.stage.machine import device_of, settle_threads
 from tasks.train_job import TrainingJob, run_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from storage.store import Store
 
 FILE: Final = "pace.json"
@@ -39,7 +39,7 @@ class _TimedError(Exception):
 
 
 class _Clock:
-    """Asked after each step, as a training asks whether to stop."""
+    """Called after each step, where a training asks whether to stop."""
 
     def __init__(self) -> None:
         self.stamps = [time.perf_counter()]
@@ -54,7 +54,7 @@ class _Clock:
     @property
     def counted(self) -> list[float]:
         """Seconds of each step that counts; all that there were, if there were no more than the first ones."""
-        seconds = [after - before for before, after in zip(self.stamps, self.stamps[1:], strict=False)]
+        seconds = [after - before for before, after in pairwise(self.stamps)]
         return seconds[WARM:] or seconds
 
 
@@ -86,7 +86,8 @@ def pace_training(
             teacher=teacher,
             work=Path(scratch),
         )
-        _timed(lambda: run_job(job, device=device_of(work.site), should_stop=clock))
+        with suppress(_TimedError):
+            run_job(job, device=device_of(work.site), should_stop=clock)
     _publish(work, clock)
 
 
@@ -105,7 +106,8 @@ def pace_fit(work: Work, embeddings: EmbeddingsRef, config: TransformConfig, dev
     settle_threads(work.site)
     vectors_ND = torch.tensor(work.store.scan(embeddings).collect()["embedding"].to_numpy())
     clock = _Clock()
-    _timed(lambda: fitted_transform(vectors_ND, config, Fitting(should_stop=clock)))
+    with suppress(_TimedError):
+        fitted_transform(vectors_ND, config, Fitting(should_stop=clock))
     _publish(work, clock)
 
 
@@ -117,7 +119,7 @@ def seconds_a_step(store: Store, pace: PaceRef) -> float:
 
 
 def affordable(seconds: float, a_step: float) -> int:
-    """Steps that a budget buys, to two digits: one that is said in minutes is no more exact.
+    """Steps that a budget buys, to two digits: a budget in minutes is no more exact.
 
     Args:
         seconds: the budget.
@@ -126,13 +128,6 @@ def affordable(seconds: float, a_step: float) -> int:
     steps = max(1, int(seconds / a_step))
     digits: int = 10 ** max(0, len(str(steps)) - 2)
     return steps // digits * digits
-
-
-def _timed(train: Callable[[], object]) -> None:
-    try:
-        train()
-    except _TimedError:
-        return
 
 
 def _publish(work: Work, clock: _Clock) -> None:

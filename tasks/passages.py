@@ -13,7 +13,7 @@ from storage.labels import LabelSource
 from storage.readers.report import ReadReport
 from storage.refs import CorpusRef, PassagesRef
 from storage.texts import TextSource, records
-from tasks.labels import without_judging
+from tasks.labels import TRAIN, without_judging
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_table
 
@@ -72,7 +72,7 @@ def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterat
 @stage(ref=CorpusRef, version=1)
 def learnt(work: Work, passages: PassagesRef) -> None:
     """The corpus of what is learnt: the sentences of the part `train`, each once."""
-    work.draft.write(_corpus(work.store.scan(passages).filter(pl.col("part") == "train").collect()))
+    work.draft.write(_corpus(work.store.scan(passages).filter(part=TRAIN).collect()))
 
 
 @stage(ref=CorpusRef, version=1)
@@ -87,7 +87,7 @@ def translated(work: Work, passages: PassagesRef, learnt: int, asked: int, seed:
         seed: decides which.
     """
     unique = _corpus(work.store.scan(passages).collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
-    bounds = {"train": learnt, "choose": asked, "report": asked}
+    bounds = {TRAIN: learnt, "choose": asked, "report": asked}
     chosen = pl.concat([unique.filter(part=part).head(most) for part, most in bounds.items()])
     work.draft.write(chosen.drop("part").sort("sentence_id"))
 

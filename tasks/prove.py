@@ -97,7 +97,7 @@ def merge(
     weighing: WeighingRef,
     encoder: EncoderConfig,
 ) -> None:
-    """The start and what was trained, at the share that was chosen."""
+    """The start and what was trained, mixed at the share that was chosen."""
     from models.encoder.export import export_sentence_transformers
     from models.encoder.files import keep_prompts
     from models.encoder.merging import merged

@@ -64,6 +64,8 @@ def report(
     told: Told,
 ) -> None:
     """Write the pages, the score table and, of what was trained, curves and model card; show them in the UI."""
+    from models.report.run_page import run_page  # matplotlib
+
     table = pl.concat([work.store.scan(ref).collect() for ref in scores])
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     trained = [ref for phase in zip(pairs, checkpoints, strict=True) for ref in phase]
@@ -88,7 +90,7 @@ def report(
         (work.draft.folder / name).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
     own = Made(corpus, views, pairs, checkpoints, (*scores, *comparisons), vectors, sets)
-    html = _html(work, own, content, settings, published, verdict, told)
+    html = run_page(run_content(work, own, content, settings, published, verdict, told))
     (work.draft.folder / HTML).write_text(html, encoding="utf-8")
     _write_cards(work, title, settings, table, checkpoints, pairs, folded, vectors, verdict)
     work.draft.write(table, "scores")
@@ -124,20 +126,6 @@ def _write_cards(
         length = int(str(work.store.manifest(ref).figures["max_length"]))
         card = card_content(title, settings, scores, ref, rows, length, said, system)
         (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
-
-
-def _html(
-    work: Work,
-    made: Made,
-    content: ReportContent,
-    settings: RunSettings,
-    published: tuple[str, ...],
-    verdict: Verdict | None,
-    told: Told,
-) -> str:
-    from models.report.run_page import run_page  # matplotlib
-
-    return run_page(run_content(work, made, content, settings, published, verdict, told))
 
 
 def _verdict(

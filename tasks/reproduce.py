@@ -42,9 +42,9 @@ def reproduce(
         work: the stage's.
         reports: a run a seed.
         row: name of the published row.
-        cells: sets whose figures are held against it, where other runs have the others; all if empty.
+        cells: sets whose figures are held against it, if other runs have those of the others; all if empty.
         system: what the reports call the trained encoder.
-        deviations: in what the runs did otherwise than the row, as far as their configuration says.
+        deviations: how the runs deviate from the row, as far as their configuration says.
         records: source of sentences → how many it has as a whole.
     """
     from models.evaluation.reproduction import overall

@@ -50,7 +50,7 @@ class Route(BaseModel):
 
 
 class Journey:
-    """All sentences of a route's first language on their way, each of them in one place.
+    """All sentences of a route's first language on their way, each in one place.
 
     Args:
         work: The stage that does it.

@@ -70,7 +70,7 @@ def digest_of(rows: pl.DataFrame) -> str:
 
 
 def _slot(chars: pl.Expr) -> pl.Expr:
-    """A range of lengths, as a number whose top bits say it: each length its own, long ones by steps."""
+    """The slot of a length, in the top bits of a number: short lengths have one each, long ones share."""
     beyond = _SINGLE + (chars - _SINGLE) // _STEP
     return pl.when(chars < _SINGLE).then(chars).otherwise(beyond.clip(upper_bound=255)).cast(pl.UInt64) * 2**56
 
@@ -80,5 +80,5 @@ def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def scattered(shard: Shard) -> str:
-    """A place in an order that is another one in each process, so that two workers rarely meet."""
+    """A key to sort by, another in each process, so that two workers rarely meet."""
     return hashlib.sha256(f"{os.getpid()} {shard.digest}".encode()).hexdigest()

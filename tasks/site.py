@@ -68,7 +68,7 @@ class Site(BaseModel):
         return self.nodes * self.processes
 
     def abroad(self, cores: int) -> Site:
-        """The site as its runner's workers take it: what all share; the rest is each machine's own.
+        """The site for its runner's workers: what all machines share; the rest is each one's own.
 
         Args:
             cores: of this machine, which workers of its own share.

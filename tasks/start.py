@@ -40,14 +40,13 @@ def check_learns(start: CheckpointRef | ResolvedModel) -> None:
 
 def can_drop(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
     """Whether a start has dropout to be set: a table of tokens or words has none."""
-    store = site.open_store()
-    if isinstance(start, CheckpointRef) and store.defect(start) is not None:
-        return False  # it is only planned: word vectors
+    if _is_only_planned(site, start):
+        return False
     if is_bare(site, start):
         return True
     from models.encoder.saved import read_saved  # imports transformers
 
-    return read_saved(described_folder(store, start)).backbone.kind == "Transformer"
+    return read_saved(described_folder(site.open_store(), start)).backbone.kind == "Transformer"
 
 
 def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
@@ -56,12 +55,9 @@ def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: Encoder
     Raises:
         EncoderError: something else was asked for, or the folder describes an encoder that cannot be computed here.
     """
-    store = site.open_store()
-    if isinstance(start, CheckpointRef) and store.defect(start) is not None:
-        return config  # it is only planned: word vectors that nobody has read yet, which have nothing to contradict
-    if is_bare(site, start):
+    if _is_only_planned(site, start) or is_bare(site, start):
         return config
-    folder = described_folder(store, start)
+    folder = described_folder(site.open_store(), start)
     from models.encoder.saved import check_settings, read_saved  # imports transformers
 
     saved = read_saved(folder)
@@ -73,3 +69,18 @@ def taken_over(site: Site, start: CheckpointRef | ResolvedModel, config: Encoder
     settled = config.model_copy(update=changed)
     check_settings(saved, settled)
     return settled
+
+
+def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
+    """A teacher's configuration as its folder has it; that of a bare transformer as it is given."""
+    if _is_only_planned(site, encoder) or is_bare(site, encoder):
+        return config
+    from models.encoder.saved import saved_config  # imports transformers
+
+    described = saved_config(described_folder(site.open_store(), encoder), config.model) or config
+    return described.model_copy(update={"max_length": config.max_length or described.max_length})
+
+
+def _is_only_planned(site: Site, start: CheckpointRef | ResolvedModel) -> bool:
+    """Whether it is a file of word vectors that nobody has read into the store yet."""
+    return isinstance(start, CheckpointRef) and site.open_store().defect(start) is not None

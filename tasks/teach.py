@@ -17,8 +17,9 @@ from storage.lookup import find
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from tasks.embed import embed
 from tasks.evaluation.vectors import MADE, made_of
-from tasks.pretrained import TAUGHT, described_folder, resolve_encoder
+from tasks.pretrained import TAUGHT, resolve_encoder
 from tasks.stage.cached import Work, stage
+from tasks.start import as_saved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from models.objectives.config import AnyObjective
     from storage.weights import ResolvedModel
     from tasks.site import Site
-
-MODULES = "modules.json"  # what makes a folder one of sentence-transformers
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def _found(site: Site, config: EncoderConfig) -> Teacher | EmbeddingsRef:
 def check_teaching(
     site: Site, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
 ) -> None:
-    """Refuse vectors that are not this corpus's, and a queue with more places than it, if it is made, has sentences.
+    """Refuse vectors of another corpus, and a queue longer than the corpus, once that is made.
 
     Raises:
         SourceError: naming both corpora, or what the vectors hold instead of one for each sentence.
@@ -105,20 +104,6 @@ def teach(
         for teacher in teachers
     ]
     return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
-
-
-def as_saved(site: Site, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig) -> EncoderConfig:
-    """A teacher as its folder says that it is read; the configuration says it of a bare transformer."""
-    store = site.open_store()
-    if isinstance(encoder, CheckpointRef) and store.defect(encoder) is not None:
-        return config  # it is only planned: word vectors that nobody has read yet
-    folder = described_folder(store, encoder)
-    if not (folder / MODULES).is_file():
-        return config
-    from models.encoder.saved import saved_config  # imports transformers
-
-    described = saved_config(folder, config.model) or config
-    return described.model_copy(update={"max_length": config.max_length or described.max_length})
 
 
 @stage(ref=EmbeddingsRef, version=2)

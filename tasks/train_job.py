@@ -1,4 +1,4 @@
-"""One training run, as a process does it that is alone or one of several (`tasks.train_together`)."""
+"""One training run, as each process does it, alone or as one of several (`tasks.train_together`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NamedModel(BaseModel):
 
 
 class TrainingJob(BaseModel):
-    """All that a process needs to know to train."""
+    """All that a process must know to train."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -1,4 +1,4 @@
-"""An encoder in use: a file's sentences as vectors, the sentences of a corpus that are like another, or each other.
+"""An encoder in use: a file's sentences as vectors, the sentences of a corpus that are like a query or each other.
 
 Nothing here needs Prefect's server; what is made lies in the store all the same, and a second call finds it.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from flows.cli.options import (
     print_json,
     print_table,
 )
-from flows.cli.settings import checked
+from flows.cli.settings import checked, value_of
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -90,9 +89,10 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     changes: dict[str, Any] = {}
     if arguments.config is not None:
-        changes = json.loads(Path(arguments.config).read_text(encoding="utf-8"))
-        if not isinstance(changes, dict):
+        read = value_of(Path(arguments.config).read_text(encoding="utf-8"))
+        if not isinstance(read, dict):
             raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")
+        changes = read
     given = {name: getattr(arguments, name) for name in ("views", "translators")}
     changes |= {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
     if arguments.suite:

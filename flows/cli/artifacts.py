@@ -198,7 +198,7 @@ def _gc(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     ref = find(store, arguments.artifact)
-    from tasks.export import additions, export_figures  # imports Prefect, for which listing a store shall not wait
+    from tasks.export import additions, export_figures  # imports Prefect, which would slow down listing a store
 
     if arguments.form:
         written = export_figures(store, ref, arguments.target, arguments.form)

@@ -1,4 +1,4 @@
-"""`--debug`, which a verb takes, also behind its action; nothing is imported, for `bsl --help` comes at once."""
+"""`--debug`, which verbs and their actions take. Nothing is imported here, so that `bsl --help` comes at once."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_site_options, print_json
+from flows.cli.options import add_json, add_settings, add_site_options, print_json
 from flows.cli.settings import configured
 from flows.server import use_server
 from flows.site import site_of
@@ -29,7 +29,7 @@ _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a pe
 def define_doctor(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("recipe", nargs="?", default="tiny")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    add_settings(parser, "such as training.lr=3e-4")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_doctor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_use_options, print_json, showing_use, used_site
+from flows.cli.options import add_use_options, print_json, showing_use, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -13,13 +13,9 @@ if TYPE_CHECKING:
 
 def define_embed(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
-    )
+    add_use_options(parser)
     parser.add_argument("source", metavar="IN", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
     parser.add_argument("target", metavar="OUT.parquet", type=Path, help="columns text and embedding, rows as in IN")
-    add_json(parser)
-    add_use_options(parser)
     parser.set_defaults(call=_embed)
 
 

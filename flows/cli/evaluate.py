@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import (
+    add_json,
+    add_settings,
+    add_site_options,
+    print_figures,
+    print_json,
+    print_table,
+    tables_of,
+)
 from flows.cli.settings import changed
 from flows.cli.starting import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
@@ -49,9 +57,7 @@ def define_evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--revision", help="commit of a Hub model")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as seeds=3 or stsb.epochs=1; repeat"
-    )
+    add_settings(parser, "such as seeds=3 or stsb.epochs=1")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_evaluate)
@@ -102,28 +108,20 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         return 1
     store = start.site.open_store()
     if arguments.json:
-        print_json({"evaluation": ref.path, **_tables(store, ref)})
+        print_json({"evaluation": ref.path, **tables_of(store, ref)})
     else:
         _conclude(store, ref)
     return 0
 
 
-def _tables(store: Store, ref: EvaluationRef) -> dict[str, list[dict[str, Any]]]:
-    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-
-
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from models.report.page import INTERVALS, difference_rows, score_rows
     from models.report.tables import paper_tables
     from tasks.evaluation.kinds import tables
     from tasks.evaluation.summary import PAGE
 
-    scores = store.scan(ref, "scores").collect()
-    for title, rows in paper_tables(scores, tables()):
+    for title, rows in paper_tables(store.scan(ref, "scores").collect(), tables()):
         print_table(title, rows)
-    print_table(INTERVALS, score_rows(scores))
-    if "comparison" in store.manifest(ref).tables:
-        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+    print_figures(store, ref)
     page = store.fetch(ref) / PAGE
     missing = page.read_text(encoding="utf-8").partition("## Missing")[2].strip()
     if missing:

@@ -8,17 +8,20 @@ from flows.cli.options import (
     TAKEN,
     add_json,
     add_reading_options,
+    add_settings,
     add_site_options,
     given_reading,
     print_json,
     print_table,
+    tables_of,
 )
-from flows.cli.settings import changes_of
+from flows.cli.settings import changes_of, checked
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
 
+    from flows.recipes.field_settings import FieldSettings
     from storage.refs import FieldRef
     from storage.store import Store
 
@@ -43,32 +46,30 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
     parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
     add_reading_options(parser)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"
-    )
+    add_settings(parser, "such as held=250 or may_forget=0")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_field)
 
 
-def _field(arguments: argparse.Namespace) -> int:
+def settings_of(arguments: argparse.Namespace) -> FieldSettings:
+    """What is tried, by the options of a call.
+
+    Raises:
+        ValueError: a method, a field or a value is not known.
+    """
     from flows.recipes.field import methods_of
     from flows.recipes.field_settings import FieldSettings, budget_of
 
     names = arguments.methods.split(",") if arguments.methods else None
-    methods_of(names)  # what is wrong is said before anything is started
-    settings = FieldSettings.model_validate(
-        {
-            "budget": budget_of(arguments.budget),
-            "methods": names,
-            "seeds": arguments.seeds,
-            "sentences": arguments.sentences,
-            "teacher": arguments.teacher,
-            "translators": arguments.translators,
-            **given_reading(arguments),
-            **changes_of(arguments.set),
-        }
-    )
+    methods_of(names)
+    options = {name: getattr(arguments, name) for name in ("seeds", "sentences", "teacher", "translators")}
+    changes = {"budget": budget_of(arguments.budget), "methods": names, **options, **given_reading(arguments)}
+    return checked(FieldSettings(), changes | changes_of(arguments.set))
+
+
+def _field(arguments: argparse.Namespace) -> int:
+    settings = settings_of(arguments)  # what is wrong is said before anything is started
     start = begin(arguments)
     from flows.field import field, located
     from tasks.pretrained import check_there
@@ -97,8 +98,8 @@ def _field(arguments: argparse.Namespace) -> int:
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
     from tasks.field import HTML, summary_of
 
-    tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": summary_of(store, ref).said, **tables}
+    said = summary_of(store, ref).said
+    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": said, **tables_of(store, ref)}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:

@@ -12,7 +12,7 @@ QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DI
 
 
 def start_lines() -> None:
-    """Show warnings; where they shall be JSON, Prefect shows all when it is imported, if nothing else does before."""
+    """Show warnings. Lines as JSON are left to Prefect, which shows all on import unless something else does before."""
     if not _are_json():
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
 

@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of a call: of all verbs the names, of those that its words name the options."""
+    """The parser of a call: the names of all verbs, and the options of those that the call names."""
     parser = argparse.ArgumentParser(prog="bsl", description="Raw sentences in, an evaluated sentence encoder out.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and leave")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from flows.cli.options import add_json, print_json
+from flows.cli.options import add_json, add_settings, print_json
 from flows.cli.settings import configured
 from flows.site import site_of
 from storage.declarations import DATASETS
@@ -30,7 +30,7 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
         "<hub id>[@<revision>][/<split>] or "
         f"{MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; every declared set (default)",
     )
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change those recipes")
+    add_settings(parser, "a change to those recipes")
     parser.add_argument(
         "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
     )
@@ -45,7 +45,7 @@ def _folder(text: str) -> Path:
 
 
 def _mirror(arguments: argparse.Namespace) -> int:
-    """Everything that can be had; exit code 1 if something could not."""
+    """Fetch everything that can be had; exit code 1 if something could not."""
     site = site_of(vars(arguments))
     mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
     lacking: dict[str, str] = {}

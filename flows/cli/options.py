@@ -1,4 +1,4 @@
-"""What several verbs share: where a run happens, and how a table is printed."""
+"""What several verbs share: options, and how outcomes are printed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from storage.refs import ArtifactRef, EvaluationRef
+    from storage.store import Store
     from tasks.site import Site
     from tasks.use import Index
 
@@ -51,6 +53,11 @@ def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def add_settings(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--set`, by which fields of a recipe or of settings are changed."""
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=f"{what}; repeat for more")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The outcome as one JSON value on standard output, and nothing else there."""
     parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
@@ -67,6 +74,9 @@ def _column(name: str) -> Column:
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
     """A table of equal-keyed rows, wide enough for its figures where the terminal's width is not known."""
+    if not rows:
+        print(title)
+        return
     # As text: a name in brackets would be taken for markup.
     table = Table(*map(_column, rows[0]), title=Text(title, style="table.title"))
     for row in rows:
@@ -75,8 +85,26 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     (console if console.is_terminal else Console(width=max(120, console.width))).print(table)
 
 
+def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
+    """All tables of an artifact, for JSON."""
+    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+
+
+def print_figures(store: Store, ref: EvaluationRef) -> None:
+    """The scores of an evaluation, and the differences if several systems were compared."""
+    from models.report.page import INTERVALS, difference_rows, score_rows
+
+    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    if "comparison" in store.manifest(ref).tables:
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+
+
 def add_use_options(parser: argparse.ArgumentParser) -> None:
-    """What the verbs that use an encoder share."""
+    """What the verbs that use an encoder share: its name, which comes first, and where they work."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
+    )
+    add_json(parser)
     parser.add_argument("--column", help="column of the sentences, where a file has several of text")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
     add_place_options(parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_use_options, opened_index, print_json, print_table
+from flows.cli.options import add_use_options, opened_index, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -12,14 +12,10 @@ if TYPE_CHECKING:
 
 def define_pairs(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
-    )
+    add_use_options(parser)
     parser.add_argument("corpus", metavar="CORPUS", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
     parser.add_argument("--top", type=int, default=20, help="pairs (20)")
     parser.add_argument("--above", type=float, default=-1.0, help="cosine that a pair exceeds (none)")
-    add_json(parser)
-    add_use_options(parser)
     parser.set_defaults(call=_pairs)
 
 

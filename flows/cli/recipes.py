@@ -39,7 +39,7 @@ def _recipes(arguments: argparse.Namespace) -> int:
 
 
 def _fitting(line: str) -> str:
-    """A line of the list, broken where the terminal ends, beside its name; whole in a pipe, for who searches it."""
+    """A line of the list, wrapped at the terminal's width beside its name; whole in a pipe, to be searched."""
     if not sys.stdout.isatty():
         return line
     from flows.recipes.listing import COLUMN

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Remaining:
-    """Told of a run's stages as they begin and end, it reckons the rest.
+    """Estimates how long a run still takes, from its stages as they begin and end.
 
     Args:
         plan: all stages, each once; None where they are not known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import begin
 
@@ -19,9 +19,7 @@ def define_reproduce(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("row", help="a published row, such as BSL-BERT, or a recipe that is held against one")
     parser.add_argument("--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a deviation from the recipe; repeat for more"
-    )
+    add_settings(parser, "a deviation from the recipe")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_reproduce)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 def define_run(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     parser.add_argument("recipe", help="see `bsl recipes`")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
-    )
+    add_settings(parser, "such as training.lr=3e-4")
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
     parser.add_argument("--nodes", type=int, help="machines that train it; the others run `bsl join` (BSL_NODES; 1)")
@@ -44,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    # Before all else, for it takes longest to start; where something is misspelt it ends amid its imports.
+    # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
     embedded = None if arguments.dry_run else start_server()
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
     from flows.site import site_of
@@ -56,7 +54,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning
 
-        # What is missing is said alone, before a run starts that it would end.
+        # What is missing is said here, before a run starts only to end by it.
         with planning() as plan, working_on(part):
             run(config, site)
         store = site.open_store()

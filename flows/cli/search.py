@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_use_options, opened_index, print_json, print_table
+from flows.cli.options import add_use_options, opened_index, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -13,15 +13,11 @@ if TYPE_CHECKING:
 
 def define_search(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
-    )
+    add_use_options(parser)
     parser.add_argument("corpus", metavar="CORPUS", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
     parser.add_argument("query", nargs="*", help="what to look for")
     parser.add_argument("--top", type=int, default=10, help="sentences a query (10)")
     parser.add_argument("--interactive", action="store_true", help="ask for queries until an empty line")
-    add_json(parser)
-    add_use_options(parser)
     parser.set_defaults(call=_search)
 
 

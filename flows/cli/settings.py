@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from storage.address import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from flows.config import PipelineConfig
 
@@ -28,7 +29,9 @@ def configured(name: str, settings: list[str]) -> PipelineConfig:
     from flows.config import override
     from flows.recipes import recipe
 
-    return _explained(recipe(name), changes_of(settings), override)
+    base, changes = recipe(name), changes_of(settings)
+    with explaining(base):
+        return override(base, changes)
 
 
 def changed(base: C, settings: list[str]) -> C:
@@ -48,12 +51,22 @@ def checked(base: C, changes: dict[str, Any]) -> C:
     """
     from flows.config import overridden
 
-    return _explained(base, changes, overridden)
+    with explaining(base):
+        return overridden(base, changes)
 
 
-def _explained(base: C, changes: dict[str, Any], change: Callable[[C, dict[str, Any]], C]) -> C:
+@contextmanager
+def explaining(base: BaseModel) -> Iterator[None]:
+    """Say of a value that a configuration refuses which field it is, what was found, and the nearest name.
+
+    Args:
+        base: a configuration of that kind, whose fields are offered.
+
+    Raises:
+        ValueError: a value was refused.
+    """
     try:
-        return change(base, changes)
+        yield
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem, base) for problem in error.errors())) from error
 

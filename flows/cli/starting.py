@@ -1,4 +1,4 @@
-"""How verbs start a flow: a server to talk to, the site, what is missing said before the run, and how it ended."""
+"""How verbs start a flow: they settle server and site, say what is missing before the run, and how it ended."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Start:
             parameters: the flow's others.
 
         Raises:
-            SourceError: a source is missing: said alone, before a run starts that it would end.
+            SourceError: a source is missing, which is said before a run starts.
         """
         from tasks.ingest import locate_sources
 
         for config in configs:
             locate_sources(self.site, config.ingest)
         if self.embedded is None:
-            wait_for(None, self.site)  # it answers at once, or nothing else need be looked for
+            wait_for(None, self.site)  # it answers at once, or there is no need to plan
         plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
         if self.embedded is not None:
             wait_for(self.embedded, self.site)  # which started meanwhile
@@ -96,7 +96,7 @@ def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] 
 
 
 def begin(arguments: argparse.Namespace) -> Start:
-    """Settle the server; before anything imports Prefect, whose settings are read then, and so before any flow."""
+    """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import."""
     use_server()
     if not arguments.debug:
         be_quiet()
@@ -107,10 +107,10 @@ def begin(arguments: argparse.Namespace) -> Start:
 
 
 def wait_for(embedded: EmbeddedServer | None, site: Site) -> None:
-    """Until the command's own server answers, in whose database runs of killed commands end then.
+    """Wait until the command's own server answers, and end the runs of killed commands in its database.
 
     Raises:
-        OSError: it does not, or another that PREFECT_API_URL names does not.
+        OSError: it does not, or the one that PREFECT_API_URL names does not.
         ValueError: the site's runner wants workers, of which the command's own server has none.
     """
     if embedded is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
-from flows.cli.settings import changes_of, value_of
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
+from flows.cli.settings import changes_of, explaining, value_of
 from flows.cli.starting import begin
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
         "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
     )
     parser.add_argument("--lanes", type=int, help="runs at a time (1 here, all on a pool)")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="a change to every point; repeat for more"
-    )
+    add_settings(parser, "a change to every point")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_sweep)
@@ -46,10 +43,12 @@ def _sweep(arguments: argparse.Namespace) -> int:
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
     over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
+    from flows.recipes import recipe
     from flows.recipes.grid import grid
 
     name = arguments.names[0]
-    configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
+    with explaining(recipe("tiny")):  # which has the fields of all; what is wrong is said before anything is started
+        configs = grid(name, over, changes, arguments.against).configs
     start = begin(arguments)
     from flows.sweep import ablation
 
@@ -89,7 +88,8 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
         field, equals, text = option.partition("=")
         if not equals or not text or field in axes:
             raise ValueError(f"--over {option}: expected each field once as FIELD=VALUE,VALUE: training.lr=1e-4,3e-4")
-        axes[field] = json.loads(text) if text.startswith("[") else [value_of(part) for part in text.split(",")]
+        whole = value_of(text)
+        axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
     return axes
 
 

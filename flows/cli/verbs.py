@@ -1,4 +1,4 @@
-"""What `bsl` can do: a line a verb. A verb's own module is imported when it is called, none for the list of them."""
+"""What `bsl` can do, a line for each verb. A verb's module is imported when it is called, none to list them."""
 
 from __future__ import annotations
 

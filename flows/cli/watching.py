@@ -74,7 +74,7 @@ class Terminal:
         self.show(self._place(*began[:1]), progress)
 
     def ends(self, step: Step) -> None:
-        """Print its line; that of a stage for which another waits below it, unless that one counts its parts."""
+        """Print its line; that of another stage's part too, unless that one counts its parts."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
         if not began:
@@ -170,7 +170,7 @@ def watching(store: Store, plan: Sequence[Step] | None, console: Console | None 
         plan: all of them; None where what follows depends on what is made, and stages are only counted.
         console: where to; standard output unless given.
     """
-    from tasks.stage.watch import watched_by  # imports Prefect's neighbours, for which help shall not wait
+    from tasks.stage.watch import watched_by  # imports what help need not wait for
 
     console = console or Console()
     if not console.is_terminal:

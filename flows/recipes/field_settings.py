@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.recipes.field import NAMES
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import trips_of
+from flows.recipes.shared import NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
@@ -107,7 +107,7 @@ def augmentation(views: Views, settings: FieldSettings) -> AugmentConfig:
         return AugmentConfig(translations=settings.trips)
     if views == "deleted":
         return AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
-    return AugmentConfig(filters=UNFILTERED)
+    return NO_VIEWS
 
 
 def pairing(views: Views, settings: FieldSettings) -> PairConfig:

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.config import PipelineConfig, merged, override
+from flows.config import PipelineConfig, merged, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
@@ -131,7 +131,7 @@ def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str
     # Another objective has other fields, so it goes before values of its fields.
     for field in sorted(values, key=lambda field: field != "training.objective"):
         if field not in _NAMES:
-            config = override(config, _nested(field, values[field]))
+            config = override(config, nested(field, values[field]))
     if config.transform is not None and config.transform_on == "targets":
         raise ValueError(
             f"{config.title}: a transform of its own for each set has no one system to compare over seeds; expected "
@@ -148,15 +148,6 @@ def _unstopped(config: PipelineConfig) -> PipelineConfig:
 def _as_it_ends(training: TrainingConfig) -> dict[str, dict[str, Any]]:
     """A table needs the figure of what collapsed too, and not that of the start in its place."""
     return {_TRAINING: {"collapse": None, **({"select": "best"} if training.select == "best-or-start" else {})}}
-
-
-def _nested(field: str, value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the field takes
-    *parents, last = field.split(".")
-    # Its name alone chooses an objective.
-    changes: dict[str, Any] = {last: {"name": value} if last == "objective" and isinstance(value, str) else value}
-    for parent in reversed(parents):
-        changes = {parent: changes}
-    return changes
 
 
 def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) -> Point:

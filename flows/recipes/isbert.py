@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ALONE
-from models.augmentation.config import AugmentConfig
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.objectives.isbert_config import ISBERTConfig
 from models.training.config import TrainingConfig
-from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
 from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NOTHING: Final = AugmentConfig(filters=UNFILTERED)
 _PAPER: Final = TrainingConfig(
     objective=ISBERTConfig(),
     lr=1e-6,  # section 4.1.1; all that the paper leaves unsaid is as released
@@ -31,7 +28,6 @@ _PAPER: Final = TrainingConfig(
     dev_similarity="best-of-four",
     collapse=None,
 )
-_EMBEDDED: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
 
 
 def isbert() -> PipelineConfig:
@@ -39,10 +35,8 @@ def isbert() -> PipelineConfig:
     bert = ENCODERS["bert-base-uncased"].config
     return PipelineConfig(
         title="isbert: IS-BERT on the sentences of SNLI and MultiNLI",
-        ingest=IngestConfig(
-            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
-        ),
-        augment=_NOTHING,
+        ingest=NLI,
+        augment=NO_VIEWS,
         pairs=ALONE,
         encoder=bert.model_copy(update={"max_length": 128, "cnn": CNNConfig()}),
         training=_PAPER,
@@ -100,13 +94,13 @@ def tiny_isbert() -> PipelineConfig:
     """`isbert-released` on a laptop: embedded sentences and encoder; minutes."""
     return PipelineConfig(
         title="tiny-isbert: IS-BERT on the embedded NLI sample",
-        ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
-        augment=_NOTHING,
+        ingest=SAMPLE,
+        augment=NO_VIEWS,
         pairs=ALONE,
         encoder=EncoderConfig(model="embedded:bert-mini", cnn=CNNConfig(relu=False)),
         # The released rate: at 1e-5 and above, which other objectives want here, the encoder unlearns.
         training=_PAPER.model_copy(update={"lr": 2e-6, "max_steps": 100, "precision": "bf16", "eval_every": 25}),
-        evaluation=_EMBEDDED,
+        evaluation=EMBEDDED_STSB,
         published=("IS-BERT-NLI", "BERT avg."),
     )
 

@@ -1,4 +1,4 @@
-"""What a person wants to know of a recipe before it runs: which printed row it is, what it needs, what it takes.
+"""What a person wants to know of a recipe before it runs: which printed row it is, what it needs, how long it takes.
 
 GPU hours are arithmetic on others' published rates, before anything has run: CTranslate2's 9,297 tokens/s of OPUS-MT in
 fp16 on an A10G (its README) and SimCSE's million sentences an hour, each read twice, on an RTX 3090 (its issue 135).

@@ -1,4 +1,4 @@
-"""What a recipe reads of a person's own."""
+"""What a recipe reads of a person's own files."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, beside_original, round_trips
 from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
 from models.evaluation.config import EvaluationConfig
@@ -30,9 +30,7 @@ def nli() -> PipelineConfig:
     """BSL-BERT (Tables 1 and 2): SNLI and MultiNLI, round trips through German and French, BERT-base."""
     return PipelineConfig(
         title="nli: BSL-BERT on SNLI and MultiNLI",
-        ingest=IngestConfig(
-            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
-        ),
+        ingest=NLI,
         augment=AugmentConfig(translations=round_trips(OPUS_MT), filters=UNFILTERED),
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"].config,

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ALONE
-from models.augmentation.config import AugmentConfig
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.translation.filters import UNFILTERED
-from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +25,8 @@ def flow() -> PipelineConfig:
     """
     return PipelineConfig(
         title="flow: BERT-flow fitted on SNLI and MultiNLI",
-        ingest=IngestConfig(
-            sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
-        ),
-        augment=AugmentConfig(filters=UNFILTERED),
+        ingest=NLI,
+        augment=NO_VIEWS,
         pairs=ALONE,
         encoder=ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "first-last"}),
         training=None,
@@ -85,9 +79,9 @@ def tiny_flow() -> PipelineConfig:
     return flow().model_copy(
         update={
             "title": "tiny-flow: a flow fitted on the embedded NLI sample",
-            "ingest": IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
+            "ingest": SAMPLE,
             "encoder": EncoderConfig(model="embedded:bert-mini", pooling="first-last"),
-            "evaluation": EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
+            "evaluation": EMBEDDED_STSB,
             "transform": FlowConfig(epochs=5),
         }
     )

@@ -132,8 +132,8 @@ def cells_of(row: str, name: str) -> tuple[str, ...]:
 def deviations(config: PipelineConfig, row: str) -> tuple[str, ...]:
     """Why a run of a configuration cannot be compared with a row, before anything has run.
 
-    The row is what the nearest of its recipes says, but for the translator, which is not to be had: of those that are
-    scored on the same sets, if any are, the one that the fewest reasons tell apart.
+    The row is what the nearest of its recipes says, but for its translator, which nobody can have here: of the recipes
+    that are scored on the same sets, if any are, the one with the fewest differences.
     """
     behind = [recipe(name) for name in ROWS[row]]
     alike = [published for published in behind if published.evaluation.sets == config.evaluation.sets]

@@ -1,12 +1,16 @@
-"""The views that recipes share, and how they are paired."""
+"""What recipes share: corpora, sets, views, and how views are paired."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.augmentation.config import ORIGINAL, TranslatedView, round_trip
+from models.augmentation.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
 from models.augmentation.rewritings import EntailView
+from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig, ViewPair
+from models.translation.filters import UNFILTERED
+from storage.sources import SourceSpec
+from tasks.ingest_config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +24,14 @@ ACROSS: Final = tuple(ViewPair(view_1=ORIGINAL, view_2=f"mt-{lang}", lang_2=lang
 
 PIVOTS: Final = ("de", "fr", "en")
 """Languages through which a round trip may go."""
+
+NLI: Final = IngestConfig(
+    sources=(SourceSpec(dataset="snli", split="train"), SourceSpec(dataset="multi_nli", split="train"))
+)
+SAMPLE: Final = IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),))
+EMBEDDED_STSB: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
+NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
+"""The sentence is its only view."""
 
 ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
 """Each sentence beside itself, for objectives that read one view."""

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Final
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli, sbert, sroberta
-from flows.recipes.shared import ALONE
+from flows.recipes.shared import ALONE, NO_VIEWS
 from flows.recipes.tiny import tiny_entail
-from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
-from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
 from tasks.ingest_config import IngestConfig
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from models.pairs import PairConfig
 
 LABELLED: Final = ALONE.model_copy(update={"labelled": True})
-_BARE: Final = AugmentConfig(filters=UNFILTERED)
 _STSB: Final = EvaluationConfig(sets=("stsb/dev", "stsb/test"))
 _SENTENCE_BERT: Final = {"max_length": 128}  # of the published folders
 
@@ -34,7 +31,7 @@ def sbert_nli() -> PipelineConfig:
     return nli().model_copy(
         update={
             "title": "sbert-nli: SBERT on the labels of SNLI and MultiNLI",
-            "augment": _BARE,
+            "augment": NO_VIEWS,
             "pairs": LABELLED,
             "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
             "training": nli_config(),
@@ -85,7 +82,7 @@ def sbert_stsb() -> PipelineConfig:
     return PipelineConfig(
         title="sbert-stsb: SBERT on the scores of STS-B",
         ingest=IngestConfig(sources=(SourceSpec(dataset="stsb", split="train"),)),
-        augment=_BARE,
+        augment=NO_VIEWS,
         pairs=_scored("stsb/train"),
         encoder=ENCODERS["bert-base-uncased"].config.model_copy(update=_SENTENCE_BERT),
         training=stsb_config(),
@@ -120,7 +117,7 @@ def scl() -> PipelineConfig:
         update={
             "title": "scl: supervised contrastive learning on SNLI",
             "ingest": IngestConfig(sources=(SourceSpec(dataset="snli", split="train"),)),
-            "augment": _BARE,
+            "augment": NO_VIEWS,
             "pairs": LABELLED.model_copy(update={"shuffle_seed": None}),
             "encoder": ENCODERS["bert_uncased_L-8_H-512_A-8"].config.model_copy(
                 update={"pooling": "mean-after-first", "max_length": 128}
@@ -163,7 +160,7 @@ def tiny_sbert() -> PipelineConfig:
     return tiny_entail().model_copy(
         update={
             "title": "tiny-sbert: SBERT on the labels of the embedded NLI sample",
-            "augment": _BARE,
+            "augment": NO_VIEWS,
             "pairs": LABELLED,
             "encoder": EncoderConfig(model="embedded:bert-mini"),
             "training": _tiny(SoftmaxConfig(), lr=1e-4, max_steps=150, eval_every=30),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from flows.config import PipelineConfig
-from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, beside_original, round_trips
+from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPLE, beside_original, round_trips
 from models.augmentation.config import AugmentConfig, translation
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
@@ -14,8 +14,6 @@ from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
-from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
 
 # Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
 # It learns within 100 steps what captions teach, then forgets what they lack. No printed row is made by it, so that it
@@ -38,7 +36,7 @@ def whole_sample() -> PipelineConfig:
     """`tiny` on all sentences of the embedded NLI sample, from which other recipes are made."""
     return PipelineConfig(
         title="tiny: BSL + in-batch negatives on the embedded NLI sample",
-        ingest=IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),)),
+        ingest=SAMPLE,
         augment=AugmentConfig(translations=round_trips(MINI)),
         pairs=PairConfig(
             pairings=tuple(
@@ -50,7 +48,7 @@ def whole_sample() -> PipelineConfig:
         ),
         encoder=EncoderConfig(model="embedded:bert-mini", dropout=0.1),
         training=TRAINING,
-        evaluation=EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev"),
+        evaluation=EMBEDDED_STSB,
         published=("BSL-BERT", "BERT avg."),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import afs, nli
-from flows.recipes.shared import ALONE
+from flows.recipes.shared import ALONE, NO_VIEWS
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from flows.config import PipelineConfig
     from models.objectives.config import AnyObjective
 
-_AS_IT_IS: Final = AugmentConfig(filters=UNFILTERED)  # the sentence is its only view
 _DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
 _FROM_WHAT_IS_LEFT: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
 _WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
@@ -64,7 +63,7 @@ def bert_mlm() -> PipelineConfig:
     return nli().model_copy(
         update={
             "title": "bert-mlm: masked language modelling continued on SNLI and MultiNLI",
-            "augment": _AS_IT_IS,
+            "augment": NO_VIEWS,
             "pairs": ALONE,
             "training": _MLM,
             "published": ("BERT-mlm", "BERT avg.", "BSL-BERT"),
@@ -111,7 +110,7 @@ def simcse() -> PipelineConfig:
         update={
             "title": "simcse: unsupervised SimCSE on a million sentences of Wikipedia",
             "ingest": IngestConfig(sources=(_WIKI,)),
-            "augment": _AS_IT_IS,
+            "augment": NO_VIEWS,
             "pairs": ALONE,
             "encoder": ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "cls", "max_length": 32}),
             "training": _SIMCSE,

@@ -11,23 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.paper import multilingual, nli
-from flows.recipes.shared import ALONE
-from flows.recipes.tiny import whole_sample
-from models.augmentation.config import AugmentConfig
+from flows.recipes.paper import multilingual
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.translation.filters import UNFILTERED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.encoder.config import Pooling
-    from tasks.ingest_config import IngestConfig
 
 GLOVE: Final = "glove.840B.300d.txt"
 _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")
-_HERE: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
 _ENGLISH: Final = EvaluationConfig(sets=("stsb/dev", "sts", "senteval", "afs"))
 
 
@@ -60,18 +55,14 @@ class Reading:
         return base.model_copy(update={"pooling": self.pooling, "normalize": self.normalize})
 
 
-def _ingest(reading: Reading) -> IngestConfig:
-    return (whole_sample() if reading.evaluation == _HERE else nli()).ingest
-
-
 def _recipe(reading: Reading) -> Callable[[], PipelineConfig]:
     """The function that `bsl recipes` lists."""
 
     def make() -> PipelineConfig:
         return PipelineConfig(
             title=f"{reading.name}: {reading.purpose.removesuffix('.')}",
-            ingest=_ingest(reading),
-            augment=AugmentConfig(translations=(), filters=UNFILTERED),
+            ingest=SAMPLE if reading.evaluation == EMBEDDED_STSB else NLI,
+            augment=NO_VIEWS,
             pairs=ALONE,
             encoder=reading.encoder,
             training=None,
@@ -89,19 +80,19 @@ _BERT, _ROBERTA, _MBERT = "bert-base-uncased", "roberta-base", "bert-base-multil
 _READINGS: Final = (
     Reading(
         "tiny-avg", "The embedded BERT as it is on a laptop, mean of its last layer; seconds.", "embedded:bert-mini",
-        ("BERT avg.", "Unigram-TFIDF"), evaluation=_HERE,
+        ("BERT avg.", "Unigram-TFIDF"), evaluation=EMBEDDED_STSB,
     ),
     Reading(
         "tiny-cls", "The embedded BERT as it is on a laptop, [CLS] of its last layer; seconds.", "embedded:bert-mini",
-        ("BERT [CLS]",), "cls", evaluation=_HERE,
+        ("BERT [CLS]",), "cls", evaluation=EMBEDDED_STSB,
     ),
     Reading(
         "tiny-second-to-last", "The embedded BERT as it is on a laptop, mean of its layer before the last; seconds.",
-        "embedded:bert-mini", ("BERT avg.",), "second-to-last", evaluation=_HERE,
+        "embedded:bert-mini", ("BERT avg.",), "second-to-last", evaluation=EMBEDDED_STSB,
     ),
     Reading(
         "tiny-first-last", "The embedded BERT as it is on a laptop, mean of its first and last layer; seconds.",
-        "embedded:bert-mini", ("BERT avg.",), "first-last", evaluation=_HERE,
+        "embedded:bert-mini", ("BERT avg.",), "first-last", evaluation=EMBEDDED_STSB,
     ),
     Reading(
         "glove", f"GloVe avg. (Tables 1, 2, 10): mean of word vectors, file {GLOVE} of yours.", GLOVE,

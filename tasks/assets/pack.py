@@ -33,6 +33,11 @@ class Packing(BaseModel):
     sources: tuple[AssetSource, ...]
 
 
+def _tatoeba(use: str) -> tuple[AssetSource, ...]:
+    return tuple(source.model_copy(update={"use": use}) for source in TATOEBA.values())
+
+
+_ENGLISH = (SNLI, SNLI_TEST, *_tatoeba("English sentences"), INSTRUCTIONS, NOVELS, WIKITEXT, MULTINLI)
 PACKINGS = {
     FORWARD: Packing(
         kind="translation-model",
@@ -53,41 +58,20 @@ PACKINGS = {
         description="ModernBERT architecture (not BERT), 4 layers × 256, 4 heads, every layer global, 4.8 M "
         "parameters, lower-cased WordPiece of 8,192, English; masked-LM pre-training only, no labels, no sentence "
         "pairs.",
-        sources=(
-            SNLI,
-            SNLI_TEST,
-            *(source.model_copy(update={"use": "English sentences"}) for source in TATOEBA.values()),
-            INSTRUCTIONS,
-            NOVELS,
-            WIKITEXT,
-            MULTINLI,
-        ),
+        sources=_ENGLISH,
     ),
     MULTILINGUAL_ENCODER: Packing(
         kind="masked-lm",
         description="ModernBERT architecture (not BERT), 4 layers × 256, 4 heads, every layer global, 6.9 M "
         "parameters, lower-cased WordPiece of 16,384 with accents; English, German, French, Spanish, Arabic, Turkish; "
         "masked-LM pre-training only, no labels, no sentence pairs.",
-        sources=(
-            SNLI,
-            *(source.model_copy(update={"use": "sentences, each by itself"}) for source in TATOEBA.values()),
-            INSTRUCTIONS,
-        ),
+        sources=(SNLI, *_tatoeba("sentences, each by itself"), INSTRUCTIONS),
     ),
     STUDENT: Packing(
         kind="sentence-encoder",
         description="bert-mini, mean-pooled, and a linear layer to 384 dimensions, 4.9 M parameters, English; taught "
         "the vectors of all-MiniLM-L6-v2, in whose space its own lie.",
-        sources=(
-            TEACHER,
-            SNLI,
-            SNLI_TEST,
-            *(source.model_copy(update={"use": "English sentences"}) for source in TATOEBA.values()),
-            INSTRUCTIONS,
-            NOVELS,
-            WIKITEXT,
-            MULTINLI,
-        ),
+        sources=(TEACHER, *_ENGLISH),
     ),
 }
 

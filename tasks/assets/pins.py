@@ -47,13 +47,13 @@ def embedded_pins(config: TranslatorConfig) -> tuple[Pin, ...]:
     return tuple(Pin(source=source, translation=str(text)) for source, text in told.items())
 
 
-def record_pins(name: str, directions: list[TranslatorConfig], root: Path | None = None) -> dict[str, JsonValue]:
+def record_pins(name: str, directions: list[TranslatorConfig], root: Path) -> dict[str, JsonValue]:
     """Translations of plain sentences on which every engine agrees, by direction and beam.
 
     Args:
         name: An embedded translator.
         directions: What it translates; backend, precision and beam are set here.
-        root: Folder of the models, the package's own unless given.
+        root: Folder of the models.
     """
     from models.translation.smoke import PLAIN_SENTENCES
 

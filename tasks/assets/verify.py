@@ -7,7 +7,6 @@ A figure is thus either reproduced or wrong.
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
     from models.translation.config import TranslatorConfig
 
-logger = logging.getLogger(__name__)
-
 HELD_OUT = "held-out"
 FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
 ENCODER, MULTILINGUAL_ENCODER, STUDENT = "bert-mini", "bert-mini-mul", "mini-sentence"
 MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT)
 TEXTS = ("nli-sample", "stsb", "stsb-mt", HELD_OUT)
+SENTENCES = 200
+"""Of each measurement, when figures are verified."""
 VERIFIED = "verified"
 """Name of the figures that `verify` computes again."""
 TOLERANCE: Mapping[str, float] = {
@@ -66,18 +65,15 @@ class Check(BaseModel):
         return self.recorded is not None and abs(self.recorded - self.found) <= TOLERANCE.get(kind, 0.01)
 
 
-def verify(sentences: int = 200) -> list[Check]:
+def verify() -> list[Check]:
     """Recompute checksums and figures of every embedded asset.
-
-    Args:
-        sentences: Held-out pairs per translation direction and sentences per round trip; figures are recorded for 200.
 
     Raises:
         AssetError: an asset is missing or damaged.
     """
     for name in (*TEXTS, *MODELS):
         embedded_path(name)
-    measured = {name: measure(name, sentences) for name in MODELS}
+    measured = {name: measure(name, SENTENCES) for name in MODELS}
     return [
         Check(asset=name, figure=figure, recorded=_recorded(name).get(figure), found=value)
         for name, figures in measured.items()
@@ -85,19 +81,19 @@ def verify(sentences: int = 200) -> list[Check]:
     ]
 
 
-def figures_of(name: str, sentences: int = 200, root: Path | None = None) -> dict[str, JsonValue]:
+def figures_of(name: str, sentences: int, root: Path) -> dict[str, JsonValue]:
     """What a packed model's manifest is to say: its figures, and for a translator the translations it is pinned to."""
     figures: dict[str, JsonValue] = {VERIFIED: dict(measure(name, sentences, root))}
     pins = record_pins(name, directions(name), root)
     return {**figures, PINNED: pins} if pins else figures
 
 
-def measure(name: str, sentences: int = 200, root: Path | None = None) -> dict[str, float]:
+def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, float]:
     """The figures of one embedded model by the protocol of this module.
 
     Args:
         name: One of `MODELS`; `BACK` with the round trips through `FORWARD`.
-        sentences: As for `verify`.
+        sentences: Held-out pairs per translation direction and sentences per round trip.
         root: Folder of the models, the package's own unless given; the texts are always the package's.
     """
     measures: dict[str, Callable[[int, Path | None], dict[str, float]]] = {

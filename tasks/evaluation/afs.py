@@ -59,9 +59,9 @@ class AfsKind(FrozenKind[AfsSet]):
         """The set itself."""
         return {AFS: (AFS,)}
 
-    def find(self, site: Site, name: str) -> AfsSet:
+    def find(self, site: Site, name: str) -> AfsSet:  # noqa: ARG002 - there is one
         """As `find_afs_set`."""
-        return find_afs_set(site, name)
+        return find_afs_set(site)
 
     def scores(self, site: Site, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig) -> list[ScoresRef]:
         """An artifact for each copy of the set."""
@@ -87,7 +87,7 @@ class AfsKind(FrozenKind[AfsSet]):
         return (PaperTable(title="Argument facet similarity", columns=columns, metrics=("pearson", "spearman")),)
 
 
-def find_afs_set(site: Site, name: str) -> AfsSet:  # noqa: ARG001 - all kinds of set are found alike
+def find_afs_set(site: Site) -> AfsSet:
     """Find the official files in the mirror's folder `afs`.
 
     Raises:

@@ -69,7 +69,7 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
 
     def find(self, site: Site, name: str) -> AfsFolds:
         """As `find_afs_set`."""
-        return AfsFolds(dataset=name, arguments=find_afs_set(site, AFS), protocol=self.protocols[name])
+        return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
 
     def pieces(self, wanted: AfsFolds, config: EvaluationSettings) -> int:  # noqa: ARG002 - folds of any settings
         """One a fold."""

@@ -51,8 +51,8 @@ def finetune(
         dev: Selects the evaluation that is kept.
 
     Returns:
-        From pairs with `sentence1` and `sentence2` to how alike each is under the tuned encoder, (n,): the cosine, in
-        [-1, 1], or a cross-encoder's score, in [0, 1].
+        A function from pairs with `sentence1` and `sentence2` to their likeness under the tuned encoder, (n,): the
+        cosine, in [-1, 1], or a cross-encoder's score, in [0, 1].
 
     Raises:
         TrainingError: As `models.training.loop.train`.

@@ -130,7 +130,7 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
     for name in names:
         try:
             sets[name] = find_set(site, name)
-        except HubError:  # it is there for others: to score without it would be another result
+        except HubError:  # others can have it: without it the result would be another
             raise
         except SourceError as error:
             logger.warning("%s is missing: %s", name, error)
@@ -141,7 +141,7 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
 
 
 def find_set(site: Site, name: str) -> EvaluationSet:
-    """The set of that name, which was read: one that cannot be must not end a run that scores the others.
+    """The set of that name, read here so that one that cannot be read does not end a run that scores the others.
 
     Raises:
         UnknownSuiteError: a name is of no kind of set.

@@ -1,4 +1,4 @@
-"""How encoders are evaluated that a person names."""
+"""How the encoders that a person names are evaluated."""
 
 from __future__ import annotations
 

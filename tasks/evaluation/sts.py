@@ -12,19 +12,16 @@ import polars as pl
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
-from models.report.page import difference_rows
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.embedded import EMBEDDED
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
-from storage.schemas import COMPARISON
 from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.scores import publish_comparison, publish_scores
 from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import SparseVectors, Vectors, open_vectors
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +123,7 @@ def score(
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
     """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures.
 
-    Words of which no set knows any give that set no figure.
+    Sparse vectors give a set no figure if no pair of it shares a known word.
     """
     from models.evaluation.sts import ScoreRow, sts_scores
 
@@ -134,7 +131,7 @@ def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: Bootstrap
     for scored in sets:
         cosines = cosines_of(vectors, scored)
         if isinstance(vectors, SparseVectors) and not cosines.any():
-            # TF-IDF of an English corpus beside Arabic: no order of the pairs that a correlation could be of.
+            # Such as TF-IDF of an English corpus on Arabic: all cosines are 0, and no correlation is defined.
             logger.warning(
                 "%s: no pair shares a word of the corpus, so %s has no figure there", scored.name, vectors.name
             )
@@ -173,16 +170,11 @@ def compare(
         place = {"dataset": MEAN, "subset": "all", "split": "test", "protocol": "all", "metric": "spearman"}
         pairs = sum(read_scored_set(scored).height for scored in tests)
         rows.append({**place, "n": pairs, **asdict(_mean_difference(one, two, tests, config))})
-    table = pl.DataFrame(rows).with_columns(
-        model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
-    )
-    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
-    work.draft.write(comparison)
-    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}")
+    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}")
 
 
 def _mean_difference(first: Vectors, second: Vectors, sets: Sequence[ScoredSet], config: BootstrapConfig) -> Difference:
-    """Of the mean over sets, each of which is drawn apart."""
+    """Of the mean over sets, each drawn by itself."""
     from models.evaluation.hierarchical import difference_of, draws_of
 
     def drawn(vectors: Vectors) -> list[Draws]:

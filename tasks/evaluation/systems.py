@@ -1,4 +1,4 @@
-"""What is evaluated: an encoder that was found, and whatever else made vectors."""
+"""What is evaluated: an encoder that was found, or vectors, whatever made them."""
 
 from __future__ import annotations
 

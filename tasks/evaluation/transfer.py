@@ -61,7 +61,7 @@ class TransferSet(EvaluationSet):
     def sentences(self) -> pl.Series:
         """All texts, as they are scored."""
         texts = DATASETS[self.dataset].texts
-        frames = read_transfer_set(self).values()
+        frames = rows_of(self).values()
         return pl.concat([self.spoken(rows[name]).rename("text") for rows in frames for name in texts])
 
     def spoken(self, texts: pl.Series) -> pl.Series:
@@ -132,15 +132,6 @@ def resolve_transfer_set(site: Site, name: str) -> TransferSet:
     return TransferSet(dataset=name, splits=found)
 
 
-def read_transfer_set(labelled: TransferSet) -> Mapping[str, pl.DataFrame]:
-    """Split to its rows in order: `text`, or `sentence1` and `sentence2`, and `class`, the number of the class.
-
-    Raises:
-        SourceError: a column is missing, a line has another form or a label is unknown, naming the row.
-    """
-    return rows_of(labelled)
-
-
 def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> Problem:
     """A transfer set with its features, in SentEval's order and folds.
 
@@ -151,7 +142,7 @@ def make_task(labelled: TransferSet, vectors: Vectors, config: ProbeConfig) -> P
     from models.evaluation.probe.problem import make_problem
 
     layouts: dict[int, Layout] = {1: "nested", 2: "kfold", 3: "split"}
-    frames = read_transfer_set(labelled)
+    frames = rows_of(labelled)
     parts = {split: _part(labelled, split, rows, vectors) for split, rows in frames.items()}
     classes = TRANSFER_SETS[labelled.dataset].classes
     return make_problem(labelled.dataset, layouts[len(parts)], parts, classes, folds=config.folds, seed=config.seed)

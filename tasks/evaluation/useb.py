@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.page import difference_rows
 from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.declared.useb import USEB
 from storage.errors import SourceError
 from storage.readers.useb import READERS
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
-from storage.schemas import COMPARISON
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.scores import publish_comparison, publish_scores
 from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.signing import digests, signed
 from tasks.evaluation.vectors import Vectors, open_vectors
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,12 +145,7 @@ def compare_useb(
         before, after = (whole(_parts(wanted, vectors, config)[PRECISION]) for vectors in (one, two))
         place = {"dataset": wanted.dataset, "subset": before.subset, "split": wanted.split, "n": before.n}
         rows.append({**place, "metric": PRECISION, "protocol": "useb", **asdict(difference(before, after))})
-    table = pl.DataFrame(rows).with_columns(
-        model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(config.seed)
-    )
-    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
-    work.draft.write(comparison)
-    show_table("comparison-table", difference_rows(comparison), f"{names[1]} less {names[0]}, USEB")
+    publish_comparison(work, rows, names, config.seed, f"{names[1]} less {names[0]}, USEB")
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The stage that is at work: what became of it is counted, and log lines say whose they are."""
+"""The stage at work: its outcome is counted, and log lines name it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Account:
         self._started = time.monotonic()
 
     def made(self, manifest: Manifest) -> None:
-        """Its artifact was made, not found."""
+        """Note that its artifact was made, not found."""
         self._made = True
         count_made(self.step, manifest)
 
     def close(self, error: str = "") -> None:
-        """It ended."""
+        """Count how it ended."""
         outcome = "failed" if error else "made" if self._made else "found"
         count_outcome(self.step, outcome, time.monotonic() - self._started, error)
 
@@ -44,9 +44,9 @@ _account: ContextVar[Account | None] = ContextVar("account", default=None)
 
 @contextmanager
 def account_of(step: Step) -> Iterator[Account]:
-    """A stage's account until the block ends; one that is open for the step already goes on.
+    """Keep a stage's account until the block ends; one that is open for the same step is continued.
 
-    Prefect stands between the call of a stage and its work, and is not told what the work has made.
+    Prefect stands between a stage's call and its work, and does not pass on what was made.
     """
     outer = _account.get()
     if outer is not None and outer.step == step:

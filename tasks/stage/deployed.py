@@ -42,7 +42,7 @@ class PoolError(ModelError):
 
 
 class FailedRunError(PoolError):
-    """A run on a pool ended by an error of its own; what was killed or cancelled did not.
+    """A run on a pool failed by an error of its own: it was neither killed nor cancelled.
 
     Attributes:
         kind: the error's class, without its module; empty where the server does not say it.
@@ -55,7 +55,7 @@ class FailedRunError(PoolError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """A run to be had.
+    """A run that is wanted.
 
     Attributes:
         parameters: of the deployment's flow.
@@ -67,14 +67,14 @@ class Wanted:
 
 
 def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) -> list[str]:
-    """Have a deployment run to its end as often as wanted, by whoever takes the runs from its pool.
+    """Run a deployment to its end, once for each wanted run, on whichever workers take the runs from its pool.
 
-    Whatever ends the wait, Ctrl-C and SIGTERM too, runs that have not ended are cancelled.
+    Whatever ends the wait, Ctrl-C and SIGTERM included, cancels the runs that have not ended.
 
     Args:
         name: `<flow>/<deployment>`.
-        wanted: The runs; with thousands at a time, all are looked at together.
-        off: Set by another thread when nobody waits any more, for signals reach the main thread alone.
+        wanted: The runs; thousands may be under way at a time.
+        off: Set by another thread when nobody waits any more: signals reach the main thread alone.
 
     Returns:
         The runs' names, in their order.
@@ -109,7 +109,7 @@ def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) 
 
 
 def require_deployments(names: Sequence[str]) -> None:
-    """See that the server has deployments, before anything is sent to one.
+    """Check that the server has some deployments, before anything is sent to one.
 
     Raises:
         PoolError: it lacks one.
@@ -125,7 +125,7 @@ def can_start(client: SyncPrefectClient, pool: str) -> bool:
 
 
 class _Watch:
-    """Says that nobody takes the runs: after some seconds, then once a minute."""
+    """Warns that nobody takes the runs: after some seconds, then once a minute."""
 
     def __init__(self, client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
         self._client, self._pool = client, deployment.work_pool_name
@@ -153,7 +153,7 @@ def _pause(seconds: float, off: Event | None) -> None:
 
 
 def _call_off(client: SyncPrefectClient, name: str, waiting: Sequence[UUID]) -> None:
-    """Cancel runs that nobody waits for any more, the last first, for workers take the first."""
+    """Cancel runs that nobody waits for any more; the last first, since workers take the first."""
     if not waiting:
         return
     try:
@@ -176,7 +176,7 @@ def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
 
 
 def _require_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
-    """See that the pool takes a run beside this one, which would else wait for it for ever."""
+    """Check that the pool has room beside this run, which would otherwise wait for ever."""
     pool = deployment.work_pool_name
     own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
     limit = client.read_work_pool(pool).concurrency_limit if pool else None

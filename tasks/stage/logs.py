@@ -1,4 +1,4 @@
-"""This program's log lines: in the Prefect UI, each with its run, stage and artifact, warnings counted.
+"""This program's log lines: shown in the Prefect UI, marked with run, stage and artifact; warnings are counted.
 
 The console has them from the root logger; as JSON where PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER says so.
 """
@@ -9,12 +9,12 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from prefect.context import FlowRunContext, TaskRunContext
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
 from tasks.stage.account import step_at_work
 from tasks.stage.metrics import count_record
+from tasks.stage.page import in_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ def show_logs() -> None:
         logger.setLevel(logging.INFO)
         if not any(isinstance(handler, APILogHandler) for handler in logger.handlers):
             handler = APILogHandler()
-            handler.addFilter(_in_run)
+            handler.addFilter(lambda _: in_run())  # the process may log before and after, where there is no page
             logger.addHandler(handler)
             logger.addHandler(_Warnings())
 
@@ -69,8 +69,3 @@ class _Signed:
         record.stage = step.stage if step else None
         record.artifact = step.ref.path if step else None
         return record
-
-
-def _in_run(_: logging.LogRecord) -> bool:
-    """Whether there is a run whose page the line belongs on; the process may log before and after."""
-    return FlowRunContext.get() is not None or TaskRunContext.get() is not None

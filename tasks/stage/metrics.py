@@ -1,4 +1,4 @@
-"""What an operator counts, through OpenTelemetry's API: without `bsl-pipeline[metrics]` and its variables, nothing.
+"""What operators count, through OpenTelemetry's API; nothing without `bsl-pipeline[metrics]` and its variables.
 
 The variables are OpenTelemetry's own (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_METRICS_EXPORTER`, …). A program around
 this one that has set a meter provider keeps it.
@@ -93,7 +93,7 @@ def count_record(record: logging.LogRecord) -> None:
 
 
 def flush() -> None:
-    """Send what was counted now: a process that is killed next has told of its finished stages."""
+    """Send now what was counted, so that a process that is killed next has reported its finished stages."""
     global _resting_until
     provider = _provider()
     started = time.monotonic()
@@ -116,13 +116,13 @@ def _drops(figures: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _provider() -> Any:  # noqa: ANN401 - the SDK's, which may not be installed
     """Who exports; None where nothing is asked for."""
-    with _settling:  # points of a sweep come side by side
+    with _settling:  # points of a sweep run side by side
         return _settled()
 
 
 @lru_cache(maxsize=1)
 def _settled() -> Any:  # noqa: ANN401
-    """The provider that is set, else one by the environment."""
+    """The provider that is set, else one that the environment asks for."""
     if hasattr(metrics.get_meter_provider(), "force_flush"):
         return metrics.get_meter_provider()
     wanted = os.environ.get("OTEL_METRICS_EXPORTER", "otlp" if any(map(os.environ.get, _ENDPOINTS)) else "none")

@@ -1,4 +1,4 @@
-"""What the Prefect UI shows of an artifact: one page a stage, whose keys read as the pipeline in order.
+"""What the Prefect UI shows of an artifact: a page for each stage, whose keys, sorted, follow the pipeline.
 
 `tiny-1-corpus`, `tiny-2-views`, … `tiny-9-report`: recipe, place on the data's way, kind. Where a run has, or may have,
 several of a kind, its stage, its system and the beginning of the artifact's key follow: no two artifacts of a run share

@@ -1,7 +1,8 @@
-"""A run cut into parts for machines of different kinds: what lies before must be there, what lies after is named alone.
+"""A run cut into parts for machines of different kinds: what lies before must be there, what lies after is only named.
 
 A run is walked whole in each of its parts, as a plan walks it, so that there is one way through the house and each
-stage is named by what it is made from. Cuts lie where the way says `passed`; a stage belongs to the cut after it.
+stage's artifact is named by what it is made from. Cuts lie where the way says `passed`; a stage belongs to the cut
+after it.
 
 What a machine may decide (a translator's precision is int8 on a CPU) is in keys. A part is therefore told what the
 parts before it made, instead of reckoning the names itself.
@@ -60,7 +61,7 @@ class Part:
             )
 
     def passed(self, cut: Cut) -> None:
-        """Go on behind a cut."""
+        """Leave a cut behind."""
         assert cut == CUTS[self._position]
         self._position += 1
 
@@ -134,7 +135,7 @@ def current_part() -> Part | None:
 
 
 def passed(cut: Cut) -> None:
-    """Say on the way of a run that all that a cut is named after is there or named."""
+    """Mark that a run has come to a cut: what it is named after is there, or at least named."""
     part = _part.get()
     if part is not None:
         part.passed(cut)

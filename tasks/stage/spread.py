@@ -107,7 +107,7 @@ def run_errand(sent: Errand, site: Site) -> None:
 def spread(
     site: Site, errands: Sequence[Errand], kept: Callable[[BaseException], bool] = lambda _: False
 ) -> dict[int, ModelError]:
-    """Have errands done by the site's runner, which is not this process, and wait for all; none of a planned run.
+    """Have the site's runner do errands in other processes, and wait for all; a planned run sends none.
 
     Args:
         site: whose runner does them.

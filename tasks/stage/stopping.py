@@ -1,4 +1,4 @@
-"""SIGTERM while long work is under way: finish the piece at hand, keep it, then stop as one was asked to.
+"""SIGTERM while long work is under way: finish the piece at hand, keep it, then stop as asked.
 
 A worker that is told to go (a scaled-down pool, a spot machine) is given some seconds. Within them the shard at hand
 can be published or a snapshot written; without this it would be lost.
@@ -20,12 +20,12 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Hold SIGTERM back inside the block; whether one came is what the yielded function tells.
+    """Hold SIGTERM back inside the block; the yielded function tells whether one came.
 
-    On leaving, the former handler is in place again and receives the signal, also if the work was finished in spite of
-    it: Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is
-    logged, for the signal takes its place. Python gives signals to the main thread alone; in another one this block
-    holds nothing back.
+    On leaving, the former handler is restored and receives the signal, even if the work was finished in spite of it:
+    Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is logged,
+    because the signal takes its place. Python gives signals to the main thread alone; in any other, this block holds
+    nothing back.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

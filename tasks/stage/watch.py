@@ -1,4 +1,4 @@
-"""Who watches stages as they run, and who only asks which there would be: a terminal.
+"""Who is told of stages as they run, and planning, which only asks which stages there would be.
 
 Watchers are of this process; a worker has none, its runs are watched in the Prefect UI.
 """
@@ -34,13 +34,13 @@ class Watcher(Protocol):
         """Its artifact is not there or not whole, so it computes."""
 
     def advances(self, progress: Progress) -> None:
-        """The innermost stage of the thread comes on."""
+        """The innermost stage of the thread has advanced."""
 
     def ends(self, step: Step) -> None:
         """Its artifact is there."""
 
     def fails(self, step: Step) -> None:
-        """It ended without; the run may go on."""
+        """It ended without one; the run may go on."""
 
 
 _watchers: list[Watcher] = []

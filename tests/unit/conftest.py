@@ -1,8 +1,14 @@
-"""Fixtures of the readers' tests."""
+"""Fixtures of several tests."""
 
 import pytest
 
 from storage.readers.report import ReadReport
+from tasks.site import Site
+
+
+@pytest.fixture
+def site(tmp_path) -> Site:
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture

@@ -170,6 +170,8 @@ def test_export_and_its_refusals(store, tmp_path, capsys):
             '--set training=5 and --set training={"lr": 1e-3} contradict each other',
         ),
         (["artifacts", "gc", "--older-than", "soon"], "expected hours or days"),
+        (["field", "own.txt", "--set", "helt=300"], "helt: no such field; did you mean 'held'?"),
+        (["sweep", "tiny", "--over", "training.epoch=1"], "training.epoch: no such field; did you mean 'epochs'?"),
     ],
 )
 def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, message):
@@ -194,6 +196,9 @@ def test_settings_of_a_file_that_are_none_are_refused(tmp_path, capsys, monkeypa
     own = ["adapt", "own.txt", "--config", "settings.json"]
     assert main([*own, "--suite", "sts"]) == 2
     assert "evaluation is None, expected a JSON object of settings" in capsys.readouterr().err
+    (tmp_path / "settings.json").write_text('{"evaluation":')
+    assert main(own) == 2
+    assert "--config settings.json: expected a JSON object of settings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -234,6 +239,13 @@ def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
     assert {step["state"] for step in stages} == {"to make"}
     assert [step["stage"] for step in stages][:2] == ["ingest", "embed"]
     assert [str(ref) for ref in store.refs()] == [str(REF)]
+
+
+def test_a_part_without_stages_is_said_to_have_none(store, capsys):
+    part = ["--from", "views", "--until", "pairs"]  # of a recipe that trains nothing
+    with patch.dict(os.environ):
+        assert main(["run", "tiny-avg", "--device", "cpu", "--dry-run", *part]) == 0
+    assert capsys.readouterr().out == "0 stages, 0 to be made\n"
 
 
 def test_alone_it_names_the_first_steps(capsys):

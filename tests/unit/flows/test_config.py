@@ -88,6 +88,12 @@ def test_another_objective_replaces_the_section_on_the_command_line_and_in_the_f
     assert override(recipe("tiny"), form) == config
 
 
+def test_the_name_of_the_own_objective_changes_nothing_on_the_command_line_and_in_the_form():
+    own = {"training": {"objective": "bsl"}}
+    assert override(recipe("tiny"), own) == configured("tiny", ["training.objective=bsl"]) == recipe("tiny")
+    assert override(recipe("tiny-flow"), {"transform": "flow"}) == recipe("tiny-flow")
+
+
 def test_fields_of_another_objective_are_explained_by_its_own_names():
     settings = ["training.objective.name=simcse", "training.objective.temperatur=0.1"]
     with pytest.raises(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from flows.cli.main import main
+from flows.cli.field import settings_of
+from flows.cli.main import main, parser_of
 from flows.contender import contender_of, inapplicable
 from flows.field import contested, field, located
 from flows.field_methods import _ended, _steps_of
@@ -12,6 +13,7 @@ from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
 from models.augmentation.config import AugmentConfig
 from models.baselines.config import FlowConfig, WhiteningConfig
+from models.evaluation.bootstrap import BootstrapConfig
 from models.translation.catalog import MINI
 from storage.errors import StorageError
 from storage.manifest import Provenance
@@ -74,6 +76,12 @@ def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
     reasons = inapplicable(METHODS, bert, FieldSettings(lang="fi"))
     assert list(reasons) == [method.name for method in METHODS if method.views == "round trips"]
     assert "no translator of 'embedded' knows a way from 'fi' and back" in reasons["bsl"]
+
+
+def test_one_setting_of_a_section_leaves_the_others():
+    words = ["field", "own.txt", "--set", "bootstrap.seed=1", "--seeds", "3"]
+    settings = settings_of(parser_of(words).parse_args(words))
+    assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
 def test_files_are_read_as_the_settings_say(tmp_path):

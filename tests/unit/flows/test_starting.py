@@ -39,11 +39,6 @@ def winding(site: Site) -> CorpusRef:
     return foreseen_second(site, first, site.open_store().manifest(first).rows)
 
 
-@pytest.fixture
-def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
-
-
 def stages(plan):
     return [step.stage for step in plan]
 

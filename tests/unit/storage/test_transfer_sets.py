@@ -14,8 +14,8 @@ from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
 from storage.reading import read_source
 from storage.sources import SourceSpec, resolve_source
-from tasks.evaluation.sets import unique_sentences
-from tasks.evaluation.transfer import read_transfer_set, resolve_transfer_set
+from tasks.evaluation.sets import rows_of, unique_sentences
+from tasks.evaluation.transfer import resolve_transfer_set
 from tasks.site import Site
 from tests.toy_sets import allow_any_rows
 
@@ -78,8 +78,8 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
     write_files(tmp_path / "senteval", files)
     write_tables(tmp_path / "mirror", name, tables)
     site = Site(mirror=str(tmp_path / "mirror"))
-    table = read_transfer_set(resolve_transfer_set(site, name))
-    original = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path / "senteval")), name))
+    table = rows_of(resolve_transfer_set(site, name))
+    original = rows_of(resolve_transfer_set(Site(mirror=str(tmp_path / "senteval")), name))
     assert list(table) == list(original) == list(tables)
     for split, rows in tables.items():
         assert table[split].equals(original[split])
@@ -90,7 +90,7 @@ def test_both_forms_give_the_same_rows(tmp_path, name):
 @pytest.mark.usefixtures("toys")
 def test_objective_is_class_1_of_subj_as_in_senteval(tmp_path):
     write_tables(tmp_path, "subj", ROWS["subj"][1])
-    found = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "subj"))["all"]
+    found = rows_of(resolve_transfer_set(Site(mirror=str(tmp_path)), "subj"))["all"]
     assert dict(found.rows()) == {"he goes home .": 1, "a moving film .": 0, "sly and sad": 0}
 
 
@@ -116,7 +116,7 @@ def test_a_table_that_is_not_the_set_is_refused(tmp_path, frame, words):
     schema = {"text": pl.String, next(name for name in frame if name != "text"): pl.Int8}
     pl.DataFrame(frame, schema=schema).write_parquet(tmp_path / "mr" / "all.parquet")
     with pytest.raises(SourceError, match=words):
-        read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "mr"))
+        rows_of(resolve_transfer_set(Site(mirror=str(tmp_path)), "mr"))
 
 
 @pytest.mark.usefixtures("toys")
@@ -125,7 +125,7 @@ def test_a_line_of_another_form_is_named(tmp_path):
     files["TREC/TREC_10.label"] = "HUM:ind Who ?\nno colon\n"
     write_files(tmp_path, files)
     with pytest.raises(SourceError, match=r"TREC_10.label, line 2: 'no colon' has not the form"):
-        read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), "trec"))
+        rows_of(resolve_transfer_set(Site(mirror=str(tmp_path)), "trec"))
 
 
 @pytest.mark.usefixtures("toys")
@@ -136,7 +136,7 @@ def test_a_blank_line_is_a_row_first_in_order_and_a_point_to_the_encoder(tmp_pat
     else:
         write_tables(tmp_path, "cr", {"all": [("", 0), ("bad one", 0), (" ", 0), ("good", 1), ("", 1)]})
     found = resolve_transfer_set(Site(mirror=str(tmp_path)), "cr")
-    rows = read_transfer_set(found)["all"]
+    rows = rows_of(found)["all"]
     assert [(text.strip(), label) for text, label in rows.rows()] == [
         ("", 0), ("bad one", 0), ("", 0), ("good", 1), ("", 1)
     ]  # fmt: skip
@@ -163,7 +163,7 @@ def test_files_in_the_layout_of_senteval_have_all_their_lines(tmp_path, name, of
         lines, blanks = of_class[int(label)], blank[int(label)]
         files[file] = "so it goes .\n" * (lines - blanks - 1) + "\n" * blanks + "and so on\n"
     write_files(tmp_path, files)
-    rows = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
+    rows = rows_of(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
     assert rows["class"].value_counts(sort=True).sort("class")["count"].to_list() == list(of_class)
     assert rows.filter(text="")["class"].to_list() == [0] * blank[0] + [1] * blank[1]
 
@@ -179,9 +179,9 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
         for file, label in TRANSFER_SETS[name].files["all"]
     }
     write_files(tmp_path, files)
-    found = read_transfer_set(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
+    found = rows_of(resolve_transfer_set(Site(mirror=str(tmp_path)), name))["all"]
     assert found.equals(
-        read_transfer_set(resolve_transfer_set(Site(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
+        rows_of(resolve_transfer_set(Site(mirror=MIRROR), name))["all"].sort("class", maintain_order=True)
     )
     assert (found.height, found.filter(text="").height) == (rows, blank)
 
@@ -190,7 +190,7 @@ def test_real_sets_in_the_layout_of_senteval(tmp_path, name, rows, blank):
 @pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 @pytest.mark.parametrize("name", [name for name in TRANSFER_SETS if name != "sst5"])
 def test_a_real_set_has_the_rows_that_are_declared(name):
-    found = read_transfer_set(resolve_transfer_set(Site(mirror=MIRROR), name))
+    found = rows_of(resolve_transfer_set(Site(mirror=MIRROR), name))
     assert {split: rows.height for split, rows in found.items()} == DATASETS[name].rows
 
 

@@ -13,14 +13,8 @@ from storage.refs import PassagesRef
 from storage.schemas import PASSAGES
 from storage.store import Store
 from tasks.field_text import field_corpus, own_probes, pair_own_labels
-from tasks.site import Site
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
-
-
-@pytest.fixture
-def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture

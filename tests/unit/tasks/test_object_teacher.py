@@ -16,7 +16,6 @@ from tasks.evaluation.vectors import made_of
 from tasks.ingest import ingest, locate_sources
 from tasks.inspection import look_at_encoder
 from tasks.object_teacher import embed_corpus
-from tasks.site import Site
 from tasks.teach import check_teaching, find_teachers, teach
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
@@ -24,11 +23,6 @@ TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."
 
 def lengths(sentences):
     return [[float(len(sentence)), 1.0, float(sentence.count("a"))] for sentence in sentences]
-
-
-@pytest.fixture
-def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture

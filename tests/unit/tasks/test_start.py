@@ -44,6 +44,14 @@ def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
     assert not is_bare(site, start)
 
 
+def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) -> None:
+    site = Site(store=str(tmp_path / "store"))
+    for folder in (tmp_path / "raw", saved):
+        (folder / "model.onnx").touch()
+        alone, graph = (contender_of(site, str(place)) for place in (folder, folder / "model.onnx"))
+        assert (graph.start, graph.config.pooling) == (alone.start, alone.config.pooling)
+
+
 def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
     site = Site(store=str(tmp_path / "store"))

@@ -15,14 +15,9 @@ from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.embed import embed
 from tasks.evaluation.vectors import MADE
-from tasks.site import Site
-from tasks.teach import as_saved, check_teaching, find_teachers, join_teachers
+from tasks.start import as_saved
+from tasks.teach import check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
-
-
-@pytest.fixture
-def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture

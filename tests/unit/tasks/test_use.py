@@ -14,7 +14,6 @@ from storage.collect import collectable
 from storage.errors import SourceError, StoreWriteError
 from storage.sources import SourceSpec
 from tasks import encoding
-from tasks.site import Site
 from tasks.use import embed_file, index
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
@@ -26,11 +25,6 @@ def model(tmp_path_factory):
     network, tokenizer = tiny_encoder(folder / "bare")
     export_sentence_transformers(network, tokenizer, folder / "saved")
     return str(folder / "saved"), lambda texts: encode(network, tokenizer, texts)
-
-
-@pytest.fixture
-def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture
