@@ -7,14 +7,14 @@ under which licence, how it was made and what it measured. Files are checked aga
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
+import fsspec
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from storage.digest import file_sha256
+from storage.digest import version_sha256
 from storage.errors import AssetError
 from storage.manifest import NAME, FileEntry
 
@@ -58,7 +58,7 @@ class AssetManifest(_Record):
 
     @property
     def digest(self) -> str:
-        """sha256 over the names and hashes of all files: equal for equal content."""
+        """sha256 over the names and hashes of all files: equal for equal content, so it is part of keys."""
         lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(self.files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -108,30 +108,11 @@ def embedded_path(name: str, root: Path | None = None) -> Path:
     """
     folder = (root or assets_root()) / name
     for file, entry in embedded_manifest(name, root).files.items():
-        found = _sha256(folder / file, *_version(folder / file))
+        if not (folder / file).is_file():
+            raise AssetError(f"{folder / file}: missing from the embedded asset; reinstall bsl-pipeline")
+        found = version_sha256(fsspec.filesystem("file"), str(folder / file))
         if found != entry.sha256:
             raise AssetError(
                 f"{folder / file}: sha256 {found[:16]}…, manifest says {entry.sha256[:16]}…; reinstall bsl-pipeline"
             )
     return folder
-
-
-def embedded_digest(name: str, root: Path | None = None) -> str:
-    """sha256 that changes with any byte of an asset's files; part of the keys of what is made with it.
-
-    Raises:
-        AssetError: there is no such asset, or its manifest cannot be read.
-    """
-    return embedded_manifest(name, root).digest
-
-
-def _version(path: Path) -> tuple[int, int]:
-    if not path.is_file():
-        raise AssetError(f"{path}: missing from the embedded asset; reinstall bsl-pipeline")
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-@cache
-def _sha256(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 - size and time stand for the file's version
-    return file_sha256(path)

@@ -10,7 +10,7 @@ import fsspec
 from pydantic import BaseModel, ConfigDict
 
 from storage.address import at_home
-from storage.embedded import EMBEDDED, embedded_digest, embedded_path
+from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import HubModel, pin_model
 from storage.keys import NotInKey
@@ -97,7 +97,7 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
-        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
+        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
     place = Path(at_home(spec))
     try:
         if place.is_dir():
