@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import re
-import socket
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
@@ -202,13 +201,3 @@ def installed_versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-def host_name() -> str:
-    """The machine, for people who look for it later."""
-    return socket.gethostname()
-
-
-def now() -> datetime:
-    """The time in UTC."""
-    return datetime.now(UTC)
