@@ -13,8 +13,9 @@ import polars as pl
 
 from storage.errors import CorruptArtifactError
 from storage.files import sync
-from storage.manifest import NAME, Manifest, Provenance, TableEntry, describe_files, installed_versions
+from storage.manifest import Manifest, Provenance, TableEntry, describe_files, installed_versions
 from storage.refusals import writing
+from storage.regular import MANIFEST
 from storage.schemas import check_schema
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Draft:
             duration_s=round(time.monotonic() - self._started, 3),
         )
         with writing(self.folder):
-            (self.folder / NAME).write_text(manifest.model_dump_json(indent=1))
+            (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=1))
             for path in (*self.folder.rglob("*"), self.folder):
                 sync(path)
         return manifest

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from storage.digest import version_sha256
 from storage.errors import AssetError
-from storage.manifest import NAME, FileEntry
+from storage.manifest import FileEntry
+from storage.regular import MANIFEST
 
 EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
 
@@ -70,7 +71,7 @@ def assets_root() -> Path:
 
 def embedded_names(root: Path | None = None) -> list[str]:
     """Names of the assets that are there, sorted."""
-    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{NAME}"))
+    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
 
 
 def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
@@ -86,10 +87,10 @@ def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
             f"{folder}: no embedded asset {name!r}, there are {', '.join(known) or 'none'}; use one of these"
         )
     try:
-        return AssetManifest.model_validate_json((folder / name / NAME).read_bytes())
+        return AssetManifest.model_validate_json((folder / name / MANIFEST).read_bytes())
     except ValidationError as error:
         raise AssetError(
-            f"{folder / name / NAME}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
+            f"{folder / name / MANIFEST}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
         ) from error
 
 

@@ -23,11 +23,11 @@ from storage.collect import collectable
 from storage.errors import StorageError
 from storage.export import export
 from storage.keys import artifact_key
-from storage.manifest import NAME
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of, read_table
 from storage.refs import ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import folder_of, key, put
 from tests.hostile_values import VALUES, spoiled
@@ -150,7 +150,7 @@ def test_no_manifest_ends_the_store(tmp_path, draw):
     store, other = Store(str(root)), ViewsRef(key=key(2))
     ref = put(store, 1)
     put(store, 2)
-    manifest = folder_of(store, ref) / NAME
+    manifest = folder_of(store, ref) / MANIFEST
     whole = manifest.read_bytes()
     for number in draw.rounds(0.13):
         if dice.random() < 0.3:

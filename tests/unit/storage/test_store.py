@@ -21,8 +21,9 @@ from storage.errors import (
     StoreWriteError,
 )
 from storage.export import export
-from storage.manifest import NAME, InputEntry, Provenance
+from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef, EvaluationRef, ReportRef, ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 
 VIEWS = pl.DataFrame(
@@ -92,7 +93,7 @@ def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
     ref = put(store)
     foreign = store.local / "translations" / "abcd" / "backup"
     foreign.mkdir(parents=True)
-    (foreign / NAME).write_text("{}")
+    (foreign / MANIFEST).write_text("{}")
     assert [each.path for each in store.refs()] == [ref.path]
     assert "translations/abcd/backup is not named" in caplog.text
 
@@ -116,7 +117,7 @@ def test_failing_stage_publishes_nothing(store):
 
 def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
     ref = put(store)
-    (store.local / ref.path / NAME).unlink()
+    (store.local / ref.path / MANIFEST).unlink()
     assert store.refs() == []
     assert "holds no views/" in store.defect(ref)
     put(store)
@@ -143,7 +144,7 @@ def test_lost_file_is_refused(store):
 
 def test_newer_manifest_is_left_alone(store):
     ref = put(store)
-    path = store.local / ref.path / NAME
+    path = store.local / ref.path / MANIFEST
     path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
     with pytest.raises(NewerFormatError, match="format 4, this version reads up to 3; upgrade"):
         store.manifest(ref)
@@ -154,7 +155,7 @@ def test_newer_manifest_is_left_alone(store):
 
 def test_garbage_manifest_is_refused_and_replaced(store):
     ref = put(store)
-    (store.local / ref.path / NAME).write_text("{")
+    (store.local / ref.path / MANIFEST).write_text("{")
     with pytest.raises(CorruptArtifactError, match="not a manifest"):
         store.manifest(ref)
     put(store)
@@ -289,8 +290,8 @@ def test_export_to_folder_and_zip(store, tmp_path):
     ref = put(store)
     folder = export(store, ref, tmp_path / "out")
     assert pl.read_parquet(folder / "views-00000.parquet").equals(VIEWS)
-    assert (folder / NAME).exists()
+    assert (folder / MANIFEST).exists()
     archive = export(store, ref, tmp_path / "out.zip")
-    assert sorted(zipfile.ZipFile(archive).namelist()) == [NAME, "views-00000.parquet"]
+    assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
     with pytest.raises(StoreWriteError, match="exists already"):
         export(store, ref, folder)
