@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import time
 import zipfile
 from datetime import UTC, datetime, timedelta
 
@@ -21,27 +20,12 @@ from storage.errors import (
     StoreWriteError,
 )
 from storage.export import export
-from storage.manifest import InputEntry, Provenance
+from storage.manifest import InputEntry
 from storage.refs import ArtifactRef, EvaluationRef, ReportRef, ViewsRef
 from storage.regular import MANIFEST
+from storage.schemas import TRANSLATIONS
 from storage.store import Store
-
-VIEWS = pl.DataFrame(
-    {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},
-    schema_overrides={"sentence_id": pl.UInt64},
-)
-WHY = Provenance(stage_version=1, config={"seed": 1})
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
-
-
-def put(store: Store, number: int = 1, frame: pl.DataFrame = VIEWS, why: Provenance = WHY) -> ViewsRef:
-    ref = ViewsRef(key=key(number))
-    with store.draft(ref, why) as draft:
-        draft.write(frame)
-    return ref
+from tests.hostile import VIEWS, WHY, key, made_long_ago, put
 
 
 @pytest.fixture
@@ -64,20 +48,7 @@ def test_equal_frames_give_equal_bytes(store):
 def test_nested_kind_is_found(store):
     ref = ArtifactRef(kind="translations/0123abcd", key=key(3))
     with store.draft(ref, WHY) as draft:
-        draft.write(
-            pl.DataFrame(
-                schema=pl.Schema(
-                    {
-                        "sentence_id": pl.UInt64,
-                        "text": pl.String,
-                        "lang": pl.String,
-                        "translator": pl.String,
-                        "n_tokens": pl.UInt32,
-                        "score": pl.Float32,
-                    }
-                )
-            )
-        )
+        draft.write(TRANSLATIONS.to_frame())
     assert store.refs() == [ref]
     assert store.refs("translations/0123abcd") == [ref]
 
@@ -268,11 +239,11 @@ def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
     put(store, 1)
     evaluated, cached = put(store, 2), put(store, 3)
     made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
-    time.sleep(1.1)
+    made_long_ago(store)
     with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
         (draft.folder / "evaluation.md").write_text("# Evaluation")
     store.remember(cached, b"{}")
-    gone = collectable(store, timedelta(seconds=1), store.manifest(EvaluationRef(key=key(4))).created_at)
+    gone = collectable(store, timedelta(days=1), datetime.now(UTC))
     assert [manifest.key for manifest in gone] == [key(1)]
 
 
