@@ -33,7 +33,7 @@ class Content:
 _known: dict[str, Content] = {}  # by file version (fsspec's ukey)
 
 
-def stream_sha256(file: BinaryIO) -> str:
+def _stream_sha256(file: BinaryIO) -> str:
     """sha256 of what is left in an open file, as 64 hex digits."""
     digest = hashlib.sha256()
     while block := file.read(_BLOCK):
@@ -44,7 +44,7 @@ def stream_sha256(file: BinaryIO) -> str:
 def file_sha256(path: Path) -> str:
     """sha256 of a local file."""
     with path.open("rb") as file:
-        return stream_sha256(file)
+        return _stream_sha256(file)
 
 
 def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
@@ -52,7 +52,7 @@ def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
     version = f"{path}@{fs.ukey(path)}"
     if version not in _known:
         with fs.open(path, "rb") as file:
-            sha256 = stream_sha256(file)
+            sha256 = _stream_sha256(file)
             _known[version] = Content(sha256, _rows(file) if path.endswith(".parquet") else None)
     return _known[version]
 

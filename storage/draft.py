@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,17 +13,9 @@ import polars as pl
 
 from storage.errors import CorruptArtifactError
 from storage.files import sync
-from storage.manifest import (
-    NAME,
-    Manifest,
-    Provenance,
-    TableEntry,
-    describe_files,
-    host_name,
-    installed_versions,
-    now,
-)
+from storage.manifest import Manifest, Provenance, TableEntry, describe_files, installed_versions
 from storage.refusals import writing
+from storage.regular import MANIFEST
 from storage.schemas import check_schema
 
 if TYPE_CHECKING:
@@ -133,12 +127,12 @@ class Draft:
             files=describe_files(self.folder),
             figures=self.figures,
             versions=installed_versions(),
-            host=host_name(),
-            created_at=now(),
+            host=socket.gethostname(),
+            created_at=datetime.now(UTC),
             duration_s=round(time.monotonic() - self._started, 3),
         )
         with writing(self.folder):
-            (self.folder / NAME).write_text(manifest.model_dump_json(indent=1))
+            (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=1))
             for path in (*self.folder.rglob("*"), self.folder):
                 sync(path)
         return manifest

@@ -7,16 +7,17 @@ under which licence, how it was made and what it measured. Files are checked aga
 from __future__ import annotations
 
 import hashlib
-from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
+import fsspec
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from storage.digest import file_sha256
+from storage.digest import version_sha256
 from storage.errors import AssetError
-from storage.manifest import NAME, FileEntry
+from storage.manifest import FileEntry
+from storage.regular import MANIFEST
 
 EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
 
@@ -58,7 +59,7 @@ class AssetManifest(_Record):
 
     @property
     def digest(self) -> str:
-        """sha256 over the names and hashes of all files: equal for equal content."""
+        """sha256 over the names and hashes of all files: equal for equal content, so it is part of keys."""
         lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(self.files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -70,7 +71,7 @@ def assets_root() -> Path:
 
 def embedded_names(root: Path | None = None) -> list[str]:
     """Names of the assets that are there, sorted."""
-    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{NAME}"))
+    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
 
 
 def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
@@ -86,10 +87,10 @@ def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
             f"{folder}: no embedded asset {name!r}, there are {', '.join(known) or 'none'}; use one of these"
         )
     try:
-        return AssetManifest.model_validate_json((folder / name / NAME).read_bytes())
+        return AssetManifest.model_validate_json((folder / name / MANIFEST).read_bytes())
     except ValidationError as error:
         raise AssetError(
-            f"{folder / name / NAME}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
+            f"{folder / name / MANIFEST}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
         ) from error
 
 
@@ -108,30 +109,11 @@ def embedded_path(name: str, root: Path | None = None) -> Path:
     """
     folder = (root or assets_root()) / name
     for file, entry in embedded_manifest(name, root).files.items():
-        found = _sha256(folder / file, *_version(folder / file))
+        if not (folder / file).is_file():
+            raise AssetError(f"{folder / file}: missing from the embedded asset; reinstall bsl-pipeline")
+        found = version_sha256(fsspec.filesystem("file"), str(folder / file))
         if found != entry.sha256:
             raise AssetError(
                 f"{folder / file}: sha256 {found[:16]}…, manifest says {entry.sha256[:16]}…; reinstall bsl-pipeline"
             )
     return folder
-
-
-def embedded_digest(name: str, root: Path | None = None) -> str:
-    """sha256 that changes with any byte of an asset's files; part of the keys of what is made with it.
-
-    Raises:
-        AssetError: there is no such asset, or its manifest cannot be read.
-    """
-    return embedded_manifest(name, root).digest
-
-
-def _version(path: Path) -> tuple[int, int]:
-    if not path.is_file():
-        raise AssetError(f"{path}: missing from the embedded asset; reinstall bsl-pipeline")
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-@cache
-def _sha256(path: Path, size: int, modified_ns: int) -> str:  # noqa: ARG001 - size and time stand for the file's version
-    return file_sha256(path)

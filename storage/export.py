@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import StoreWriteError
 from storage.files import whole
-from storage.manifest import NAME
+from storage.regular import MANIFEST
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
                 shutil.copyfile(source / name, made / name)
             if extra is not None:
                 shutil.copytree(extra, made, dirs_exist_ok=True)
-            (made / NAME).write_text(manifest.model_dump_json(indent=1))
+            (made / MANIFEST).write_text(manifest.model_dump_json(indent=1))
     return target
 
 
@@ -54,4 +54,4 @@ def _zip(source: Path, names: list[str], manifest: str, made: Path, extra: Path 
         if extra is not None:
             for path in sorted(extra.rglob("*")):
                 archive.write(path, path.relative_to(extra))
-        archive.writestr(NAME, manifest)
+        archive.writestr(MANIFEST, manifest)

@@ -29,10 +29,10 @@ from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageEr
 from storage.files import renamed
 from storage.kept import keeps
 from storage.listing import artifact_refs
-from storage.manifest import MOST_BYTES, NAME, FileEntry, Manifest, describe_files, parse_manifest
+from storage.manifest import MOST_BYTES, FileEntry, Manifest, describe_files, parse_manifest
 from storage.refs import ArtifactRef
 from storage.refusals import reading
-from storage.regular import irregular
+from storage.regular import MANIFEST, irregular
 from storage.row_groups import rows_of_groups
 from storage.schemas import check_schema, tables_of
 
@@ -70,7 +70,7 @@ class Holdings:
         Raises:
             ArtifactMissingError, CorruptArtifactError, NewerFormatError, StoreReadError: as `storage.errors` says.
         """
-        path = f"{self.root}/{ref.path}/{NAME}"
+        path = f"{self.root}/{ref.path}/{MANIFEST}"
         try:
             with reading(path):
                 text = _local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
@@ -245,7 +245,7 @@ class Holdings:
     def _faults(self, manifest: Manifest, *, every_byte: bool) -> Iterator[str]:
         expected = tables_of(manifest.kind)
         if expected and not any(table in manifest.tables for table in expected):
-            yield f"{NAME}: lists no table {' or '.join(expected)}"
+            yield f"{MANIFEST}: lists no table {' or '.join(expected)}"
         rows: dict[str, int | None] = {}
         for name, entry in manifest.files.items():
             path = manifest.where(name)
@@ -260,7 +260,7 @@ class Holdings:
             counts = [rows[name] for name in manifest.parts(table)]
             found = sum(count for count in counts if count is not None)
             if None not in counts and found != declared.rows:
-                yield f"{NAME}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}"
+                yield f"{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}"
 
     def _file_fault(
         self, ref: ArtifactRef, name: str, entry: FileEntry, *, every_byte: bool

@@ -112,7 +112,7 @@ class HubModel(BaseModel):
         """The folder of a model that another program fetched, if it has settings and weights."""
         folder = snapshot("model", self.hub_id, self.commit, self.cache)
         settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-        return folder if settings and any(is_weights(path.name) for path in folder.rglob("*")) else None
+        return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
 
 
 def pin_table(table: HubTable) -> HubTable:
@@ -192,16 +192,16 @@ def model_files(names: Iterable[str]) -> tuple[str, ...]:
 def _graphs(names: Sequence[str]) -> list[str]:
     """What stands in the place of a transformer's weights where there are none: the usual graph, else all."""
     found = [name for name in names if str(PurePosixPath(name).parent) in {".", "onnx"} and _GRAPH.search(name)]
-    if any(is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
+    if any(_is_weights(name) and not _GRAPH.search(name) and not _MODULE.match(name) for name in names):
         return []
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
 
 
 def says_how(name: str, size: int | None) -> bool:
     """Whether a file of a model says how it works: settings, and weights too light to be a network's."""
-    return not is_weights(name) or (size or _LIGHT) < _LIGHT
+    return not _is_weights(name) or (size or _LIGHT) < _LIGHT
 
 
-def is_weights(name: str) -> bool:
+def _is_weights(name: str) -> bool:
     """Whether a file of a model's folder holds weights, in a form that is read here."""
     return name.endswith(_TENSORS) or any(kind.search(PurePosixPath(name).name) for kind in (_PICKLES, _GRAPH))

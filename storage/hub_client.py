@@ -181,9 +181,7 @@ def _retried(address: str, call: Callable[[], T]) -> T:
     while True:
         try:
             return call()
-        except (
-            Exception
-        ) as raised:  # the client lets its transport's own errors through, which share no base with its own
+        except Exception as raised:  # of the client's transport too, whose errors share no base with its own
             error = _cause(raised)
             fault, asked = judged(address, error)
             silence = _is_silence(error)

@@ -18,7 +18,7 @@ from storage.refs import ArtifactRef
 
 
 class _NotInKey:
-    """SpecialTokens a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
+    """Marks a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
 
 
 NotInKey: Final = _NotInKey()

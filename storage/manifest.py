@@ -6,7 +6,6 @@ import hashlib
 import json
 import platform
 import re
-import socket
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 3  # 2: the stage's name; 3: the place of the files; older manifests are still read
-NAME = MANIFEST
 MOST_BYTES: Final = 64 << 20
 """Size of a manifest beyond which it is none; the largest real ones have some thousand files and are below 1 MB."""
 _PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
@@ -186,7 +184,7 @@ def _first_fault(error: ValueError) -> str:
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
     """Size and sha256 of every file below `folder`, the manifest aside, by relative POSIX path."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / NAME)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
     return {
         path.relative_to(folder).as_posix(): FileEntry(size=path.stat().st_size, sha256=file_sha256(path))
         for path in files
@@ -202,13 +200,3 @@ def installed_versions() -> dict[str, str]:
         except PackageNotFoundError:
             versions[name] = "not installed"
     return versions
-
-
-def host_name() -> str:
-    """The machine, for people who look for it later."""
-    return socket.gethostname()
-
-
-def now() -> datetime:
-    """The time in UTC."""
-    return datetime.now(UTC)

@@ -38,6 +38,9 @@ from storage.weights import resolve_model
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import polars as pl
+
+    from storage.declared.dataset import Dataset
     from storage.hub import HubTable
     from storage.sources import ResolvedSource
     from storage.weights import ResolvedModel
@@ -96,13 +99,7 @@ class Mirror:
             yield name, "kept"
             return
         source = resolve_source(spec, self._source, self._cache)
-        # A set that is not the papers' own is refused here, not on the machine that scores it.
-        if dataset in TRANSFER_SETS:
-            read_transfer_table(dataset, split, source)
-        in_lists = declared is not None and declared.original_format == "clusters"
-        table = read_clusters(local_files(source)[0]) if in_lists else None
-        if declared is not None and declared.score_range:
-            table = read_declared_pairs(dataset, split, source)
+        table = _house_table(declared, split, source) if declared is not None else None
         if source.hub is not None and source.hub.archive is not None:
             yield from self._unpacked(source, source.hub)
             return
@@ -110,6 +107,7 @@ class Mirror:
             for file in source.files:  # read as distributed
                 yield self._file(self._place(dataset, file), file, source.digest)
             return
+        in_lists = declared is not None and declared.original_format == "clusters"
         with whole(self.folder / name) as path:
             if source.hub is not None and not in_lists:
                 _write_hub(source, path, check=declared is not None)
@@ -189,6 +187,19 @@ def _tables(name: str) -> Iterator[SourceSpec]:
     declared = DATASETS.get(str(spec.dataset))
     for one in declared.splits if declared and spec.split is None else [spec.split]:
         yield spec.model_copy(update={"split": one})
+
+
+def _house_table(declared: Dataset, split: str, source: ResolvedSource) -> pl.DataFrame | None:
+    """A declared set in the house's own columns; None where a mirror keeps it as distributed.
+
+    Raises:
+        SourceError: it is not the papers' own, which is said here and not on the machine that scores it.
+    """
+    if declared.name in TRANSFER_SETS:
+        read_transfer_table(declared.name, split, source)
+    if declared.original_format == "clusters":
+        return read_clusters(local_files(source)[0])
+    return read_declared_pairs(declared.name, split, source) if declared.score_range else None
 
 
 def _copy(origin: str, path: Path) -> None:

@@ -109,7 +109,7 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
         if len(origins) != 1 or COMMIT.fullmatch(next(iter(origins)).removeprefix(f"{hub_id}@")) is None:
             files = folder_sha256s(fs, folder)
             _check_names(address, files)
-            _check_model(address, files)
+            check_model(address, files)
             return MirroredModel(address=address, files=files, cache=cache)
         files = {name.removeprefix(inside): entry.sha256 for name, entry in recorded.items()}
         _check_names(address, files)
@@ -153,9 +153,15 @@ def _check_names(address: str, names: Iterable[str]) -> None:
             )
 
 
-def _check_model(address: str, files: Mapping[str, str]) -> None:
-    if not any(name in files for name in SAYS):
-        held = ", ".join(sorted({name.partition("/")[0] for name in files})[:10]) or "nothing"
+def check_model(address: str, names: Iterable[str]) -> None:
+    """Refuse a folder of files by these relative names that is no model's.
+
+    Raises:
+        SourceError: naming what it holds.
+    """
+    tops = {name.partition("/")[0] for name in names}
+    if not tops.intersection(SAYS):
+        held = ", ".join(sorted(tops)[:10]) or "nothing"
         raise SourceError(
             f"{address} is no model: it holds {held}, expected {' or '.join(SAYS)}; give the folder of a saved model"
         )

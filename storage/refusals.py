@@ -60,7 +60,7 @@ def _explained(
     except passing:
         raise
     except Exception as error:
-        cause = known.get(number_of(error), f"{_told(error)}; check that the store can {should}")
+        cause = known.get(_number_of(error), f"{_told(error)}; check that the store can {should}")
         raise kind(f"{what}: {cause}") from error
 
 
@@ -76,12 +76,12 @@ def full_disk_named(where: object) -> Iterator[None]:
     except StoreWriteError:
         raise
     except Exception as error:
-        if number_of(error) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
-            raise StoreWriteError(f"cannot write to {where}: {_NOT_WRITTEN[number_of(error)]}") from error
+        if _number_of(error) in {errno.ENOSPC, errno.EDQUOT, errno.EROFS}:
+            raise StoreWriteError(f"cannot write to {where}: {_NOT_WRITTEN[_number_of(error)]}") from error
         raise
 
 
-def number_of(error: Exception) -> int:
+def _number_of(error: Exception) -> int:
     """The operating system's number; Polars gives it in words only (`… (os error 28)`)."""
     if isinstance(error, OSError) and error.errno:
         return error.errno

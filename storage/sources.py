@@ -132,7 +132,7 @@ def resolve_sources(
     parts = [part for path in files for part in parts_of(path, own)]
     origin = origin_of(parts, mirror, pinned(spec)) if mirror and not spec.path else None
     groups = {own: files} if own or origin or not files else _by_format(files, spec.format)
-    named = spec.name or (spec.dataset or _stem(files[0])).removeprefix(EMBEDDED)
+    named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
     return tuple(
         ResolvedSource(
             name=named,
@@ -165,7 +165,7 @@ def pinned(spec: SourceSpec) -> str:
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
     """The files of a source, or none if only the Hub may have it."""
     if spec.path is not None:
-        return _listed(spec.path)
+        return listed(spec.path)
     name = str(spec.dataset)
     if name.startswith(EMBEDDED):
         return _embedded(name.removeprefix(EMBEDDED), spec.split)
@@ -207,8 +207,12 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
 
 
-def _listed(path: str) -> tuple[str, ...]:
-    """The file at a path, or the readable files in a folder or behind a pattern, by name."""
+def listed(path: str) -> tuple[str, ...]:
+    """The file at a path, or the readable files in a folder or behind a pattern, by name.
+
+    Raises:
+        SourceError: there is none.
+    """
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):
         return (path,)
@@ -285,8 +289,9 @@ def _split(spec: SourceSpec, declared: Dataset | None) -> str:
     return split
 
 
-def _stem(path: str) -> str:
-    return path.rsplit("/", 1)[-1].split(".", 1)[0] or path
+def stem_of(path: str) -> str:
+    """The name of a file or folder, up to its first dot."""
+    return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0] or path
 
 
 def source_bytes(source: ResolvedSource) -> int:

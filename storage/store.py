@@ -21,8 +21,9 @@ from storage.errors import ArtifactMissingError, CorruptArtifactError, StoreWrit
 from storage.files import renamed, sync
 from storage.holdings import STAGING, Holdings
 from storage.kept import put
-from storage.manifest import NAME, Provenance, parse_manifest
+from storage.manifest import Provenance, parse_manifest
 from storage.refusals import full_disk_named, reading, writing
+from storage.regular import MANIFEST
 from storage.uploads import unnamed
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Store(Holdings):
     def remove(self, ref: ArtifactRef) -> None:
         """Delete an artifact, its manifest first, so that it is never half there, and its copy on this machine."""
         with writing(self.url):
-            self.fs.rm_file(f"{self.root}/{ref.path}/{NAME}")
+            self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
             self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
             if self.fs.exists(self._record(ref)):
                 self.fs.rm_file(self._record(ref))
@@ -190,14 +191,14 @@ class Store(Holdings):
 
         Of two that both find nothing sound, the second manifest holds, and either is whole.
         """
-        sealed = parse_manifest((folder / NAME).read_bytes(), str(folder), ref)
+        sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
         manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"
         for name, entry in manifest.files.items():
             put(self.fs, folder / name, f"{target}/{manifest.where(name)}", entry)
         if self.defect(ref) is None:
             self.fs.rm(f"{target}/{manifest.place}", recursive=True)
             return  # another run published the same key in the meantime
-        self.fs.pipe_file(f"{target}/{NAME}", manifest.model_dump_json(indent=1).encode())
+        self.fs.pipe_file(f"{target}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
 
 
 def _made(folder: Path) -> Path:

@@ -6,7 +6,6 @@ otherwise; nothing is read by a column that was not told.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,10 +13,11 @@ import fsspec
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from storage.address import without_password
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.keys import NotInKey
-from storage.mirror_record import source_sha256
+from storage.mirror_record import joint_sha256
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 from storage.readers.shapes import SHAPES
@@ -31,7 +31,7 @@ from storage.readers.table import (
     readable_columns,
 )
 from storage.set_names import spec_of
-from storage.sources import SourceSpec, resolve_source
+from storage.sources import SourceSpec, listed, resolve_source, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,9 +127,10 @@ def sources(
 
     Raises:
         SourceError: nothing is there, no file has a column that is named, or no column of a file holds text.
+        ValueError: an address holds a password.
     """
     found: list[TextSource] = []
-    located = [_files(path, mirror, cache) for path in paths]
+    located = [_files(without_password(path), mirror, cache) for path in paths]
     held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
     require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
@@ -140,8 +141,8 @@ def sources(
             groups.setdefault((guess.format, guess.found, guess.wrapped), []).append(guess)
         for same in groups.values():
             own = tuple(guess.files[0] for guess in same)
-            stem = _named(own[0]) if len(own) == 1 else name
-            told = {"name": stem, "digest": _digest(own), "files": own, "lang": lang}
+            stem = stem_of(own[0]) if len(own) == 1 else name
+            told = {"name": stem, "digest": joint_sha256(own), "files": own, "lang": lang}
             found.append(same[0].model_copy(update=told))
     return tuple(found)
 
@@ -183,31 +184,17 @@ def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tupl
         names = sorted(str(name) for name in fs.find(root) if is_readable(str(name)))
         if not names:
             raise SourceError(f"{path}: no file in it is of a known format ({', '.join(SUFFIXES)}); correct the path")
-        return _named(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
+        return stem_of(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
     if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
-        spec = SourceSpec(path=path)
-        if "*" not in path:
-            return _named(path), (path,)
-        names = sorted(str(name) for name in fs.glob(root) if fs.isfile(name) and is_readable(str(name)))
-        if names:
-            return _named(path), tuple(names)
-    else:
-        spec = spec_of(path) or SourceSpec(dataset=path)
-    resolved = resolve_source(spec, mirror, cache)  # which says what was tried where nobody has it
+        return stem_of(path), listed(path)
+    # Which says what was tried where nobody has it.
+    resolved = resolve_source(spec_of(path) or SourceSpec(dataset=path), mirror, cache)
     if resolved.hub is not None:
         raise SourceError(
             f"{path} is on the Hub; run `bsl mirror FOLDER {path}` first and give that folder as the mirror, or give "
             "its files"
         )
     return resolved.name, resolved.files
-
-
-def _named(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0] or path
-
-
-def _digest(files: Sequence[str]) -> str:
-    return hashlib.sha256("".join(map(source_sha256, files)).encode()).hexdigest()
 
 
 def _guess(

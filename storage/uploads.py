@@ -10,8 +10,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import ArtifactMissingError, StorageError, StoreReadError
-from storage.manifest import NAME
 from storage.refs import ArtifactRef
+from storage.regular import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +37,8 @@ def unnamed(holdings: Holdings, paths: Iterable[str]) -> Iterator[str]:
         if file := _FILE.fullmatch(path):
             folders[ArtifactRef(kind=file["kind"], key=file["key"])].add(file["name"])
     for ref, names in folders.items():
-        if NAME not in names or len({_place(name) for name in names - {NAME}}) > 1:  # else all were uploaded in one go
+        uploads = {_place(name) for name in names - {MANIFEST}}
+        if MANIFEST not in names or len(uploads) > 1:
             yield from (f"{ref.path}/{name}" for name in sorted(names - _named(holdings, ref, names)))
 
 
@@ -54,4 +55,4 @@ def _named(holdings: Holdings, ref: ArtifactRef, names: set[str]) -> set[str]:
         raise
     except StorageError:
         return names  # what it needs is not known, so all is kept
-    return {NAME, *map(manifest.where, manifest.files)}
+    return {MANIFEST, *map(manifest.where, manifest.files)}

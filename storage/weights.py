@@ -10,11 +10,11 @@ import fsspec
 from pydantic import BaseModel, ConfigDict
 
 from storage.address import at_home
-from storage.embedded import EMBEDDED, embedded_digest, embedded_path
+from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import HubModel, pin_model
 from storage.keys import NotInKey
-from storage.mirrored_model import SAYS, MirroredModel, content_sha256, find_mirrored, folder_sha256s
+from storage.mirrored_model import SAYS, MirroredModel, check_model, content_sha256, find_mirrored, folder_sha256s
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     """The model in the package, in a folder or on the mirror; None if only the Hub may have it."""
     if spec.startswith(EMBEDDED):
         name = spec.removeprefix(EMBEDDED)
-        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_digest(name)}")
+        return ResolvedModel(place=embedded_path(name), identity=f"{spec}@{embedded_manifest(name).digest}")
     place = Path(at_home(spec))
     try:
         if place.is_dir():
@@ -114,11 +114,7 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
 
 
 def _local(folder: Path) -> ResolvedModel:
-    if not any((folder / name).is_file() for name in SAYS):
-        held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-        raise SourceError(
-            f"{folder} is no model: it holds {held}, expected {' or '.join(SAYS)}; give the folder of a saved model"
-        )
+    check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
     return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
 

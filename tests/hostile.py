@@ -8,8 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from storage.manifest import NAME, Provenance
+from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 
 VIEWS = pl.DataFrame(
@@ -39,7 +40,7 @@ def folder_of(store: Store, ref: ArtifactRef) -> Path:
 
 def rewrite(store: Store, ref: ArtifactRef, **fields: object) -> None:
     """Change top fields of a manifest; None takes one away."""
-    path = folder_of(store, ref) / NAME
+    path = folder_of(store, ref) / MANIFEST
     record = json.loads(path.read_text()) | fields
     path.write_text(json.dumps({name: value for name, value in record.items() if value is not None}))
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
+from storage.readers.parquet import damage_named
 from storage.readers.report import ReadReport
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def _json_lines(content: bytes, path: str) -> list[dict[str, Any]]:
 
 
 def _parquet(content: bytes, path: str) -> pl.DataFrame | list[dict[str, Any]]:
-    table = pl.read_parquet(content)
+    with damage_named(path):
+        table = pl.read_parquet(content)
     if set(CLUSTERS) <= set(table.columns):
         return table.select(CLUSTERS.names()).cast(CLUSTERS)
     if not set(_LISTS) <= set(table.columns):

@@ -45,7 +45,7 @@ def readable(path: str, report: ReadReport) -> tuple[str, ...]:
 
 
 def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), damage_named(path):
         return pq.ParquetFile(stream).schema_arrow
 
 
@@ -56,14 +56,14 @@ def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH
         SourceError: the file is damaged or a text column holds something else.
     """
     with open_bytes(path, report) as (stream, _):
-        with _damage_named(path):
+        with damage_named(path):
             file = pq.ParquetFile(stream)
             batches = file.iter_batches(batch_size=batch_rows, columns=list(wanted.names))
         earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
         size = report.bytes_total - earlier
         done = 0
         while True:
-            with _damage_named(path):
+            with damage_named(path):
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -140,7 +140,7 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def _damage_named(path: str) -> Iterator[None]:
+def damage_named(path: str) -> Iterator[None]:
     """Whatever the Parquet reader meets in a damaged file: it has no one error for that.
 
     Raises:

@@ -30,12 +30,9 @@ class Shape:
         return Columns(self.texts, (self.label,) if self.label else ())
 
 
-NLI_SHAPES: Final = (
+SHAPES: Final = (
     Shape(("sentence1", "sentence2"), "gold_label"),  # SNLI and MultiNLI as distributed
     Shape(("premise", "hypothesis"), "label"),  # the Hub's copies, all-nli/pair-class
-)
-SHAPES: Final = (
-    *NLI_SHAPES,
     Shape(("premise", "entailment", "contradiction")),  # triplets of the mirror; their `neutral` is not always known
     Shape(("anchor", "positive", "negative")),  # all-nli/triplet
     Shape(("anchor", "positive")),  # all-nli/pair
@@ -45,18 +42,18 @@ SHAPES: Final = (
 )
 
 
-def detect(origin: str, found: Sequence[str], shapes: Sequence[Shape] = SHAPES) -> Shape:
+def detect(origin: str, found: Sequence[str]) -> Shape:
     """The first known shape of which all columns are there; a single column is text whatever its name.
 
     Raises:
         SourceError: no shape fits.
     """
-    for shape in shapes:
+    for shape in SHAPES:
         if set(shape.columns.names) <= set(found):
             return shape
-    if len(found) == 1 and shapes is SHAPES:
+    if len(found) == 1:
         return Shape((found[0],))
-    known = "; ".join(", ".join(shape.columns.names) for shape in shapes)
+    known = "; ".join(", ".join(shape.columns.names) for shape in SHAPES)
     raise SourceError(
         f"{origin} has the columns {', '.join(map(repr, found))}, none of the known sets ({known}); name the columns "
         "that hold text in the source's `columns`"

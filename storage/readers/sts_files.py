@@ -29,10 +29,10 @@ _TRACK: Final = re.compile(r"^(track\w+|extended)\.")
 
 def parts_of(path: str, kind: str | None) -> tuple[str, ...]:
     """All files that hold what a reader makes of one path."""
-    return (path, gold_of(path)) if kind == "sts-task" else (path,)
+    return (path, _gold_of(path)) if kind == "sts-task" else (path,)
 
 
-def gold_of(path: str) -> str:
+def _gold_of(path: str) -> str:
     """The file with the scores of an `STS.input` file.
 
     Raises:
@@ -55,10 +55,10 @@ def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.Dat
     Raises:
         SourceError: a file is missing or not UTF-8, a line has fewer than two fields, or the two differ in length.
     """
-    texts, gold = _lines(path), _lines(gold_of(path))
+    texts, gold = _lines(path), _lines(_gold_of(path))
     if len(texts) != len(gold):
         raise SourceError(
-            f"{path} has {len(texts)} lines and {gold_of(path)} has {len(gold)}, expected a score line for each pair; "
+            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected a score line for each pair; "
             "copy both again from one distribution"
         )
     pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]

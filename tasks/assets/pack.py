@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, TEACHER, WIKITEXT
 from storage.embedded import AssetManifest, AssetSource
 from storage.files import whole
-from storage.manifest import NAME, describe_files
+from storage.manifest import describe_files
+from storage.regular import MANIFEST
 from tasks.assets.pretrain import MODEL
 from tasks.assets.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER, STUDENT
 
@@ -114,12 +115,12 @@ def describe(name: str, folder: Path, seed: int, training: dict[str, JsonValue])
             "files": describe_files(folder),
         }
     )
-    (folder / NAME).write_text(manifest.model_dump_json(indent=1) + "\n")
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n")
 
 
 def record(name: str, root: Path, figures: dict[str, JsonValue]) -> None:
     """Add what was measured to the manifest of an asset."""
-    path = root / name / NAME
+    path = root / name / MANIFEST
     manifest = AssetManifest.model_validate_json(path.read_bytes())
     added = manifest.model_copy(update={"figures": {**manifest.figures, **figures}})
     path.write_text(added.model_dump_json(indent=1) + "\n")

@@ -81,7 +81,7 @@ def shards(folder: Path, runner: str, count: int) -> str:
 @contextmanager
 def s3_endpoint(folder: Path) -> Iterator[str]:
     """moto's S3 on loopback; yields a store's address in it, to which this environment has the keys."""
-    from tests.flows.test_deployment import free_port
+    from tests.servers import free_port
 
     port = free_port()
     moto = [str(Path(sys.executable).with_name("moto_server")), "-H", "127.0.0.1", "-p", str(port)]

@@ -12,7 +12,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.objectives.config import AnyObjective
-from models.objectives.registry import build_objective
+from models.objectives.registry import build_objective, needs_of
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer
@@ -21,17 +21,19 @@ from models.training.step import take_step
 from models.training.token_file import open_token_file
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
+Step = Callable[[], float]
+"""Takes a step on the next batch and gives its loss."""
 
 
-def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, objective: AnyObjective) -> Callable[[], float]:
-    """Takes the product's step on the next batch and gives its loss."""
-    torch.manual_seed(SEED)
+def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
+    """The product's."""
     online, tokenizer = load_encoder(Path(encoder.model), encoder)
-    config = training(objective)
     folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
-    data = open_token_file(Path(folder.name), pairs.lazy(), tokenizer, online.config.length)
+    needs = needs_of(config.objective)
+    data = open_token_file(Path(folder.name), pairs.lazy(), tokenizer, online.config.length, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
-    net = build_objective(online, objective, tokenizer)
+    torch.manual_seed(SEED)
+    net = build_objective(online, config.objective, tokenizer)
     run, number = LiveRun("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
 
     def step() -> float:
@@ -41,15 +43,15 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, objective: AnyObje
     return step
 
 
-def batches(pairs: pl.DataFrame, objective: AnyObjective) -> Iterator[pl.DataFrame]:
+def batches(pairs: pl.DataFrame, config: TrainingConfig) -> Iterator[pl.DataFrame]:
     """The pairs of each step in the product's order, as texts."""
-    order = BatchOrder(len(pairs), training(objective), lambda rows: rows)
+    order = BatchOrder(len(pairs), config, lambda rows: rows)
     return (pairs[order.rows(number)] for number in itertools.count(1))
 
 
 def plain_step(
     learning: list[torch.nn.Parameter], loss: Callable[[], torch.Tensor], after: Callable[[], None] | None = None
-) -> Callable[[], float]:
+) -> Step:
     """Backward, clip and fused AdamW around a loss that takes the next batch by itself; `after` follows each step."""
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.01, fused=True)
 

@@ -1,33 +1,17 @@
-"""Steps on annotated pairs for tests/bench/systems: the product's, and sentence-transformers' of one of its losses.
+"""Steps on annotated pairs for tests/bench/systems: settings of both sides, and sentence-transformers' of one loss."""
 
-Both take the same batches in the same order, fp32, AdamW at a rate that hardly moves the weights.
-"""
-
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 
 import polars as pl
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from models.encoder.config import EncoderConfig
-from models.encoder.export import export_sentence_transformers
-from models.encoder.loading import load_encoder
-from models.encoder.network import Encoder
 from models.objectives.config import AnyObjective
-from models.objectives.registry import build_objective, needs_of
-from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
-from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
-from models.training.step import take_step
-from models.training.token_file import open_token_file
+from tests.bench.stepping import SEED, Step, batches, plain_step, sentence_transformer, training
 
-Step = Callable[[], float]
-RATE, LENGTH, ROWS = 1e-5, 64, 32
+LENGTH, ROWS = 64, 32
 
 
 def annotated(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -42,47 +26,23 @@ def annotated(pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.with_columns(**{name: value for name, value in made.items() if name not in full})
 
 
-def loaded(folder: Path) -> tuple[Encoder, PreTrainedTokenizerBase]:
+def encoder_of(folder: Path) -> EncoderConfig:
     """The encoder of a folder, mean-pooled."""
-    return load_encoder(folder, EncoderConfig(model=str(folder), max_length=LENGTH))
+    return EncoderConfig(model=str(folder), max_length=LENGTH)
 
 
 def config_of(objective: AnyObjective) -> TrainingConfig:
-    """Equal settings for both sides."""
-    return TrainingConfig(
-        objective=objective, lr=RATE, batch_size=ROWS, warmup=0.0, decay="constant", epochs=1000, order="given"
-    )
-
-
-def batches(pairs: pl.DataFrame, config: TrainingConfig) -> Iterator[pl.DataFrame]:
-    """The rows of each step, as frames."""
-    order = BatchOrder(len(pairs), config, lambda rows: rows)
-    return (pairs[order.rows(number)] for number in count(1))
-
-
-def product_step(folder: Path, pairs: pl.DataFrame, config: TrainingConfig) -> Step:
-    """The product's step."""
-    encoder, tokenizer = loaded(folder)
-    torch.manual_seed(0)
-    objective = build_objective(encoder, config.objective)
-    place = Path(tempfile.mkdtemp())
-    data = open_token_file(place, pairs.lazy(), tokenizer, LENGTH, needs_of(config.objective))
-    order = BatchOrder(len(data), config, data.lengths_of)
-    run = LiveRun("bench", 10**9, objective, make_optimizer(objective, config))
-
-    def step() -> float:
-        return float(take_step(run, data.take(order.rows(run.step + 1)), config).loss)
-
-    return step
+    """Equal settings for both sides, which keep rows of a group in one batch."""
+    return training(objective).model_copy(update={"batch_size": ROWS, "order": "given"})
 
 
 def sentence_transformers_step(
-    folder: Path, pairs: pl.DataFrame, config: TrainingConfig, loss: str, column: str, **options: int
+    encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingConfig, loss: str, column: str, **options: int
 ) -> Step:
-    """A step of sentence-transformers' loss of that name: its own tokenisation and padding, fused AdamW, clipping.
+    """A step of sentence-transformers' loss of that name, with its own tokenisation and padding.
 
     Args:
-        folder: The encoder's.
+        encoder: Both sides'.
         pairs: With `column`.
         config: Of the product's step.
         loss: A class of `sentence_transformers.losses`.
@@ -91,25 +51,15 @@ def sentence_transformers_step(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library's own imports
-        from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer import losses
 
-    place = Path(tempfile.mkdtemp())
-    export_sentence_transformers(*loaded(folder), place)
-    model = SentenceTransformer(str(place), device="cpu").train()
-    torch.manual_seed(0)
-    network = getattr(losses, loss)(model, **options)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, eps=config.eps, fused=True)
-    frames = batches(pairs, config)
+        model = sentence_transformer(encoder)
+    torch.manual_seed(SEED)
+    network, frames = getattr(losses, loss)(model, **options), batches(pairs, config)
 
-    def step() -> float:
+    def value() -> torch.Tensor:
         frame = next(frames)
-        features = [model.tokenize(frame[side].to_list()) for side in ("text_1", "text_2")]
-        value = network(features, torch.tensor(frame[column].to_list()))
-        optimizer.zero_grad()
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
-        optimizer.step()
-        return float(value.detach())
+        features = [model.preprocess(frame[side].to_list()) for side in ("text_1", "text_2")]
+        return network(features, torch.tensor(frame[column].to_list()))
 
-    return step
+    return plain_step(list(network.parameters()), value)

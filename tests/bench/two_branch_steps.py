@@ -18,7 +18,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from models.encoder.config import EncoderConfig
 from models.objectives.two_branch_config import TwoBranchConfig
-from tests.bench.stepping import SEED, batches, plain_step, product_step
+from tests.bench.stepping import SEED, Step, batches, plain_step, product_step, training
 
 LENGTH = 64
 
@@ -28,19 +28,19 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 def two_branch_steps(
     encoder_folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss
-) -> tuple[Callable[[], float], Callable[[], float]]:
+) -> tuple[Step, Step]:
     """Ours, and the plain one, whose loss is the sum of `loss` over both views."""
     encoder = EncoderConfig(model=str(encoder_folder), max_length=LENGTH)
-    return product_step(encoder, pairs, objective), _plain(encoder_folder, pairs, objective, loss)
+    return product_step(encoder, pairs, training(objective)), _plain(encoder_folder, pairs, objective, loss)
 
 
-def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss) -> Callable[[], float]:
+def _plain(folder: Path, pairs: pl.DataFrame, objective: TwoBranchConfig, loss: Loss) -> Step:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     online = AutoModel.from_pretrained(folder).train()
     target = copy.deepcopy(online).eval()
     torch.manual_seed(SEED)
     predictor = _predictor(online.config.hidden_size, objective.k)
-    learning, some = [*online.parameters(), *predictor.parameters()], batches(pairs, objective)
+    learning, some = [*online.parameters(), *predictor.parameters()], batches(pairs, training(objective))
 
     def value() -> torch.Tensor:
         batch = next(some)

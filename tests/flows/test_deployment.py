@@ -5,12 +5,9 @@ One is a deployment's whole run, one passes from pool to pool, each part started
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,35 +15,16 @@ import pytest
 
 from storage.store import Store
 from tests.log_lines import JSON_LINES, published
+from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, runs_in, wait_until_healthy
 
-ROOT = Path(__file__).parents[2]
-PREFECT = Path(sys.executable).with_name("prefect")
-SERVER = (sys.executable, str(ROOT / "tests" / "sqlite_server.py"), "server", "start", "--host", "127.0.0.1")
 BSL = (sys.executable, "-m", "flows.cli.main")
 PARTS = ("part-corpus", "part-views", "part-pairs", "part-embeddings", "part-report")
 BEGUN = '"message":"Beginning flow run'  # in a worker's log
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until_healthy(url: str, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(f"{url}/health", timeout=2):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.5)
-    raise TimeoutError(f"{url} is not healthy after {seconds} s")
-
-
 @dataclass(frozen=True)
 class Cluster:
-    """A server and a process worker on each pool.
+    """A server with the deployments, and a process worker on each pool.
 
     Attributes:
         environment: of their clients.
@@ -73,14 +51,9 @@ def cluster(tmp_path_factory, new_home):
     folder, port = tmp_path_factory.mktemp("cluster"), free_port()
     environment = {
         **os.environ,
-        "PREFECT_HOME": str(new_home(folder / "home")),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "1",
+        **clients_of(port, new_home(folder / "home")),
+        **runs_in(ROOT),
         "BSL_STORE": str(folder / "store"),
-        "PWD": str(ROOT),
-        "PYTHONPATH": str(ROOT),
-        "NO_COLOR": "1",
         **JSON_LINES,
     }
 
@@ -90,11 +63,13 @@ def cluster(tmp_path_factory, new_home):
 
     running = [start("server", *SERVER, "--port", str(port))]
     try:
-        wait_until_healthy(environment["PREFECT_API_URL"], 240)
-        made = subprocess.run([*BSL, "pools"], env=environment, cwd=ROOT, capture_output=True, text=True)
-        assert made.returncode == 0, made.stderr
+        wait_until_healthy(environment["PREFECT_API_URL"])
+        pools = subprocess.run([*BSL, "pools"], env=environment, cwd=ROOT, capture_output=True, text=True)
+        assert pools.returncode == 0, pools.stderr
         running += [start(f"worker-{pool}", PREFECT, "worker", "start", "--pool", pool) for pool in ("cpu", "gpu")]
-        yield Cluster(environment, folder, Store(environment["BSL_STORE"]))
+        made = Cluster(environment, folder, Store(environment["BSL_STORE"]))
+        made.prefect("--no-prompt", "deploy", *(word for name in ("tiny", "any", *PARTS) for word in ("--name", name)))
+        yield made
     finally:
         for process in reversed(running):
             process.terminate()
@@ -118,7 +93,6 @@ def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
 
 
 def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, small):
-    cluster.prefect("--no-prompt", "deploy", "--name", "tiny", "--name", "any")
     store, before = cluster.store, set(cluster.store.refs("report"))
     run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
     (report,) = set(store.refs("report")) - before
@@ -140,7 +114,6 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
 
 
 def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
-    cluster.prefect("--no-prompt", "deploy", "--name", "tiny")
     command = [PREFECT, "deployment", "run", "bsl-pipeline/tiny", "--param", 'overrides={"training": {"momentun": 1}}']
     run = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 1
@@ -149,7 +122,6 @@ def test_misspelt_override_is_refused_before_a_run_is_made(cluster):
 
 @pytest.mark.timeout(1800)  # five runs start, each in half a minute of a busy machine
 def test_a_run_passes_from_pool_to_pool_by_events(cluster, alone):
-    cluster.prefect("--no-prompt", "deploy", *(word for part in PARTS for word in ("--name", part)))
     store, before = cluster.store, set(cluster.store.refs("report"))
     begun = [cluster.log(pool).count(BEGUN) for pool in ("cpu", "gpu")]
     given = ["--param", "recipe_name=tiny", "--param", f"overrides={json.dumps(alone)}"]

@@ -13,7 +13,7 @@ from prefect.states import Completed, Running, Scheduled
 from flows.presence import enter
 from flows.server import is_alone
 from flows.stranded import end_stranded_runs
-from tests.flows.test_deployment import ROOT
+from tests.servers import ROOT
 
 PRESENT = "import sys; from pathlib import Path; from flows.presence import enter\n"
 PRESENT += "print(enter(Path(sys.argv[1])), flush=True); sys.stdin.read()"

@@ -9,10 +9,11 @@ import pytest
 from prefect.settings import get_current_settings
 
 from tests.hub.client import use
-from tests.hub.cluster import of_deployments, of_the_hub, prefect, worker
+from tests.hub.cluster import of_the_hub, prefect, worker
 from tests.hub.journey import Journeys
 from tests.hub.server import StandInHub
 from tests.hub.world import publish_all, write_own_files
+from tests.servers import runs_in
 
 FEW = {
     "nli": "Parquet, pickled translators, a masked LM, gz JSONL, an archive",
@@ -38,7 +39,7 @@ def journeys(prefect_server, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(nltk.data, "path", [str(folder / "nltk")])
-        for name, value in {**of_the_hub(hub, folder / "home"), **of_deployments(folder), **server}.items():
+        for name, value in {**of_the_hub(hub, folder / "home"), **runs_in(folder), **server}.items():
             patch.setenv(name, value)
         use(hub, folder / "home" / "hub", patch)
         yield Journeys(hub, folder, files, anew=True), folder, site

@@ -156,15 +156,19 @@ def test_without_labels_view_entail_says_what_to_do(site: Site, tmp_path: Path) 
         prepared(site, config, ALL, PAIRS)
 
 
-def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
-    corpus = CorpusRef(key="c" * 64)
+def ten_sentences(site: Site) -> CorpusRef:
+    ref = CorpusRef(key="c" * 64)
     frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
     )
-    store = site.open_store()
-    with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         draft.write(frame.sort("sentence_id"))
+    return ref
+
+
+def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
+    store, corpus = site.open_store(), ten_sentences(site)
     calls: list[int] = []
 
     def shout(texts: Sequence[str], _: Sequence[int], fail_at: int = 0) -> list[str]:
@@ -194,12 +198,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
 
 def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
-    store, corpus, ref = site.open_store(), CorpusRef(key="c" * 64), ViewsRef(key="a" * 64)
-    frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
-        sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
-    )
-    with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
-        draft.write(frame.sort("sentence_id"))
+    store, corpus, ref = site.open_store(), ten_sentences(site), ViewsRef(key="a" * 64)
 
     def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
         store.drop_scratch(ref)

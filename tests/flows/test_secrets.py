@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from storage.store import Store
-from tests.flows.test_deployment import ROOT, SERVER, free_port, wait_until_healthy
 from tests.log_lines import JSON_LINES, published
+from tests.servers import ROOT, SERVER, clients_of, free_port, wait_until_healthy
 
 AUTH = "admin:planted-password-of-the-server"
 PLANTED = {
@@ -29,9 +29,7 @@ def server(tmp_path, new_home):
     """A live server with a password; yields the environment of its clients."""
     port = free_port()
     own = {
-        "PREFECT_HOME": str(new_home(tmp_path / "home")),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        **clients_of(port, new_home(tmp_path / "home")),
         "PYTHONPATH": str(ROOT),
         "BSL_STORE": str(tmp_path / "store"),
         "NO_COLOR": "1",
@@ -45,7 +43,7 @@ def server(tmp_path, new_home):
             stdout=log,
             stderr=log,
         )
-        wait_until_healthy(own["PREFECT_API_URL"], 240)
+        wait_until_healthy(own["PREFECT_API_URL"])
         yield {**os.environ, **own, **PLANTED}
         process.terminate()
         process.wait(60)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.test_deployment import PREFECT, ROOT, SERVER, free_port, wait_until_healthy
+from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, runs_in, wait_until_healthy
 
 
 class Cluster:
@@ -19,23 +19,14 @@ class Cluster:
 
     def __init__(self, folder: Path, home: Path) -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}/api"
         self.folder = folder
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        self.environment = {
-            **os.environ,
-            "PREFECT_HOME": str(home),
-            "PREFECT_API_URL": self.url,
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_WORKER_QUERY_SECONDS": "1",
-            "BSL_STORE": str(folder / "store"),
-            "PWD": str(ROOT),
-            "PYTHONPATH": str(ROOT),
-        }
+        own = {**clients_of(self.port, home), **runs_in(ROOT), "BSL_STORE": str(folder / "store")}
+        self.environment, self.url = {**os.environ, **own}, own["PREFECT_API_URL"]
 
     def server(self) -> None:
         self._start("server", *SERVER, "--port", str(self.port))
-        wait_until_healthy(self.url, 240)
+        wait_until_healthy(self.url)
 
     def worker(self) -> None:
         self._start("worker", PREFECT, "worker", "start", "--pool", "gpu")

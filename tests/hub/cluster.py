@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tests.servers import PREFECT, ROOT, SERVER, wait_until_healthy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from tests.hub.server import StandInHub
-
-ROOT: Final = Path(__file__).parents[2]
-PREFECT: Final = Path(sys.executable).with_name("prefect")
-SECONDS_TO_START: Final = 300.0
-
-
-def address(folder: Path) -> dict[str, str]:
-    """What a process needs to talk to the `server` that it starts; Prefect reads it on import."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return {
-        "PREFECT_HOME": str(folder / "prefect"),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    }
-
-
-def of_deployments(folder: Path) -> dict[str, str]:
-    """What `prefect deploy` and a worker need whose runs start in a folder."""
-    # prefect.yaml takes the folder from PWD.
-    return {"PWD": str(folder), "PYTHONPATH": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "1", "NO_COLOR": "1"}
 
 
 def of_the_hub(hub: StandInHub, home: Path) -> dict[str, str]:
@@ -59,9 +34,8 @@ def server(folder: Path) -> Iterator[None]:
     (folder / "prefect").mkdir(parents=True, exist_ok=True)
     url = os.environ["PREFECT_API_URL"]
     port = url.removesuffix("/api").rpartition(":")[2]
-    program = [sys.executable, str(ROOT / "tests" / "sqlite_server.py")]
-    with _running(folder, "server", [*program, "server", "start", "--host", "127.0.0.1", "--port", port], {}):
-        _wait(f"{url}/health")
+    with _running(folder, "server", [*SERVER, "--port", port], {}):
+        wait_until_healthy(url)
         yield
 
 
@@ -94,14 +68,3 @@ def _running(folder: Path, name: str, command: list[str], changes: Mapping[str, 
     finally:
         process.terminate()
         process.wait(60)
-
-
-def _wait(url: str) -> None:
-    end = time.monotonic() + SECONDS_TO_START
-    while time.monotonic() < end:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.5)
-    raise TimeoutError(f"{url} is not healthy after {SECONDS_TO_START:.0f} s")

@@ -14,8 +14,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.hub.cluster import address, of_deployments, of_the_hub, prefect, server, worker
+from tests.hub.cluster import of_the_hub, prefect, server, worker
 from tests.hub.server import StandInHub
+from tests.servers import clients_of, free_port, runs_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,8 @@ def recipes(names: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as place:
         folder, hub = Path(place), StandInHub()
         # Before anything reads it: the Hub's client and Prefect look at their settings once.
-        os.environ |= of_the_hub(hub, folder / "home") | address(folder) | of_deployments(folder) | {
+        os.environ |= of_the_hub(hub, folder / "home") | clients_of(free_port(), folder / "prefect")
+        os.environ |= runs_in(folder) | {
             "BSL_STORE": str(folder / "store"), "BSL_DEVICE": "cpu", "BSL_CACHE": str(folder / "cache"),
             "NLTK_DATA": str(folder / "nltk"),
         }  # fmt: skip
@@ -61,7 +63,7 @@ def faults(_: Sequence[str]) -> int:
     """Each fault and the line."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        os.environ |= address(folder) | {"OMP_NUM_THREADS": "1", "BSL_DEVICE": "cpu"}
+        os.environ |= clients_of(free_port(), folder / "prefect") | {"OMP_NUM_THREADS": "1", "BSL_DEVICE": "cpu"}
         from tests.hub.faults import lines
 
         with server(folder):

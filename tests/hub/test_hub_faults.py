@@ -205,7 +205,7 @@ def test_workers_that_one_fault_stopped_come_back_at_different_times(hub, monkey
         slept.clear()
 
 
-def test_a_branch_that_moved_is_followed_and_what_it_meant_is_kept(hub, caplog):
+def test_what_a_branch_meant_last_is_taken_where_the_hub_is_silent(hub, caplog):
     first = encoder(hub)
     load()
     hub.stop()

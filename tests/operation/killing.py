@@ -34,8 +34,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.flows.test_deployment import free_port, wait_until_healthy  # noqa: E402
 from tests.flows.test_embedded_server import is_alive  # noqa: E402
+from tests.servers import free_port, wait_until_healthy  # noqa: E402
 
 BSL = (sys.executable, "-m", "flows.cli.main")
 SECONDS = 400.0  # within which a command whose server is gone must end
@@ -111,7 +111,7 @@ class Forked:
             command = [sys.executable, "-P", str(ROOT / "flows" / "serving.py"), str(cls.port)]
             cls.serving = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{cls.port}/api"
-        wait_until_healthy(os.environ["PREFECT_API_URL"], 240)
+        wait_until_healthy(os.environ["PREFECT_API_URL"])
 
     def server(self) -> list[int]:
         return [self.serving.pid] if self.serving else []

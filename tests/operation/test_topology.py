@@ -25,7 +25,7 @@ import yaml
 from flows.recipes import recipe
 from storage.store import Store
 from tests.flows.conftest import ALONE_SMALL
-from tests.flows.test_deployment import PREFECT, ROOT, free_port, wait_until_healthy
+from tests.servers import PREFECT, ROOT, free_port, wait_until_healthy
 
 INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
 COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
@@ -69,7 +69,7 @@ class Topology:
         server = self._settings("x-server")
         where = ["--host", "127.0.0.1", "--port", str(self.ports["server"])]
         self.process("server", [*self._command("server")[:3], *where, "--no-services"], server)
-        wait_until_healthy(self.client["PREFECT_API_URL"], 240)
+        wait_until_healthy(self.client["PREFECT_API_URL"])
         self.process("services", self._command("services"), server)
         self.run(shlex.split(COMPOSE["services"]["setup"]["command"]))
 

@@ -6,6 +6,7 @@ The short form runs in seconds. `BSL_FUZZ_INPUTS=100000` makes it long, `BSL_FUZ
 import json
 import random
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -22,11 +23,11 @@ from storage.collect import collectable
 from storage.errors import StorageError
 from storage.export import export
 from storage.keys import artifact_key
-from storage.manifest import NAME, now
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of, read_table
 from storage.refs import ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import folder_of, key, put
 from tests.hostile_values import VALUES, spoiled
@@ -149,7 +150,7 @@ def test_no_manifest_ends_the_store(tmp_path, draw):
     store, other = Store(str(root)), ViewsRef(key=key(2))
     ref = put(store, 1)
     put(store, 2)
-    manifest = folder_of(store, ref) / NAME
+    manifest = folder_of(store, ref) / MANIFEST
     whole = manifest.read_bytes()
     for number in draw.rounds(0.13):
         if dice.random() < 0.3:
@@ -161,7 +162,7 @@ def test_no_manifest_ends_the_store(tmp_path, draw):
             lambda: store.check(ref),
             lambda: store.scan(ref).collect(),
             lambda to=f"{number}": export(store, ref, tmp_path / "room" / "out" / to),
-            lambda: collectable(store, now() - now(), now()),
+            lambda: collectable(store, timedelta(0), datetime.now(UTC)),
         ):
             try:
                 act()
@@ -210,7 +211,7 @@ def test_no_age_ends_the_collection(draw):
     for _ in draw.rounds(0.04):
         text = "".join(dice.choice("0123456789hd.- ٣e+\0") for _ in range(dice.randrange(8)))
         try:
-            now() - age(text)
+            datetime.now(UTC) - age(text)
             counts["taken"] += 1
         except ValueError:
             counts["refused"] += 1

@@ -2,7 +2,7 @@
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.shuffle import mix, scattered
@@ -19,7 +19,6 @@ def splitmix64_reference(state: int) -> int:
     return z ^ (z >> 31)
 
 
-@settings(deadline=None)
 @given(st.lists(U64, min_size=1), st.integers(0, 2**32))
 def test_it_is_splitmix64(numbers: list[int], seed: int) -> None:
     state = [(number + seed * 0x9E3779B97F4A7C15) % 2**64 for number in numbers]
@@ -32,7 +31,6 @@ def test_the_first_outputs_of_seed_0_are_the_published_ones() -> None:
     assert first == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
-@settings(deadline=None)
 @given(st.lists(U64, unique=True), st.integers(0, 2**32))
 def test_distinct_ids_stay_distinct(ids: list[int], seed: int) -> None:
     frame = pl.DataFrame({"id": ids}, schema={"id": pl.UInt64})

@@ -1,28 +1,28 @@
 """Contrastive training on two views (Table 7)."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.objectives.contrastive_config import ContrastiveConfig
-from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer
+from tests.bench.stepping import Step, batches, plain_step, product_step, sentence_transformer, training
 
 PEER = "sentence-transformers MultipleNegativesRankingLoss"
 
 
-def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Ours, whose negatives are both views of the other pairs, and the peer's, whose are the second views."""
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     encoder = EncoderConfig(model=str(encoder_folder), max_length=64)
     objective = ContrastiveConfig()
     model = sentence_transformer(encoder)
-    loss, some = MultipleNegativesRankingLoss(model, scale=1 / objective.temperature), batches(pairs, objective)
+    loss = MultipleNegativesRankingLoss(model, scale=1 / objective.temperature)
+    some = batches(pairs, training(objective))
 
     def peer():
         batch = next(some)
         return loss([model.preprocess(batch[name].to_list()) for name in ("text_1", "text_2")], None)
 
-    return product_step(encoder, pairs, objective), plain_step(list(model.parameters()), peer)
+    return product_step(encoder, pairs, training(objective)), plain_step(list(model.parameters()), peer)

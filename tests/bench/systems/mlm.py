@@ -1,6 +1,5 @@
 """Masked language modelling."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -8,18 +7,18 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLan
 
 from models.encoder.config import EncoderConfig
 from models.objectives.language_config import MaskedLMConfig
-from tests.bench.stepping import batches, plain_step, product_step
+from tests.bench.stepping import Step, batches, plain_step, product_step, training
 
 PEER = "transformers AutoModelForMaskedLM, its collator"
 
 
-def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:
+def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Ours, and what transformers' run_mlm.py does: padded batches, logits of every token."""
     objective = MaskedLMConfig()
     tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
     model = AutoModelForMaskedLM.from_pretrained(encoder_folder).train()
     collate = DataCollatorForLanguageModeling(tokenizer=tokenizer, mlm=True, mlm_probability=objective.share)
-    some = batches(pairs, objective)
+    some = batches(pairs, training(objective))
 
     def peer():
         tokens = tokenizer(
@@ -29,4 +28,4 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
         return model(**collate(rows)).loss
 
     encoder = EncoderConfig(model=str(encoder_folder), max_length=64)
-    return product_step(encoder, pairs, objective), plain_step(list(model.parameters()), peer)
+    return product_step(encoder, pairs, training(objective)), plain_step(list(model.parameters()), peer)

@@ -5,11 +5,12 @@ from pathlib import Path
 import polars as pl
 
 from models.objectives.supervised_config import RegressionConfig
-from tests.bench.supervised_steps import Step, annotated, config_of, product_step, sentence_transformers_step
+from tests.bench.stepping import Step, product_step
+from tests.bench.supervised_steps import annotated, config_of, encoder_of, sentence_transformers_step
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Step, Step]:
     """Our step and the peer's on equal batches of scored pairs; the two losses are equal."""
-    pairs, config = annotated(pairs), config_of(RegressionConfig())
-    peer = sentence_transformers_step(encoder_folder, pairs, config, "CosineSimilarityLoss", "score")
-    return product_step(encoder_folder, pairs, config), peer
+    encoder, pairs, config = encoder_of(encoder_folder), annotated(pairs), config_of(RegressionConfig())
+    peer = sentence_transformers_step(encoder, pairs, config, "CosineSimilarityLoss", "score")
+    return product_step(encoder, pairs, config), peer

@@ -13,7 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
 from models.language_model.head import embeddings_of, vocabulary_head
 from models.objectives.language_config import TSDAEConfig
-from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer
+from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"
 
@@ -25,7 +25,7 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     encoder = EncoderConfig(model=str(encoder_folder), pooling="cls", max_length=64)
     has_decoder = AutoConfig.from_pretrained(encoder_folder).model_type == "bert"
     peer = (published if has_decoder else padded)(encoder, damaged)
-    return product_step(encoder, damaged, TSDAEConfig()), peer
+    return product_step(encoder, damaged, training(TSDAEConfig())), peer
 
 
 def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]:
@@ -35,7 +35,7 @@ def published(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], flo
     model = sentence_transformer(encoder)
     # It reads the decoder from the folder that the encoder came from.
     model.transformers_model.config._name_or_path = encoder.model
-    loss, some = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True), batches(damaged, TSDAEConfig())
+    loss, some = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True), batches(damaged, training(TSDAEConfig()))
 
     def value() -> torch.Tensor:
         batch = next(some)
@@ -53,7 +53,7 @@ def padded(encoder: EncoderConfig, damaged: pl.DataFrame) -> Callable[[], float]
         torch.nn.MultiheadAttention(width, backbone.config.num_attention_heads, batch_first=True)
         for _ in backbone.layers
     )
-    some = batches(damaged, TSDAEConfig())
+    some = batches(damaged, training(TSDAEConfig()))
 
     def states(ids: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
         x = backbone.embeddings(input_ids=ids)

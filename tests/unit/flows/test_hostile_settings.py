@@ -9,7 +9,8 @@ from flows.cli.artifacts import age
 from flows.cli.main import main
 from flows.cli.settings import changes_of, configured
 from flows.site import site_of
-from storage.manifest import NAME, Provenance
+from storage.manifest import Provenance
+from storage.regular import MANIFEST
 from storage.store import Store
 from tasks.site import Site
 from tests.hostile import folder_of, put, rewrite
@@ -86,7 +87,7 @@ def test_a_naive_time_hides_one_artifact_and_stops_collection(store, capsys):
 
 def test_export_of_a_manifest_that_leaves_its_folder_writes_nothing(store, tmp_path, capsys):
     ref = put(store)
-    manifest = folder_of(store, ref) / NAME
+    manifest = folder_of(store, ref) / MANIFEST
     record = json.loads(manifest.read_text())
     record["files"]["../../../../outside"] = next(iter(record["files"].values()))
     manifest.write_text(json.dumps(record))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.embedded import AssetManifest, embedded_digest, embedded_names, embedded_path
+from storage.embedded import AssetManifest, embedded_manifest, embedded_names, embedded_path
 from storage.errors import AssetError
 from storage.manifest import describe_files
 
@@ -59,7 +59,7 @@ def test_a_broken_manifest_is_an_asset_error(root):
 def test_the_digest_follows_content_not_place(root, tmp_path):
     other = tmp_path / "elsewhere"
     shutil.copytree(root / "sample", other / "sample")
-    assert embedded_digest("sample", other) == embedded_digest("sample", root)
+    assert embedded_manifest("sample", other).digest == embedded_manifest("sample", root).digest
 
 
 def test_every_asset_of_the_package_is_intact():

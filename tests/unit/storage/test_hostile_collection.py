@@ -9,8 +9,9 @@ import pytest
 
 from storage.collect import collect, collectable, leftovers, readable_manifests
 from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.manifest import NAME, InputEntry
+from storage.manifest import InputEntry
 from storage.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import WHY, a_pipe, folder_of, key, put, rewrite
 
@@ -39,8 +40,8 @@ def gone(store: Store) -> list[str]:
         lambda store, ref: rewrite(store, ref, format=4),
         lambda store, ref: rewrite(store, ref, created_at="2026-01-01T00:00:00"),
         lambda store, ref: rewrite(store, ref, key=key(1)),
-        lambda store, ref: a_pipe(folder_of(store, ref) / NAME),
-        lambda store, ref: (folder_of(store, ref) / NAME).write_text("{"),
+        lambda store, ref: a_pipe(folder_of(store, ref) / MANIFEST),
+        lambda store, ref: (folder_of(store, ref) / MANIFEST).write_text("{"),
     ],
     ids=["newer", "naive", "renamed", "pipe", "torn"],
 )
@@ -57,7 +58,7 @@ def test_while_a_manifest_cannot_be_read_everything_is_kept(store, spoil):
 def test_collection_goes_by_folder(store):
     """Of a manifest that names another artifact, nothing is deleted, least of all that other one."""
     victim, liar = put(store, 1), put(store, 2)
-    shutil.copy(folder_of(store, victim) / NAME, folder_of(store, liar) / NAME)
+    shutil.copy(folder_of(store, victim) / MANIFEST, folder_of(store, liar) / MANIFEST)
     with pytest.raises(CorruptArtifactError, match="the manifest is of views/000000000000, expected"):
         gone(store)
     assert store.defect(victim) is None
@@ -66,10 +67,10 @@ def test_collection_goes_by_folder(store):
 def test_an_artifact_of_a_newer_program_is_left_alone(store):
     ref = put(store)
     rewrite(store, ref, format=4, surprise=1)
-    before = (folder_of(store, ref) / NAME).read_bytes()
+    before = (folder_of(store, ref) / MANIFEST).read_bytes()
     with pytest.raises(NewerFormatError):
         put(store)
-    assert (folder_of(store, ref) / NAME).read_bytes() == before
+    assert (folder_of(store, ref) / MANIFEST).read_bytes() == before
 
 
 def test_a_link_left_in_the_trash_goes_without_what_it_points_to(store, tmp_path):

@@ -12,8 +12,8 @@ from s3fs import S3FileSystem
 
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
 from storage.export import export
-from storage.manifest import NAME
 from storage.refs import ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, folder_of, key, put, rewrite
 
@@ -25,7 +25,7 @@ def store(tmp_path):
 
 NAMES = [
     "../outside", "a/../../outside", "/etc/passwd", "a//b", "./a", "a/.", "", "a/", "x" * 5000, "y/" * 600 + "z",
-    "a\0b", "a\nb", "a\\b", "\x1b[2J", NAME,
+    "a\0b", "a\nb", "a\\b", "\x1b[2J", MANIFEST,
 ]  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_a_manifest_that_lies_is_corrupt_and_made_again(store, lie):
 
 def test_rows_that_the_parts_do_not_have_are_noticed(store):
     ref = put(store)
-    tables = json.loads((folder_of(store, ref) / NAME).read_text())["tables"]
+    tables = json.loads((folder_of(store, ref) / MANIFEST).read_text())["tables"]
     tables["views"]["rows"] = 3
     rewrite(store, ref, tables=tables)
     assert "table 'views' has 3 rows, its parts have 2" in store.defect(ref)
@@ -92,7 +92,7 @@ def test_rows_that_the_parts_do_not_have_are_noticed(store):
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"format": 2}', "null", "\0", '{"format": 1e400}'])
 def test_text_that_is_no_manifest_is_corrupt(store, text):
     ref = put(store)
-    (folder_of(store, ref) / NAME).write_text(text)
+    (folder_of(store, ref) / MANIFEST).write_text(text)
     with pytest.raises(CorruptArtifactError, match="delete the artifact and run its stage again"):
         store.manifest(ref)
 
@@ -123,7 +123,7 @@ def a_link_outside(path: Path) -> None:
     path.symlink_to(moved)
 
 
-@pytest.mark.parametrize("name", [NAME, PART])
+@pytest.mark.parametrize("name", [MANIFEST, PART])
 @pytest.mark.parametrize("spoil", [a_folder, a_pipe, a_loop, a_link_outside])
 def test_what_is_no_regular_file_is_damage_that_blocks_nobody(store, spoil, name):
     ref = put(store)
@@ -177,7 +177,9 @@ def open_store():
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("closed", ["views", "", f"views/{key(1)}", f"views/{key(1)}/{NAME}", f"views/{key(1)}/{PART}"])
+@pytest.mark.parametrize(
+    "closed", ["views", "", f"views/{key(1)}", f"views/{key(1)}/{MANIFEST}", f"views/{key(1)}/{PART}"]
+)
 def test_a_folder_that_may_not_be_read_is_an_error_not_an_empty_store(open_store, closed):
     ref = put(open_store)
     place = open_store.local / closed

@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage.manifest import NAME
 from storage.refs import ArtifactRef, CheckpointRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import WHY, key
 
@@ -20,7 +20,7 @@ def test_a_model_with_a_manifest_of_its_own_is_a_part_of_its_checkpoint(store, c
     ref = CheckpointRef(key=key(1))
     with store.draft(ref, WHY) as draft:
         (draft.folder / "encoder").mkdir()
-        (draft.folder / "encoder" / NAME).write_text("{}")
+        (draft.folder / "encoder" / MANIFEST).write_text("{}")
     assert [each.path for each in store.refs()] == [ref.path]
     assert store.defect(ref) is None
     assert caplog.text == ""
@@ -29,6 +29,6 @@ def test_a_model_with_a_manifest_of_its_own_is_a_part_of_its_checkpoint(store, c
 def test_a_stray_manifest_hides_no_artifact_below_it(store, caplog):
     store.fs.makedirs(f"{store.root}/{NESTED.path}")
     for folder in (NESTED.kind, NESTED.path):
-        store.fs.pipe_file(f"{store.root}/{folder}/{NAME}", b"{}")
+        store.fs.pipe_file(f"{store.root}/{folder}/{MANIFEST}", b"{}")
     assert store.refs() == [NESTED]
     assert f"{NESTED.kind} is not named <kind>/<64 hex digits>" in caplog.text

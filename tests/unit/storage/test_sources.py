@@ -149,14 +149,18 @@ def test_declarations_are_complete():
         assert (dataset.hub_id is None) == (dataset.revision is None), f"{name} is on the Hub but not pinned"
 
 
-def test_hub_out_of_reach_is_said_at_once(monkeypatch):
+@pytest.fixture
+def no_hub(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("storage.hub_client.SECONDS_TO_CONNECT", ())
+
+
+def test_hub_out_of_reach_is_said_at_once(no_hub):
     with pytest.raises(SourceError, match=r"someone/sentences@main: the Hub does not answer .*BSL_DATA_MIRROR"):
         resolve_source(SourceSpec(dataset="someone/sentences"))
 
 
-def test_a_full_commit_needs_no_hub_to_be_named(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+def test_a_full_commit_needs_no_hub_to_be_named(no_hub):
     found = resolve_source(SourceSpec(dataset="snli"))
     assert found.digest.startswith("stanfordnlp/snli@cdb5c3d")
 
@@ -261,13 +265,12 @@ def test_a_broken_record_of_a_mirror_is_named(model, tmp_path):
         resolve_model("org/name", PINNED, str(tmp_path / "mirror"))
 
 
-def test_models_that_are_none(tmp_path, monkeypatch):
+def test_models_that_are_none(tmp_path, no_hub):
     with pytest.raises(SourceError, match="no such folder"):
         resolve_model(str(tmp_path / "absent"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=r"is no model: it holds nothing, expected config\.json or modules\.json"):
         resolve_model(str(tmp_path / "empty"))
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(SourceError, match="the Hub does not answer"):
         resolve_model("google-bert/bert-base-uncased", cache=tmp_path / "cache")
 

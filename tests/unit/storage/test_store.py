@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import shutil
 import signal
-import time
 import zipfile
 from datetime import UTC, datetime, timedelta
 
@@ -21,26 +20,12 @@ from storage.errors import (
     StoreWriteError,
 )
 from storage.export import export
-from storage.manifest import NAME, InputEntry, Provenance
+from storage.manifest import InputEntry
 from storage.refs import ArtifactRef, EvaluationRef, ReportRef, ViewsRef
+from storage.regular import MANIFEST
+from storage.schemas import TRANSLATIONS
 from storage.store import Store
-
-VIEWS = pl.DataFrame(
-    {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},
-    schema_overrides={"sentence_id": pl.UInt64},
-)
-WHY = Provenance(stage_version=1, config={"seed": 1})
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
-
-
-def put(store: Store, number: int = 1, frame: pl.DataFrame = VIEWS, why: Provenance = WHY) -> ViewsRef:
-    ref = ViewsRef(key=key(number))
-    with store.draft(ref, why) as draft:
-        draft.write(frame)
-    return ref
+from tests.hostile import VIEWS, WHY, key, made_long_ago, put
 
 
 @pytest.fixture
@@ -63,20 +48,7 @@ def test_equal_frames_give_equal_bytes(store):
 def test_nested_kind_is_found(store):
     ref = ArtifactRef(kind="translations/0123abcd", key=key(3))
     with store.draft(ref, WHY) as draft:
-        draft.write(
-            pl.DataFrame(
-                schema=pl.Schema(
-                    {
-                        "sentence_id": pl.UInt64,
-                        "text": pl.String,
-                        "lang": pl.String,
-                        "translator": pl.String,
-                        "n_tokens": pl.UInt32,
-                        "score": pl.Float32,
-                    }
-                )
-            )
-        )
+        draft.write(TRANSLATIONS.to_frame())
     assert store.refs() == [ref]
     assert store.refs("translations/0123abcd") == [ref]
 
@@ -92,7 +64,7 @@ def test_a_folder_that_is_no_artifact_is_passed_over(store, caplog):
     ref = put(store)
     foreign = store.local / "translations" / "abcd" / "backup"
     foreign.mkdir(parents=True)
-    (foreign / NAME).write_text("{}")
+    (foreign / MANIFEST).write_text("{}")
     assert [each.path for each in store.refs()] == [ref.path]
     assert "translations/abcd/backup is not named" in caplog.text
 
@@ -116,7 +88,7 @@ def test_failing_stage_publishes_nothing(store):
 
 def test_folder_without_manifest_is_no_artifact_and_is_replaced(store):
     ref = put(store)
-    (store.local / ref.path / NAME).unlink()
+    (store.local / ref.path / MANIFEST).unlink()
     assert store.refs() == []
     assert "holds no views/" in store.defect(ref)
     put(store)
@@ -143,7 +115,7 @@ def test_lost_file_is_refused(store):
 
 def test_newer_manifest_is_left_alone(store):
     ref = put(store)
-    path = store.local / ref.path / NAME
+    path = store.local / ref.path / MANIFEST
     path.write_text(path.read_text().replace('"format": 3', '"format": 4'))
     with pytest.raises(NewerFormatError, match="format 4, this version reads up to 3; upgrade"):
         store.manifest(ref)
@@ -154,7 +126,7 @@ def test_newer_manifest_is_left_alone(store):
 
 def test_garbage_manifest_is_refused_and_replaced(store):
     ref = put(store)
-    (store.local / ref.path / NAME).write_text("{")
+    (store.local / ref.path / MANIFEST).write_text("{")
     with pytest.raises(CorruptArtifactError, match="not a manifest"):
         store.manifest(ref)
     put(store)
@@ -267,11 +239,11 @@ def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
     put(store, 1)
     evaluated, cached = put(store, 2), put(store, 3)
     made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
-    time.sleep(1.1)
+    made_long_ago(store)
     with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
         (draft.folder / "evaluation.md").write_text("# Evaluation")
     store.remember(cached, b"{}")
-    gone = collectable(store, timedelta(seconds=1), store.manifest(EvaluationRef(key=key(4))).created_at)
+    gone = collectable(store, timedelta(days=1), datetime.now(UTC))
     assert [manifest.key for manifest in gone] == [key(1)]
 
 
@@ -289,8 +261,8 @@ def test_export_to_folder_and_zip(store, tmp_path):
     ref = put(store)
     folder = export(store, ref, tmp_path / "out")
     assert pl.read_parquet(folder / "views-00000.parquet").equals(VIEWS)
-    assert (folder / NAME).exists()
+    assert (folder / MANIFEST).exists()
     archive = export(store, ref, tmp_path / "out.zip")
-    assert sorted(zipfile.ZipFile(archive).namelist()) == [NAME, "views-00000.parquet"]
+    assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
     with pytest.raises(StoreWriteError, match="exists already"):
         export(store, ref, folder)

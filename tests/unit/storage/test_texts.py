@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import fsspec
 import polars as pl
 import pytest
 
@@ -44,6 +45,19 @@ def test_formats_are_mixed_and_the_guess_is_told(folder: Path) -> None:
     assert told["posts: posts.jsonl"]["text"] == "comment"
     assert told["posts: posts.jsonl"]["document"] == "thread_id"
     assert told["qa: qa.parquet"]["text"] == "question, answer"
+
+
+def test_a_pattern_names_files_of_an_object_store_too(folder: Path) -> None:
+    place = f"memory://{folder}"
+    fsspec.filesystem("memory").put(str(folder / "in" / "lines.txt"), f"{folder}/lines.txt")
+    (found,) = sources([f"{place}/*.txt"])
+    assert found.files == (f"{place}/lines.txt",)
+    assert next(records(found, ReadReport("lines")))["text"].to_list() == PROSE
+
+
+def test_an_address_with_a_password_is_refused_before_it_is_shown() -> None:
+    with pytest.raises(ValueError, match="holds a password"):
+        sources(["ftp://user:planted@host/folder"])
 
 
 def test_records_have_what_was_told(folder: Path) -> None:

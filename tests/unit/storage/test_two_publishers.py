@@ -9,8 +9,9 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 
 from storage.collect import collect, forgotten_loans
 from storage.export import export
-from storage.manifest import NAME, Provenance
+from storage.manifest import Provenance
 from storage.refs import ViewsRef
+from storage.regular import MANIFEST
 from storage.store import Store
 from tests.hostile import VIEWS, key
 from tests.s3_server import s3_served
@@ -50,7 +51,7 @@ def files(store: Store) -> set[str]:
 
 def named(store: Store) -> set[str]:
     manifest = store.manifest(REF)
-    return {NAME, *map(manifest.where, manifest.files)}
+    return {MANIFEST, *map(manifest.where, manifest.files)}
 
 
 @contextmanager
@@ -105,7 +106,7 @@ def test_what_no_manifest_names_is_collected_after_a_month(store, tmp_path):
     collect(store, [], [], forgotten_loans(store, timedelta(0), later))
     assert files(store) == named(store)
     assert held(store, tmp_path / "later") == {"A"}
-    store.fs.pipe_file(f"{store.root}/{REF.path}/{NAME}", b"{}")
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", b"{}")
     store.fs.pipe_file(f"{store.root}/{REF.path}/{'0' * 32}/log.txt", b"")
     assert forgotten_loans(store, timedelta(0), later) == []  # what this artifact needs is not known
 
@@ -127,7 +128,7 @@ def test_an_artifact_of_an_older_program_is_read(store, tmp_path):
     older = local.manifest(REF).model_dump_json(exclude={"place"}).replace('"format":3', '"format":2')
     for name in ("log.txt", "views-00000.parquet"):
         store.fs.put_file(str(folder / REF.path / name), f"{store.root}/{REF.path}/{name}")
-    store.fs.pipe_file(f"{store.root}/{REF.path}/{NAME}", older.encode())
+    store.fs.pipe_file(f"{store.root}/{REF.path}/{MANIFEST}", older.encode())
     assert (store.defect(REF), held(store, tmp_path / "later")) == (None, {"A"})
     assert forgotten_loans(store, timedelta(0), datetime.now(UTC) + timedelta(days=31)) == []
 
@@ -141,7 +142,7 @@ def test_a_copy_on_a_disk_is_read_and_an_export_has_its_files_beside_the_manifes
     for source in (store, copy):
         made = tmp_path / "store" / REF.path
         export(source, REF, made)
-        assert {path.name for path in made.iterdir()} == {NAME, "log.txt", "views-00000.parquet"}
+        assert {path.name for path in made.iterdir()} == {MANIFEST, "log.txt", "views-00000.parquet"}
         again = Store(str(tmp_path / "store"))
         assert again.damage(REF) is None
         again.remove(REF)

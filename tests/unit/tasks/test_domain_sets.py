@@ -249,3 +249,6 @@ def test_clusters_are_read_from_lists_and_from_columns(tmp_path):
     lines.write_text(json.dumps({"sentences": ["a"], "labels": []}))
     with pytest.raises(SourceError, match="set 1 has no list `sentences` with a list `labels` of the same length"):
         read_clusters(str(lines))
+    flat.write_bytes(b"PAR1 this is not it")
+    with pytest.raises(SourceError, match=r"flat\.parquet is not a Parquet file"):
+        read_clusters(str(flat))

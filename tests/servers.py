@@ -1,0 +1,47 @@
+"""What tests start Prefect's servers and workers with, in processes of their own."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PREFECT = Path(sys.executable).with_name("prefect")
+SERVER = (sys.executable, str(ROOT / "tests" / "sqlite_server.py"), "server", "start", "--host", "127.0.0.1")
+SECONDS_TO_START = 300.0  # on a busy machine
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clients_of(port: int, home: Path) -> dict[str, str]:
+    """What a server and those who talk to it need in their environment; Prefect reads it on import."""
+    return {
+        "PREFECT_HOME": str(home),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    }
+
+
+def runs_in(folder: Path) -> dict[str, str]:
+    """What `prefect deploy` and a worker need whose runs start in a folder."""
+    # prefect.yaml takes the folder from PWD.
+    return {"PWD": str(folder), "PYTHONPATH": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "1", "NO_COLOR": "1"}
+
+
+def wait_until_healthy(url: str) -> None:
+    end = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < end:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.5)
+    raise TimeoutError(f"{url} is not healthy after {SECONDS_TO_START:.0f} s")
