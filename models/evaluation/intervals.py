@@ -1,4 +1,4 @@
-"""TwoBranch distributions of correlations, exact and fast.
+"""Bootstrap distributions of correlations, exact and fast.
 
 A resample is a count per pair, not a new list: ranks of a resample follow from cumulative counts over the values
 sorted once, so that no resample is sorted. R resamples of n pairs cost R·n additions.

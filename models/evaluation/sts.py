@@ -61,7 +61,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
         rows: One row a pair: `subset` (one name if the set has none), `gold`, `cosine`.
         dataset: Name for the rows, also named by errors.
         split: `test`, `dev`, …
-        resamples: TwoBranch draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
+        resamples: Bootstrap draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
         seed: Of the draws; each subset has a stream of its own that follows from it.
 
     Raises:
