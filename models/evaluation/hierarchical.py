@@ -20,7 +20,7 @@ import numpy as np
 
 from models.errors import EvaluationError
 from models.evaluation.intervals import percentile_interval
-from models.evaluation.paired import Difference
+from models.evaluation.paired import Difference, drawn_difference
 from models.evaluation.sts import FIGURE, RESAMPLES
 
 if TYPE_CHECKING:
@@ -116,10 +116,7 @@ def difference_of(first: Sequence[Draws], second: Sequence[Draws], *, seed: int 
         raise EvaluationError(f"{len(first)} sets beside {len(second)}, expected the same; compare on the same sets")
     value = float(_mean_figures(second).mean() - _mean_figures(first).mean())
     # Another stream for the second, or equal numbers of seeds would be drawn alike.
-    differences = _finite(_distribution(second, seed + 1) - _distribution(first, seed))
-    low, high = percentile_interval(differences)
-    far = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(differences) + 1)))
+    return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
-from models.evaluation.paired import Difference
+from models.evaluation.paired import Difference, drawn_difference
 from models.evaluation.rankings import (
     average_precision,
     found_precision,
@@ -146,11 +146,7 @@ def whole(parts: Sequence[Part]) -> Part:
 
 def difference(first: Part, second: Part) -> Difference:
     """The second system less the first, by the draws that they share."""
-    draws = second.draws - first.draws
-    kept = draws[np.isfinite(draws)]
-    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    p_value = min(1.0, 2 * (far + 1) / (len(kept) + 1))
-    return Difference(second.value - first.value, *percentile_interval(kept), p_value)
+    return drawn_difference(second.value - first.value, second.draws - first.draws)
 
 
 def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:
