@@ -124,11 +124,12 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures.
+    """Every figure of scored sets, columns as `models.evaluation.score_row.ScoreRow`, and their signatures.
 
     Words of which no set knows any give that set no figure.
     """
-    from models.evaluation.sts import ScoreRow, sts_scores
+    from models.evaluation.score_row import ScoreRow
+    from models.evaluation.sts import sts_scores
 
     figures = []
     for scored in sets:
