@@ -147,13 +147,12 @@ def sentences_of(texts: pl.Series) -> pl.Series:
     return _sentences(texts)["sentence_id"].unique()
 
 
-def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int = 0) -> pl.DataFrame:
+def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
     """Texts beside others of their class, with score 1, and of other classes, with score 0 (as SetFit's pairs).
 
     Args:
         texts: N of them.
         classes: number of each one's class, (N,).
-        seed: decides the partners.
 
     Returns:
         sentence1, sentence2, score; as many of either score for each text.
@@ -167,7 +166,7 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int =
             f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
             "each or more; give more labels, or leave the method `labels` out"
         )
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
     strangers = [np.flatnonzero(classes != number) for number in range(len(sizes))]
     rows = []

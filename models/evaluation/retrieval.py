@@ -90,9 +90,9 @@ def chance(targets: int) -> float:
     return float((1 / np.arange(1, targets + 1)).mean())
 
 
-def tells(ranks_N: NDArray[np.float64], probe: Retrieval, *, resamples: int = 1000, seed: int = 0) -> bool:
+def tells(ranks_N: NDArray[np.float64], probe: Retrieval) -> bool:
     """Whether an encoder does better than guess on a probe: else its order of the targets says nothing."""
-    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples, seed)
+    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples=1000, seed=0)
     return percentile_interval(draws)[0] > 0
 
 
