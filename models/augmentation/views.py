@@ -133,11 +133,11 @@ def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
 
 
 def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
-    """The views of those sentences that a sample can fall on, of a part of the sentences or of all.
+    """Of a part of the sentences, or of all, the views of those that a sample of all may hold.
 
     Args:
         views: sentence_id, method, text; all views of the sentences that it holds.
-        rows: Sentences of a sample.
+        rows: Sentences of the sample.
     """
     drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), 0)).head(rows)
     return views.join(drawn, on="sentence_id", how="semi").collect()

@@ -48,7 +48,7 @@ class ActNorm(nn.Module):
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin so that every channel of these vectors leaves with mean 0 and variance 1; gives what leaves."""
+        """Start where every channel of these vectors leaves with mean 0 and variance 1; returns what leaves."""
         mean_W = x_BW.mean(dim=0)
         std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
         self.shift_W.copy_(-mean_W)
@@ -125,7 +125,7 @@ MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolut
 class Coupling(nn.Module):
     """(x₁, x₂) ↦ (x₁, x₂ + m(x₁)): volume stays, whatever m is (NICE, Dinh et al., 2015).
 
-    m is two hidden layers, each with actnorm and ReLU, and a last one that begins at 0: the coupling begins as nothing.
+    m is two hidden layers, each with actnorm and ReLU, and a last one that begins at 0: at first nothing is moved.
     """
 
     def __init__(self, width: int, hidden: int, generator: torch.Generator) -> None:
@@ -147,7 +147,7 @@ class Coupling(nn.Module):
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin the hidden layers on these vectors; gives what leaves."""
+        """Settle the hidden layers on these vectors; returns what leaves."""
         h_BH = self.first_norm.settle(functional.linear(x_BW[:, : self.kept], self.first_HK)).relu()
         self.second_norm.settle(functional.linear(h_BH, self.second_HH))
         y_BW: torch.Tensor = self(x_BW)
@@ -175,7 +175,7 @@ class Step(nn.Module):
         return y_BW
 
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin on these vectors; gives what leaves."""
+        """Settle on these vectors; returns what leaves."""
         return self.coupling.settle(self.mixing(self.norm.settle(x_BW)))
 
 
@@ -211,7 +211,7 @@ class Glow(nn.Module):
 
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:
-        """Data-dependent begin: every actnorm leaves these vectors with mean 0 and variance 1."""
+        """Data-dependent initialisation: every actnorm leaves these vectors with mean 0 and variance 1."""
         for number, steps in enumerate(self.levels):
             x_BD = x_BD[:, : self.widths[number]]
             for step in steps:

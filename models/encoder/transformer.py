@@ -50,7 +50,7 @@ DROPOUTS = (
     "dropout_rate",
 )
 ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}
-"""Architectures with a decoder beside the encoder, of which an encoder of sentences has the first half alone."""
+"""Architectures of an encoder and a decoder, of which an encoder of sentences is the first half alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

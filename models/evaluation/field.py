@@ -1,9 +1,9 @@
 """Which of several methods helps: each beside where it started, and the best beside all others.
 
 Methods are held against each other on the same draws of what they are proved on. What a proof asks of one document, or
-of one run of a long document, is drawn together. Two corrections for many comparisons, both Holm's: a method is
-compared with the start as one of all methods; that the best is better than another is one of all pairs of methods, for
-which one is best was not known.
+of one run of a long document, is drawn together. Two corrections for many comparisons, both Holm's: over all
+methods where each is compared with the start, and over all pairs of methods where the best is compared with another,
+for which one is best was not known before.
 
 Shapes: M methods, S seeds, Q their encoders, N questions, K units (documents or runs), R draws.
 """

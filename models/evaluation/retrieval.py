@@ -91,7 +91,7 @@ def chance(targets: int) -> float:
 
 
 def tells(ranks_N: NDArray[np.float64], probe: Retrieval) -> bool:
-    """Whether an encoder does better than guess on a probe: else its order of the targets says nothing."""
+    """Whether an encoder does better than a guess on a probe: else its order of the targets says nothing."""
     draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples=1000, seed=0)
     return percentile_interval(draws)[0] > 0
 

@@ -33,7 +33,7 @@ class PaperTable(BaseModel):
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """What its columns show."""
+        """The data sets, or subsets, of its columns."""
         return tuple(name for name, _ in self.columns)
 
 

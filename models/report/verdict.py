@@ -38,7 +38,7 @@ class Verdict:
 
     @property
     def than(self) -> bool:
-        """Whether the word asks for what it is better or worse than."""
+        """Whether the word compares, so that what it compares with must follow."""
         return self.word in ("BETTER", "WORSE")
 
 
