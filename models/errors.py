@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_SHOWN = 8  # rows of a batch that a message lists
+
 
 class ModelError(Exception):
     """Base of all errors of `models/`; survives pickling between processes, attributes included."""
@@ -139,6 +141,6 @@ def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, 
     return error
 
 
-def _short(rows: tuple[int, ...], shown: int = 8) -> str:
-    listed = ", ".join(str(row) for row in rows[:shown])
-    return f"[{listed}, … {len(rows)} in all]" if len(rows) > shown else f"[{listed}]"
+def _short(rows: tuple[int, ...]) -> str:
+    listed = ", ".join(str(row) for row in rows[:_SHOWN])
+    return f"[{listed}, … {len(rows)} in all]" if len(rows) > _SHOWN else f"[{listed}]"

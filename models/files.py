@@ -21,8 +21,8 @@ UNFINISHED = "unfinished-"
 def written_whole(path: Path) -> Iterator[Path]:
     """Yield a place beside `path` for a file or folder, which becomes `path` by a rename once it is on disk.
 
-    Several processes may write the same content at once: a file takes the place of another, a folder leaves one that
-    is there where it is. After an error nothing stays.
+    Several processes may write the same content at once: a file replaces an earlier one, a folder leaves an earlier one
+    in its place. After an error nothing stays.
 
     Args:
         path: What is to be written; its parents are made if needed.

@@ -1,11 +1,11 @@
 """Somebody's own labels: what of them may be learnt, what proves, and the pairs that they become.
 
-A label proves something only where no method has seen its text. Texts with a sentence that is held out prove, those
-with sentences that are learnt teach; where the labels' text is another, a part that their ids decide proves. Rows that
-share a text, as pairs of many questions with one answer do, prove or teach together; where most hang together so, their
-texts are divided, and rows with texts on both sides are left out.
+A label proves something only where no method has seen its text. Labels of held-out text prove, labels of text that is
+learnt teach; of labels of other text, a share that is drawn by their ids proves. Rows that share a text, such as many
+questions with one answer, prove or teach together; where most rows hang together like that, their texts are divided,
+and rows with texts on both sides are left out.
 
-`bsl adapt` never trains on labels: there each labelled text judges, if no sentence of it is learnt.
+`bsl adapt` never trains on labels: there, each labelled text judges if no sentence of it is learnt.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def proves(
 ) -> pl.Series:
     """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
 
-    Rows that share a text are one group, also over other rows, and a group proves or teaches as a whole. One of more
+    Rows that share a text, also by way of other rows, are one group, which proves or teaches as a whole. One of more
     than half of the rows is divided: its texts prove or teach one by one, and a row with texts of both does neither.
 
     Args:
@@ -113,7 +113,7 @@ def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFr
 def unlearnt(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, *, seed: int = 0) -> pl.Series:
     """Ids of labelled sentences that nobody may learn, so that their rows can judge.
 
-    Those of all labelled texts; but of the share `PROVING` of these where all would be most of what is learnt.
+    Those of all labelled texts; where these are most of what is learnt, of a share `PROVING` of them.
 
     Args:
         labelled: a row a label.
@@ -147,13 +147,12 @@ def sentences_of(texts: pl.Series) -> pl.Series:
     return _sentences(texts)["sentence_id"].unique()
 
 
-def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int = 0) -> pl.DataFrame:
+def class_pairs(texts: Sequence[str], classes: NDArray[np.int64]) -> pl.DataFrame:
     """Texts beside others of their class, with score 1, and of other classes, with score 0 (as SetFit's pairs).
 
     Args:
         texts: N of them.
         classes: number of each one's class, (N,).
-        seed: decides the partners.
 
     Returns:
         sentence1, sentence2, score; as many of either score for each text.
@@ -167,7 +166,7 @@ def class_pairs(texts: Sequence[str], classes: NDArray[np.int64], *, seed: int =
             f"{len(texts)} labelled texts of {int((sizes > 0).sum())} classes, expected two classes with two texts "
             "each or more; give more labels, or leave the method `labels` out"
         )
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     members = [np.flatnonzero(classes == number) for number in range(len(sizes))]
     strangers = [np.flatnonzero(classes != number) for number in range(len(sizes))]
     rows = []

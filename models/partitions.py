@@ -44,7 +44,7 @@ def in_range(frame: pl.LazyFrame, number: int, bits: int, column: str = "sentenc
 
 
 def scratch_folder(folder: Path, name: str) -> Path:
-    """A new folder in one for scratch, which goes with it."""
+    """A new folder inside a scratch folder, with which it is removed."""
     (folder / name).mkdir(parents=True)
     return folder / name
 
@@ -74,8 +74,8 @@ class Partitions:
         by: a UInt64 column whose top bits say the range.
         bits: how many bits; 2^bits ranges.
         memory_bytes: how much is held before it is written to `scratch`.
-        tidy: brings rows that came one after the other into the order, and to the number, in which they are wanted;
-            doing so in pieces and then again must come to the same.
+        tidy: sorts rows as they are wanted and drops those that are not; tidying pieces, then what they give, must
+            come to the same as tidying all at once.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How long work tells what it has done, and what follows of it: a rate, and how long the rest takes."""
+"""The progress of long work: how much is done, at what rate, and how long the rest will take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Progress:
         what: what is counted, such as `translation en→de, sentences`.
         done, total: how many, and of how many.
         detail: what else there is to say; may be empty.
-        rate: units a second; None before a second word was heard.
+        rate: units a second; None before the second report.
         left: seconds to the end of the stage, by that rate; None where the rate or what follows is not known.
     """
 
@@ -38,9 +38,9 @@ class Progress:
 
 
 class Count:
-    """Makes `Progress` of a count's words.
+    """Turns a count's reports into `Progress`.
 
-    The rate is that between the first word and the last: what comes before the first is loading, or was done by a run
+    The rate is that from the first report to the last: what came before the first was loading, or was done by a run
     that was killed.
 
     Args:
@@ -54,7 +54,7 @@ class Count:
         self._last = 0
 
     def told(self, done: int, total: int, detail: str, now: float) -> Progress:
-        """A word, heard at `now` in seconds; one that falls behind the last begins another count."""
+        """A report at `now`, in seconds; one that falls behind the last begins another count."""
         if self._first is None or done < self._last:
             self._first = done, now
         self._last = done
@@ -63,7 +63,7 @@ class Count:
         return Progress(self._what, done, total, detail, rate, self._left(done, total, rate))
 
     def _left(self, done: int, total: int, rate: float | None) -> float | None:
-        # A total that was reached says nothing where it only grows with what is done, as that of a Hub's table.
+        # A total that only grows with what is done, as that of a Hub's table, says nothing once it is reached.
         if rate is None or self._following is None or done >= total:
             return None
         return (total - done + self._following * total) / rate

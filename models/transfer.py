@@ -45,5 +45,5 @@ class Download:
 
 
 def one_ahead(items: Iterable[T]) -> Iterator[T]:
-    """The items, each after the next one was made: a device has its next work before the last one's result is read."""
+    """The items, each once the next one is made: a device has its next work before the result of the last is read."""
     return (item for item, _ in itertools.pairwise(itertools.chain(items, (None,))) if item is not None)

@@ -5,8 +5,8 @@ Design choices
   tokenizer would make of them.
 - A piece that begins a word gives way to one that does, and one inside a word to one inside: words neither grow
   together nor fall apart. Deviation: the paper does not say.
-- Which tokens and which draws: a generator seeded per sentence. What else is in a batch moves its logits by rounding
-  only.
+- A generator seeded per sentence chooses the tokens and draws the pieces. What else is in a batch moves logits by
+  rounding only.
 
 Shapes: B sentences, T tokens, N masked tokens of a batch, V pieces, K pieces drawn from.
 """

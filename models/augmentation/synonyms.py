@@ -4,8 +4,8 @@ Design choices
 - A word is a run of letters and figures, with what single points, hyphens and apostrophes join to it: "well-known",
   "b.c." and "7th" are one word each, and the clitic of a tokenised "you 're" is none. Whoever counts a share of the
   words counts these.
-- Replaceable is a word of two letters or more, of nothing but letters, hyphens and apostrophes: WordNet knows the "b"
-  of "b.c." as an element.
+- A word can be replaced if it has two characters or more, all of them letters, hyphens or apostrophes: WordNet knows
+  the "b" of "b.c." as an element.
 - Nothing is tagged: without a tagger's model, the synonyms of a word are those of every part of speech that its form
   can be. The paper's own examples show such noise ("love" became "have sex").
 - The text between the words stays as it is: no tokenising and joining again.

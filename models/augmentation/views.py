@@ -132,30 +132,28 @@ def ordered_views(views: Sequence[pl.LazyFrame]) -> pl.LazyFrame:
     return pl.concat(views).sort("sentence_id", "method")
 
 
-def sampled(views: pl.LazyFrame, rows: int, seed: int = 0) -> pl.DataFrame:
-    """The views of those sentences that a sample can fall on, of a part of the sentences or of all.
+def sampled(views: pl.LazyFrame, rows: int) -> pl.DataFrame:
+    """Of a part of the sentences, or of all, the views of those that a sample of all may hold.
 
     Args:
         views: sentence_id, method, text; all views of the sentences that it holds.
-        rows: Sentences of a sample.
-        seed: Which sentences; equal seeds draw equal sentences.
+        rows: Sentences of the sample.
     """
-    drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), seed)).head(rows)
+    drawn = views.select(pl.col("sentence_id").unique()).sort(scattered(pl.col("sentence_id"), 0)).head(rows)
     return views.join(drawn, on="sentence_id", how="semi").collect()
 
 
-def view_samples(views: pl.DataFrame, rows: int, seed: int = 0) -> pl.DataFrame:
+def view_samples(views: pl.DataFrame, rows: int) -> pl.DataFrame:
     """A few sentences with all their views side by side, to be looked at.
 
     Args:
-        views: As `sampled` gives them for each part of the sentences, with the same rows and seed.
+        views: As `sampled` gives them for each part of the sentences, with the same rows.
         rows: Sentences to show.
-        seed: Which sentences.
 
     Returns:
         One row per sentence, one column per method (the original first, if there is one); null where it was dropped.
     """
-    return _side_by_side(sampled(views.lazy(), rows, seed))
+    return _side_by_side(sampled(views.lazy(), rows))
 
 
 def view_examples(parts: Sequence[pl.LazyFrame], rows: int, min_chars: int = 30) -> pl.DataFrame:

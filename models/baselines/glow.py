@@ -42,17 +42,13 @@ class ActNorm(nn.Module):
         """(B, W)."""
         return (x_BW + self.shift_W) * (_SCALE_FACTOR * self.scale_W).exp()
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        return y_BW / (_SCALE_FACTOR * self.scale_W).exp() - self.shift_W
-
     def log_determinant(self) -> torch.Tensor:
         """Log |∂y/∂x|, a number."""
         return self.scale_W.sum() * _SCALE_FACTOR
 
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin so that every channel of these vectors leaves with mean 0 and variance 1; gives what leaves."""
+        """Start where every channel of these vectors leaves with mean 0 and variance 1; returns what leaves."""
         mean_W = x_BW.mean(dim=0)
         std_W = (x_BW - mean_W).square().mean(dim=0).sqrt()
         self.shift_W.copy_(-mean_W)
@@ -69,10 +65,6 @@ class Mixing(nn.Module, ABC):
         """(B, W)."""
 
     @abstractmethod
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-
-    @abstractmethod
     def log_determinant(self) -> torch.Tensor:
         """Log |∂y/∂x|, a number."""
 
@@ -86,10 +78,6 @@ class Reversal(Mixing):
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """See `Mixing.forward`."""
         return x_BW.flip(-1)
-
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """Its own inverse."""
-        return y_BW.flip(-1)
 
     def log_determinant(self) -> torch.Tensor:
         """0."""
@@ -116,22 +104,11 @@ class Convolution(Mixing):
         self.upper_WW = nn.Parameter(upper_WW.triu(1).float())
         self.log_W = nn.Parameter(diagonal_W.abs().log().float())
 
-    def _factors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        unit_WW = torch.eye(len(self.log_W), dtype=self.log_W.dtype)
-        upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
-        return self.lower_WW.tril(-1) + unit_WW, upper_WW
-
     def forward(self, x_BW: torch.Tensor) -> torch.Tensor:
         """See `Mixing.forward`."""
-        lower_WW, upper_WW = self._factors()
+        lower_WW = self.lower_WW.tril(-1) + torch.eye(len(self.log_W), dtype=self.log_W.dtype)
+        upper_WW = self.upper_WW.triu(1) + (self.sign * self.log_W.exp()).diag()
         return (x_BW @ upper_WW.T @ lower_WW.T)[:, self.order]
-
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """By two triangular systems."""
-        lower_WW, upper_WW = self._factors()
-        x_WB = torch.linalg.solve_triangular(lower_WW, y_BW[:, self.order.argsort()].T, upper=False)
-        x_BW: torch.Tensor = torch.linalg.solve_triangular(upper_WW, x_WB, upper=True).T
-        return x_BW
 
     def log_determinant(self) -> torch.Tensor:
         """See `Mixing.log_determinant`."""
@@ -148,7 +125,7 @@ MIXINGS: Final[dict[Literal["reversal", "convolution"], type[Reversal | Convolut
 class Coupling(nn.Module):
     """(x₁, x₂) ↦ (x₁, x₂ + m(x₁)): volume stays, whatever m is (NICE, Dinh et al., 2015).
 
-    m is two hidden layers, each with actnorm and ReLU, and a last one that begins at 0: the coupling begins as nothing.
+    m is two hidden layers, each with actnorm and ReLU, and a last one that begins at 0: at first nothing is moved.
     """
 
     def __init__(self, width: int, hidden: int, generator: torch.Generator) -> None:
@@ -168,14 +145,9 @@ class Coupling(nn.Module):
         kept_BK, moved_BM = x_BW[:, : self.kept], x_BW[:, self.kept :]
         return torch.cat((kept_BK, moved_BM + self._move(kept_BK)), dim=1)
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        kept_BK, moved_BM = y_BW[:, : self.kept], y_BW[:, self.kept :]
-        return torch.cat((kept_BK, moved_BM - self._move(kept_BK)), dim=1)
-
     @torch.no_grad()
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin the hidden layers on these vectors; gives what leaves."""
+        """Settle the hidden layers on these vectors; returns what leaves."""
         h_BH = self.first_norm.settle(functional.linear(x_BW[:, : self.kept], self.first_HK)).relu()
         self.second_norm.settle(functional.linear(h_BH, self.second_HH))
         y_BW: torch.Tensor = self(x_BW)
@@ -202,17 +174,13 @@ class Step(nn.Module):
         y_BW: torch.Tensor = self.coupling(self.mixing(self.norm(x_BW)))
         return y_BW
 
-    def inverse(self, y_BW: torch.Tensor) -> torch.Tensor:
-        """(B, W)."""
-        return self.norm.inverse(self.mixing.inverse(self.coupling.inverse(y_BW)))
-
     def settle(self, x_BW: torch.Tensor) -> torch.Tensor:
-        """Begin on these vectors; gives what leaves."""
+        """Settle on these vectors; returns what leaves."""
         return self.coupling.settle(self.mixing(self.norm.settle(x_BW)))
 
 
 class Glow(nn.Module):
-    """Vectors to z, which is to be standard normal, and back."""
+    """Vectors to z, which is to be standard normal."""
 
     def __init__(self, width: int, config: FlowConfig) -> None:
         """First weights by the configuration's seed.
@@ -241,20 +209,9 @@ class Glow(nn.Module):
                 x_BD = x_BD[:, :goes_on]
         return torch.cat((*finished, x_BD), dim=1)
 
-    def inverse(self, z_BD: torch.Tensor) -> torch.Tensor:
-        """The vectors (B, D) whose z these are."""
-        width, x_BD = z_BD.shape[1], z_BD[:, :0]
-        goes_on = 0
-        for whole, steps in zip(reversed(self.widths), reversed(self.levels), strict=True):
-            x_BD = torch.cat((x_BD, z_BD[:, width - whole : width - goes_on]), dim=1)
-            goes_on = whole
-            for step in reversed(steps):
-                x_BD = step.inverse(x_BD)
-        return x_BD
-
     @torch.no_grad()
     def settle(self, x_BD: torch.Tensor) -> None:
-        """Data-dependent begin: every actnorm leaves these vectors with mean 0 and variance 1."""
+        """Data-dependent initialisation: every actnorm leaves these vectors with mean 0 and variance 1."""
         for number, steps in enumerate(self.levels):
             x_BD = x_BD[:, : self.widths[number]]
             for step in steps:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from models.bench.figures import Rate
 from models.encoder.arithmetic import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from models.bench.figures import Rate
 
 SHAPE = {"cuda": (8192, 8192, 8192), "cpu": (1024, 768, 3072)}  # rows, from, to: what fills a card; BERT-base's largest
 COPIED = {"cuda": 1 << 30, "cpu": 1 << 27}  # bytes: much more than any cache holds
@@ -40,8 +39,6 @@ class Card:
 
     def rates(self) -> Iterator[Rate]:
         """The limits, as rows of the table."""
-        from models.bench.figures import Rate
-
         for precision, flops in self.flops.items():
             yield Rate(f"limit: products, {precision}", flops / 1e9, "GFLOP/s")
         yield Rate("limit: memory", self.bytes_per_s / 1e9, "GB/s")

@@ -11,7 +11,7 @@ from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
 from models.bench.card import seconds
 from models.bench.figures import Check, Rate, at_least, holds, not_run
-from models.bench.fixtures import TOKEN, direction, opus_shapes
+from models.bench.fixtures import PIECES, TOKEN, direction, opus_shapes
 from models.translation.backends import precisions
 from models.translation.loading import load_translator
 
@@ -28,7 +28,7 @@ ALIKE_ROUNDED: Final = 0.90  # the same between precisions
 PRECISIONS: Final = {"cuda": ("fp16", "fp16"), "cpu": ("fp32", "int8")}  # of transformers, of CTranslate2
 SPARE: Final = 3 << 28  # bytes left to a translator that is to run out of memory
 ENCODER: Final = 6 * (4 * 512 * 512 + 2 * 512 * 2048)  # weights of opus-mt's products: a source piece passes these,
-DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * 58_101  # and a target piece these
+DECODER: Final = 6 * (8 * 512 * 512 + 2 * 512 * 2048) + 512 * PIECES  # and a target piece these
 
 
 def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Check]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def with_convolutions(encoder: Encoder) -> Encoder:
-    """An encoder on the same modules with the convolutions that it asks for; itself if it has some or asks for none.
+    """The encoder with the convolutions that its configuration asks for; itself if it has some or none are asked for.
 
     Draws their first weights from torch's generator, as torch initialises a `Conv1d`, and nothing else.
 
@@ -53,7 +53,7 @@ def check_convolutions(encoder: Encoder) -> None:
 
 
 def convolutions_of(heads: Sequence[TokenHead]) -> CNNConfig | None:
-    """What would ask for the convolutions of an encoder; None if it has none."""
+    """The settings of the convolutions among some heads; None if there are none."""
     for cnn in heads:
         if isinstance(cnn, CNN):
             relu = any(isinstance(head, TokenReLU) for head in heads)

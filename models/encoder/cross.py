@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from models.encoder.arithmetic import arithmetic
-from models.encoder.encode import tokens_a_pass
+from models.encoder.encode import evaluating, tokens_a_pass
 from models.encoder.network import Encoder
 from models.encoder.pooling import precise
 from models.encoder.sharing import gather_shares, own_share
@@ -47,7 +47,7 @@ class CrossEncoder(Encoder):
         nn.init.normal_(self.head.weight, std=SPREAD)
         nn.init.zeros_(self.head.bias)
         self._separators = 2 if settings.model_type in TWO_SEPARATORS else 1
-        # Those of two separators tell the sentences apart by these alone, however many types their table has.
+        # Architectures with two separators tell the sentences apart by these alone, whatever types their table has.
         self._typed = self._separators == 1 and int(getattr(settings, "type_vocab_size", 1)) > 1
 
     def values(
@@ -73,14 +73,12 @@ class CrossEncoder(Encoder):
     ) -> NDArray[np.float64]:
         """The sigmoid of each pair's first value, (B,) in [0, 1], without dropout; arguments as in `values`."""
         pairs = self._joined(tokens, first, second)
-        scores, was_training = np.zeros(len(pairs)), self.training
-        self.eval()
-        with torch.inference_mode(), arithmetic(self.device, bf16=bf16):
+        scores = np.zeros(len(pairs))
+        with evaluating(self), torch.inference_mode(), arithmetic(self.device, bf16=bf16):
             budget = tokens_a_pass(self.device)
             for part in budget_batches(pairs.lengths, budget):
                 values_BC = self._valued(self.embed(pairs, part, budget))
                 scores[part] = torch.sigmoid(values_BC[:, 0].double()).cpu().numpy()
-        self.train(was_training)
         return scores
 
     def inputs(self, ids_XT: torch.Tensor, positions_XT: torch.Tensor | None) -> dict[str, torch.Tensor]:

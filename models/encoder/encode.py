@@ -73,7 +73,7 @@ def encode_tokens(
     if device is not None:
         encoder.to(device)
     budget = batch_tokens or tokens_a_pass(encoder.device)
-    with _evaluating(encoder), torch.inference_mode(), arithmetic(encoder.device, bf16=bf16):
+    with evaluating(encoder), torch.inference_mode(), arithmetic(encoder.device, bf16=bf16):
         passes = (
             (rows, Download(encoder.embed(tokens, rows, budget))) for rows in budget_batches(tokens.lengths, budget)
         )
@@ -92,7 +92,8 @@ def tokens_a_pass(device: torch.device) -> int:
 
 
 @contextlib.contextmanager
-def _evaluating(encoder: Encoder) -> Iterator[None]:
+def evaluating(encoder: Encoder) -> Iterator[None]:
+    """Put an encoder into evaluation mode for the block."""
     was_training = encoder.training
     encoder.eval()
     try:

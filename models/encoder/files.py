@@ -69,7 +69,7 @@ def write_weights(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
 
 
 def keep_prompts(source: Path, target: Path) -> None:
-    """Give an encoder the prompts of the one that it was made from: an export knows only that which was read."""
+    """Copy the prompts of the folder that an encoder was made from: an export knows only the one that was in use."""
     name = "config_sentence_transformers.json"
     said, exported = read_json(source / name, {}), read_json(target / name)
     kept = {key: said[key] for key in ("prompts", "default_prompt_name") if key in said}

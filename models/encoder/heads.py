@@ -62,7 +62,7 @@ class Head(nn.Module, abc.ABC):
         """
 
     def check_weights(self) -> None:
-        """Refuse weights that were read and are of the right shape, but not those of this head.
+        """Refuse weights that have the right shape and are none of this head's.
 
         Raises:
             EncoderError: They are not.

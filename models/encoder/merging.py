@@ -1,7 +1,7 @@
-"""Two encoders of one shape to one between them: weights averaged (Wortsman et al., 2022: WiSE-FT).
+"""One encoder between two of one shape: their weights averaged (Wortsman et al., 2022: WiSE-FT).
 
-What fine-tuning wins on its own data it often loses elsewhere; the way back to the start costs less of the first than
-it gives back of the second.
+What fine-tuning gains on its own data it often loses elsewhere; going part of the way back to the start gives up less
+of the gain than it makes good of the loss.
 """
 
 from __future__ import annotations

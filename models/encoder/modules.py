@@ -34,7 +34,7 @@ class SavedModule:
     """A module as `modules.json` lists it.
 
     Attributes:
-        kind: Name of its class in sentence-transformers, of whatever package it was at the time; a `Dense` on tokens is
+        kind: Name of its class in sentence-transformers, whatever package it was in then; a `Dense` on tokens is
             a `TokenReLU` here.
         folder: Where it lies; absent if it has neither settings nor weights.
     """

@@ -112,9 +112,9 @@ class _Outputs(nn.Module):
 
 
 def _prepare(graph: ModelProto) -> None:
-    """What the quantiser would stumble over: shapes of before the fusion, nodes without names, named widths.
+    """Mend what the quantiser would stumble over: shapes from before the fusion, nodes without names, named widths.
 
-    Attention whose widths are named, equal ones too, it leaves in fp32.
+    It leaves attention whose widths are named in fp32, even where they are equal.
     """
     graph.graph.ClearField("value_info")
     for number, node in enumerate(graph.graph.node):

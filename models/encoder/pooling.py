@@ -24,10 +24,10 @@ LAYERS: Final[Mapping[str, tuple[int, ...]]] = {
 }
 """Pooling → the hidden states whose average is pooled; the others pool the last layer's output alone."""
 POOLER: Final[Pooling] = "cls-pooler"
-"""Of a bare transformer `cls` with its pooler as a head, which a saved encoder has in a module of its own."""
+"""`cls` through the pooler of a bare transformer, which becomes a head; a saved encoder has it as a module."""
 AFTER_FIRST: Final[Pooling] = "mean-after-first"
 """The average that leaves the first token out."""
-LEAST: Final = 1e-9  # that a sum is divided by, as in sentence-transformers: of no token at all the mean is zero
+LEAST: Final = 1e-9  # that a sum is divided by, as in sentence-transformers: the mean of no token is zero
 AND: Final = "+"  # joins poolings whose vectors stand side by side
 
 
@@ -72,7 +72,7 @@ def pool(tokens_BTD: torch.Tensor, mask_BT: torch.Tensor, pooling: str, skipped:
 
 
 def way_of(pooling: str) -> str:
-    """How a pooling goes over the tokens of the layers that it takes."""
+    """How a pooling joins the tokens of the layers that it reads."""
     return {"first-last": "mean", "second-to-last": "mean", "second-to-last-cls": "cls"}.get(pooling, pooling)
 
 

@@ -22,7 +22,7 @@ _TEXT: Final = "text"
 
 
 def followed(listed: Sequence[Mapping[str, Any]], folder: Path) -> Iterator[Mapping[str, Any]]:
-    """The entries of `modules.json`, in the place of a Router those of the way that `encode` takes without a task.
+    """The entries of `modules.json`; in place of a Router, the modules of the way that `encode` takes without a task.
 
     Raises:
         EncoderError: A Router has no way for a text of which nothing else is known.

@@ -61,7 +61,7 @@ NOT_HERE = {
     "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
     "CLIPModel": "embeds pictures too; give an encoder of texts",
 }
-"""Modules of sentence-transformers that are not computed, and what to do without."""
+"""Modules of sentence-transformers that are not computed here, and what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SavedEncoder:
         words: How sentences are cut, of a table of word vectors.
         word_weights: Where the weights of a table's words are.
         prompts: Texts to put before a text, by name.
-        default_prompt: The name of that which is put there unless another is asked for.
+        default_prompt: Name of the one that is used unless another is asked for.
         pools_prompt: Whether a prompt's tokens are pooled.
         graph: What stands in the place of the transformer's weights.
     """

@@ -45,7 +45,7 @@ class StaticTable(PreTrainedModel):  # type: ignore[no-untyped-call]
     """Token ids to token vectors by look-up; called as a transformer is, so that an encoder need not know.
 
     Attributes:
-        weights: A number for each row by which it is multiplied and which stands behind it; None for none.
+        weights: A factor for each row, which also becomes the last dimension of its vector; None for none.
     """
 
     config_class = StaticConfig
@@ -94,7 +94,7 @@ def static_settings(folder: Path) -> tuple[int, WordsConfig | None]:
 
 
 def refuse_dropout(folder: Path, config: EncoderConfig) -> None:
-    """Say of a table that it has no dropout to be set.
+    """Refuse a dropout rate, for a table has no dropout.
 
     Raises:
         EncoderError: The configuration asks for some.

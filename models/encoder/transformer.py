@@ -6,6 +6,7 @@ that some architectures add is removed: only `cls-pooler` uses it, as a head of 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from models.encoder.pooling import POOLER
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from transformers import PreTrainedConfig
@@ -48,7 +50,7 @@ DROPOUTS = (
     "dropout_rate",
 )
 ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}
-"""Architectures with a decoder beside the encoder, of which an encoder of sentences has the first half alone."""
+"""Architectures of an encoder and a decoder, of which an encoder of sentences is the first half alone."""
 
 
 def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -124,22 +126,27 @@ def _read_backbone(folder: Path, config: EncoderConfig) -> tuple[PreTrainedModel
             f"{folder}: a {described.get('model_type')} is code of its own ({', '.join(described['auto_map'])}), which "
             "is not run, expected an architecture of transformers; choose a model that needs no remote code"
         )
-    verbosity = hf_logging.get_verbosity()
-    hf_logging.set_verbosity(
-        logging.ERROR
-    )  # it warns of heads that are left out; what is missing is checked by the caller
-    settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    settings.output_hidden_states = False  # asked for in each call, where pooling needs them
-    if config.dropout is not None:
-        _set_dropout(settings, config.dropout, folder)
-    try:
+    with quiet_loading():
+        settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        settings.output_hidden_states = False  # asked for in each call, where pooling needs them
+        if config.dropout is not None:
+            _set_dropout(settings, config.dropout, folder)
         kind: Any = ENCODER_HALVES.get(settings.model_type, AutoModel)
         backbone, info = kind.from_pretrained(
             str(folder), config=settings, local_files_only=True, dtype=torch.float32, output_loading_info=True
         )
+    return backbone, info
+
+
+@contextlib.contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Keep transformers from warning of weights that are left out or missing: whoever loads looks at that."""
+    verbosity = hf_logging.get_verbosity()
+    hf_logging.set_verbosity(logging.ERROR)
+    try:
+        yield
     finally:
         hf_logging.set_verbosity(verbosity)
-    return backbone, info
 
 
 def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:

@@ -5,7 +5,7 @@ whitespacetokenizer_config.json the words in the order of the rows, those that a
 model.safetensors               `emb_layer.weight`
 
 Words are what stands between blanks; one that the table lacks is tried without the marks around it and then in lower
-case. Of a sentence of none but unknown words the vector is zero, so a row of zeros follows the table's own. Weights
+case. A sentence of unknown words alone has the zero vector, so a row of zeros follows the table's own. Weights
 (module WordWeights) go into the mean: Σ w·x / Σ w.
 
 Shapes: V words, B sentences, D width.

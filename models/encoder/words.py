@@ -2,7 +2,7 @@
 
 How a sentence is cut decides the figures of such a baseline more than the vectors do, so it is a setting that stands in
 the tokenizer itself, in the artifact's key and in the signature of every figure. Words that the table lacks count
-nothing; a sentence of none but these is the zero vector, whose cosine is 0 with all (SentEval's rule).
+nothing; a sentence of such words alone is the zero vector, whose cosine with any other is 0 (SentEval's rule).
 
 sentence-transformers' StaticEmbedding reads the folder and gives the same vectors. Its tokenizer must drop unknown
 words, which a word-level model cannot: this one is a byte-pair model without merges over words that each begin with a

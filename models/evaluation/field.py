@@ -1,9 +1,9 @@
 """Which of several methods helps: each beside where it started, and the best beside all others.
 
 Methods are held against each other on the same draws of what they are proved on. What a proof asks of one document, or
-of one run of a long document, is drawn together. Two corrections for many comparisons, both Holm's: a method is
-compared with the start as one of all methods; that the best is better than another is one of all pairs of methods, for
-which one is best was not known.
+of one run of a long document, is drawn together. Two corrections for many comparisons, both Holm's: over all
+methods where each is compared with the start, and over all pairs of methods where the best is compared with another,
+for which one is best was not known before.
 
 Shapes: M methods, S seeds, Q their encoders, N questions, K units (documents or runs), R draws.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from models.evaluation.forgetting import forgets
 from models.evaluation.hierarchical import Draws, difference_of, holm
-from models.evaluation.study import study_rows
+from models.evaluation.study import LEVEL, study_rows, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from models.evaluation.paired import Difference
 
-LEVEL: Final = 0.05
 TEXT: Final = "your text"
 """The mean of what decides."""
 CHUNK_CELLS: Final = 2_000_000  # R·K of one chunk: bounds memory to some tens of MB
@@ -134,16 +133,6 @@ def field_rows(labels: Sequence[str], proofs: Sequence[Proof], *, seed: int = 0)
         metric, decides = kinds[name]
         for row in study_rows(labels, {name: methods}, seed=seed):
             yield row | {"metric": metric, "decides": decides, "verdict": verdict(row)}
-
-
-def verdict(row: Mapping[str, object]) -> str | None:
-    """`above` or `below` the start only where the interval leaves out 0 and the corrected p is small; None for it."""
-    low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
-    if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
-        return None
-    if p_value < LEVEL and low > 0:
-        return "above"
-    return "below" if p_value < LEVEL and high < 0 else "no"
 
 
 def forgetful(rows: Iterable[Mapping[str, Any]], checks: Collection[str], allowed: float) -> dict[str, float]:

@@ -19,16 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.errors import EvaluationError
-from models.evaluation.intervals import percentile_interval
-from models.evaluation.paired import Difference
-from models.evaluation.sts import FIGURE, RESAMPLES
+from models.evaluation.correlation import spearman
+from models.evaluation.intervals import percentile_interval, spearman_resamples
+from models.evaluation.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from models.evaluation.sts import Metric
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,14 @@ def draws_of(
     gold_N: NDArray[np.float64],
     cosines_SN: NDArray[np.float64],
     *,
-    metric: Metric = "spearman",
     resamples: int = 1000,
     seed: int = 0,
 ) -> Draws:
-    """Figures of a method's encoders on draws of one set's pairs.
+    """Spearman's ρ of a method's encoders on draws of one set's pairs.
 
     Args:
         gold_N: gold scores.
         cosines_SN: a row a seed.
-        metric: `spearman` or `pearson`.
         resamples: R.
         seed: of the draws; methods that are compared need the same.
 
@@ -84,8 +80,8 @@ def draws_of(
         EvaluationError: as `models.evaluation.correlation.spearman`.
     """
     # Gold stands first: the draws follow the order of the first argument, so every encoder meets the same ones.
-    columns = [RESAMPLES[metric](gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
-    figures = [FIGURE[metric](cosines, gold_N) for cosines in cosines_SN]
+    columns = [spearman_resamples(gold_N, cosines, resamples=resamples, seed=seed) for cosines in cosines_SN]
+    figures = [spearman(cosines, gold_N) for cosines in cosines_SN]
     return Draws(np.array(figures), np.stack(columns, axis=1))
 
 
@@ -116,10 +112,7 @@ def difference_of(first: Sequence[Draws], second: Sequence[Draws], *, seed: int 
         raise EvaluationError(f"{len(first)} sets beside {len(second)}, expected the same; compare on the same sets")
     value = float(_mean_figures(second).mean() - _mean_figures(first).mean())
     # Another stream for the second, or equal numbers of seeds would be drawn alike.
-    differences = _finite(_distribution(second, seed + 1) - _distribution(first, seed))
-    low, high = percentile_interval(differences)
-    far = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
-    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(differences) + 1)))
+    return drawn_difference(value, _finite(_distribution(second, seed + 1) - _distribution(first, seed)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""TwoBranch distributions of correlations, exact and fast.
+"""Bootstrap distributions of correlations, exact and fast.
 
 A resample is a count per pair, not a new list: ranks of a resample follow from cumulative counts over the values
 sorted once, so that no resample is sorted. R resamples of n pairs cost R·n additions.
@@ -93,12 +93,12 @@ def precision_resamples(
     return np.concatenate(out)
 
 
-def percentile_interval(values: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
-    """The central interval of a bootstrap distribution, NaN draws left out; (NaN, NaN) if nothing is left."""
+def percentile_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The central 95 % interval of a bootstrap distribution, NaN draws left out; (NaN, NaN) if nothing is left."""
     kept = values[np.isfinite(values)]
     if len(kept) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(kept, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

@@ -95,7 +95,7 @@ def halves_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], seed: int) 
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:
-    """What an encoder makes of each row: (N,) cosines of pairs; of classes 1 where a held-out fold is told right."""
+    """What an encoder makes of each row: (N,) cosines of pairs; of classes 1 where the held-out row is told right."""
     vectors_ND = encode(labelled.first)
     if labelled.kind == "pairs":
         return cosine_scores(vectors_ND, encode(labelled.second))

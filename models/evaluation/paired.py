@@ -63,12 +63,15 @@ def paired_difference(
     # Gold stands first: the draws follow the order of the first argument, so both encoders meet the same ones.
     draws = [RESAMPLES[metric](gold, cosines, resamples=resamples, seed=seed) for cosines in (first, second)]
     differences = draws[1] - draws[0]
-    kept = differences[np.isfinite(differences)]
-    if len(kept) == 0:
+    if not np.isfinite(differences).any():
         raise EvaluationError(
             f"none of {resamples} draws of {len(gold)} pairs varies, expected some that do; compare on more pairs"
         )
-    low, high = percentile_interval(kept)
+    return drawn_difference(FIGURE[metric](second, gold) - FIGURE[metric](first, gold), differences)
+
+
+def drawn_difference(value: float, draws_R: NDArray[np.float64]) -> Difference:
+    """A difference with the interval and the p that its draws give; draws that are not finite are left out."""
+    kept = draws_R[np.isfinite(draws_R)]
     far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    value = FIGURE[metric](second, gold) - FIGURE[metric](first, gold)
-    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(kept) + 1)))
+    return Difference(value, *percentile_interval(kept), min(1.0, 2 * (far + 1) / (len(kept) + 1)))

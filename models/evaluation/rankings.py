@@ -83,7 +83,7 @@ def average_precision(scores: ArrayLike, right: ArrayLike) -> float:
 
 
 def found_precision(ranking: Ranking) -> float:
-    """Mean precision at the answers that were found, those that were not left out of the mean (AskUbuntu's)."""
+    """Mean precision at the answers that were found; the others have no part in the mean (AskUbuntu's)."""
     return _precision(ranking, int(ranking.right.sum()))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from models.errors import EvaluationError
 from models.evaluation.intervals import percentile_interval
-from models.evaluation.paired import Difference
+from models.evaluation.paired import Difference, drawn_difference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,9 +90,9 @@ def chance(targets: int) -> float:
     return float((1 / np.arange(1, targets + 1)).mean())
 
 
-def tells(ranks_N: NDArray[np.float64], probe: Retrieval, *, resamples: int = 1000, seed: int = 0) -> bool:
-    """Whether an encoder does better than guess on a probe: else its order of the targets says nothing."""
-    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples, seed)
+def tells(ranks_N: NDArray[np.float64], probe: Retrieval) -> bool:
+    """Whether an encoder does better than a guess on a probe: else its order of the targets says nothing."""
+    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples=1000, seed=0)
     return percentile_interval(draws)[0] > 0
 
 
@@ -137,10 +137,7 @@ def mean_difference(
     """
     value = float(np.mean([gain.mean() for gain, _ in gains.values()]))
     draws = np.mean([_draws(gain, unit, resamples, seed) for gain, unit in gains.values()], axis=0)
-    kept = draws[np.isfinite(draws)]
-    low, high = percentile_interval(kept)
-    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    return Difference(value, low, high, min(1.0, 2 * (far + 1) / (len(kept) + 1)))
+    return drawn_difference(value, draws)
 
 
 def _draws(values_N: NDArray[np.float64], unit_N: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:

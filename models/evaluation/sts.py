@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ import polars as pl
 from models.errors import EvaluationError
 from models.evaluation.correlation import pearson, spearman
 from models.evaluation.intervals import pearson_resamples, percentile_interval, spearman_resamples
+from models.evaluation.score_row import WHOLE, ScoreRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from models.evaluation.intervals import Seed
 
 Metric = Literal["spearman", "pearson"]
-Protocol = Literal["all", "mean", "wmean"]
-WHOLE = "all"  # subset name of figures that cover every subset
 COLUMNS = ("subset", "gold", "cosine")
 
 FIGURE: dict[Metric, Callable[[NDArray[np.float64], NDArray[np.float64]], float]] = {
@@ -39,21 +37,6 @@ RESAMPLES: dict[Metric, Callable[..., NDArray[np.float64]]] = {
 }
 
 
-@dataclass(frozen=True)
-class ScoreRow:
-    """One figure, with its meaning and its uncertainty; value and interval in [-1, 1]."""
-
-    dataset: str
-    subset: str
-    split: str
-    metric: Metric
-    protocol: Protocol
-    value: float
-    n: int
-    ci_low: float
-    ci_high: float
-
-
 def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int = 1000, seed: int = 0) -> list[ScoreRow]:
     """Every figure of one data set: both metrics, each subset, and the three protocols over the subsets.
 
@@ -61,7 +44,7 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
         rows: One row a pair: `subset` (one name if the set has none), `gold`, `cosine`.
         dataset: Name for the rows, also named by errors.
         split: `test`, `dev`, …
-        resamples: TwoBranch draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
+        resamples: Bootstrap draws for the 95 % percentile interval. Protocols over subsets draw within each subset.
         seed: Of the draws; each subset has a stream of its own that follows from it.
 
     Raises:
@@ -80,13 +63,13 @@ def sts_scores(rows: pl.DataFrame, *, dataset: str, split: str, resamples: int =
     out: list[ScoreRow] = []
     for metric in FIGURE:
         whole = _Sample(rows, metric, f"{dataset} {split}", resamples, seed)
-        out.append(_row(whole.value, whole.draws, dataset, WHOLE, split, metric, "all", len(rows)))
+        out.append(ScoreRow(dataset, WHOLE, split, metric, "all", *whole.figures))
         if len(subsets) > 1:
             parts = {
                 name: _Sample(part, metric, f"{dataset} {split} {name}", resamples, own)
                 for (name, part), own in zip(subsets.items(), seeds, strict=True)
             }
-            out += [_row(s.value, s.draws, dataset, name, split, metric, "all", s.n) for name, s in parts.items()]
+            out += [ScoreRow(dataset, name, split, metric, "all", *part.figures) for name, part in parts.items()]
             out += _over_subsets(list(parts.values()), dataset, split, metric)
     return out
 
@@ -103,27 +86,16 @@ class _Sample:
             raise EvaluationError(f"{place} (first scores = cosine, second = gold): {error}") from error
         self.n = len(rows)
 
+    @property
+    def figures(self) -> tuple[float, int, float, float]:
+        return self.value, self.n, *percentile_interval(self.draws)
+
 
 def _over_subsets(parts: list[_Sample], dataset: str, split: str, metric: Metric) -> list[ScoreRow]:
     n = sum(part.n for part in parts)
-    even = np.full(len(parts), 1.0 / len(parts))
-    sized = np.array([part.n / n for part in parts])
+    shares = {"mean": np.full(len(parts), 1.0 / len(parts)), "wmean": np.array([part.n / n for part in parts])}
     values, draws = np.array([part.value for part in parts]), np.stack([part.draws for part in parts])
     return [
-        _row(float(even @ values), even @ draws, dataset, WHOLE, split, metric, "mean", n),
-        _row(float(sized @ values), sized @ draws, dataset, WHOLE, split, metric, "wmean", n),
+        ScoreRow(dataset, WHOLE, split, metric, name, float(own @ values), n, *percentile_interval(own @ draws))
+        for name, own in shares.items()
     ]
-
-
-def _row(
-    value: float,
-    draws: NDArray[np.float64],
-    dataset: str,
-    subset: str,
-    split: str,
-    metric: Metric,
-    protocol: Protocol,
-    n: int,
-) -> ScoreRow:
-    low, high = percentile_interval(draws)
-    return ScoreRow(dataset, subset, split, metric, protocol, value, n, low, high)

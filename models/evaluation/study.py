@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from models.evaluation.hierarchical import Draws, Figure
 
 MEAN: Final = "mean of sets"
+LEVEL: Final = 0.05
 DRAWS: Final = 80  # a comparison: Holm's smallest p, 2 in the number of draws for each, is then half of 0.05
 _ITSELF: Final = dict.fromkeys(("difference", "difference_low", "difference_high", "p_value"))
 
@@ -59,6 +60,19 @@ def study_rows(
                     "reference": reference,
                     **gains.get(label, _ITSELF),
                 }
+
+
+def verdict(row: Mapping[str, object]) -> str | None:
+    """Whether a row of `study_rows` is told apart from its reference; None where there is no difference to judge.
+
+    `above` or `below` only where the interval leaves out 0 and the corrected p is small; else `no`.
+    """
+    low, high, p_value = (row[name] for name in ("difference_low", "difference_high", "p_value"))
+    if not (isinstance(low, float) and isinstance(high, float) and isinstance(p_value, float)):
+        return None
+    if p_value < LEVEL and low > 0:
+        return "above"
+    return "below" if p_value < LEVEL and high < 0 else "no"
 
 
 def enough_draws(resamples: int, comparisons: int) -> int:

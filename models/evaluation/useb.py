@@ -15,7 +15,7 @@ import numpy as np
 
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import mean_resamples, percentile_interval, precision_resamples, spearman_resamples
-from models.evaluation.paired import Difference
+from models.evaluation.paired import Difference, drawn_difference
 from models.evaluation.rankings import (
     average_precision,
     found_precision,
@@ -25,6 +25,7 @@ from models.evaluation.rankings import (
     tied_precision,
     trec_precision,
 )
+from models.evaluation.score_row import WHOLE, ScoreRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 PRECISION: Final = "average precision"
 """The figure of each set that USEB averages."""
-WHOLE: Final = "all"
 PLACES: Final = 100
 """Places of a ranking over a whole pool."""
 UNDECIDED: Final = 3
@@ -53,21 +53,6 @@ MEASURES: Final[Mapping[str, Mapping[str, Callable[[Ranking], float]]]] = {
     "scidocs": {PRECISION: trec_precision, "ndcg": gain},
 }
 """Set of rankings → metric → a query's figure, whose mean over queries is reported."""
-
-
-@dataclass(frozen=True)
-class UsebRow:
-    """One figure, with its meaning and its uncertainty; value and interval in [0, 1], Spearman's in [-1, 1]."""
-
-    dataset: str
-    subset: str
-    split: str
-    metric: str
-    protocol: str
-    value: float
-    n: int
-    ci_low: float
-    ci_high: float
 
 
 @dataclass(frozen=True)
@@ -129,10 +114,10 @@ def paraphrase_parts(
     return found
 
 
-def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> list[UsebRow]:
+def useb_rows(dataset: str, split: str, parts: Mapping[str, Sequence[Part]]) -> list[ScoreRow]:
     """A row for each metric of the whole set, and for each of its parts if it has several."""
     return [
-        UsebRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
+        ScoreRow(dataset, part.subset, split, metric, "useb", part.value, part.n, *percentile_interval(part.draws))
         for metric, own in parts.items()
         for part in ([whole(own), *own] if len(own) > 1 else [whole(own)])
     ]
@@ -146,11 +131,7 @@ def whole(parts: Sequence[Part]) -> Part:
 
 def difference(first: Part, second: Part) -> Difference:
     """The second system less the first, by the draws that they share."""
-    draws = second.draws - first.draws
-    kept = draws[np.isfinite(draws)]
-    far = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-    p_value = min(1.0, 2 * (far + 1) / (len(kept) + 1))
-    return Difference(second.value - first.value, *percentile_interval(kept), p_value)
+    return drawn_difference(second.value - first.value, second.draws - first.draws)
 
 
 def _seeds(config: BootstrapConfig, parts: int) -> list[np.random.SeedSequence]:

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
-from transformers.utils import logging as hf_logging
 
+from models.encoder.transformer import quiet_loading
 from models.errors import TrainingError
 from models.language_model.linear_cross_entropy import linear_cross_entropy
 
@@ -115,7 +115,11 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     folder, parts = Path(backbone.name_or_path or ""), _PARTS.get(backbone.config.model_type)
     if parts is None or not (folder / "config.json").is_file():
         return None
-    whole, info = _read(folder)
+    with quiet_loading():
+        whole: Any
+        whole, info = AutoModelForMaskedLM.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
+        )
     bias_V = getattr(whole.get_output_embeddings(), "bias", None)
     lacks = [key for key in info["missing_keys"] if key.startswith((parts.linear, parts.norm))]
     if lacks or bias_V is None or len(embeddings_of(backbone)) != len(bias_V):
@@ -123,15 +127,3 @@ def _saved_head(backbone: PreTrainedModel) -> VocabularyHead | None:
     linear, norm = whole.get_submodule(parts.linear), whole.get_submodule(parts.norm)
     activation = getattr(backbone.config, parts.activation) if parts.activation else "gelu"
     return VocabularyHead(linear, norm, bias_V, activation)
-
-
-def _read(folder: Path) -> tuple[Any, dict[str, Any]]:
-    verbosity = hf_logging.get_verbosity()
-    hf_logging.set_verbosity(logging.ERROR)  # it warns of what is missing, which the caller looks at
-    try:
-        whole, info = AutoModelForMaskedLM.from_pretrained(
-            str(folder), local_files_only=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
-        )
-    finally:
-        hf_logging.set_verbosity(verbosity)
-    return whole, info

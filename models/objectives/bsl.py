@@ -48,7 +48,7 @@ class BSL(TwoBranch):
         self, z: tuple[torch.Tensor, torch.Tensor], t: tuple[torch.Tensor, torch.Tensor]
     ) -> torch.Tensor:
         """Both predictions against the other view's targets; then these take places in the queue."""
-        # With `dims` there is no queue, but the places that it lacks have a width.
+        # With `dims` the queue has no row, but a width that must be that of the cut vectors.
         queue_QD, temperature = self.queue.vectors[:, : z[0].shape[1]], self.config.temperature
         first = target_contrast(z[0], t[1], queue_QD, temperature)
         second = target_contrast(z[1], t[0], queue_QD, temperature)

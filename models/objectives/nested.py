@@ -35,7 +35,7 @@ def nested(loss: Callable[..., torch.Tensor], dims: Sequence[int], width: int, *
 
 
 def widened(x_Bd: torch.Tensor, width: int) -> torch.Tensor:
-    """(B, D) with zeros behind, by which a network's columns for them count nothing; as it is where d = D."""
+    """(B, D), zeros behind, so that a network's columns for them count nothing; unchanged where d = D."""
     return x_Bd if x_Bd.shape[1] == width else functional.pad(x_Bd, (0, width - x_Bd.shape[1]))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class VectorQueue(nn.Module):
-    """Q unit vectors, the oldest of which make place for a batch's.
+    """Q unit vectors, the oldest of which make way for a batch's.
 
     Attributes:
         vectors: (Q, D), in no order; a row of zeros is a place that is not taken.

@@ -1,4 +1,4 @@
-"""Ranking consistency: in which order other sentences are like one (RankCSE, Liu et al., 2023, section 3).
+"""Ranking consistency: in which order other sentences resemble one (RankCSE, Liu et al., 2023, section 3).
 
 A sentence's list holds its cosines with the other view of each other sentence of the batch; its own other view is left
 out, for it leads every list. In RankCSE another trained encoder gives the order. Deviation: here it is the target.

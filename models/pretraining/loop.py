@@ -1,4 +1,4 @@
-"""The pre-training loop: batches in, a trained network out; resumable, interruptible, budgeted."""
+"""The pre-training loop: batches in, a trained network out; resumable and budgeted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from models.training.readings import check_finite
 from models.training.snapshots import Saving, newest_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from models.pretraining.config import LearningConfig
@@ -49,9 +49,8 @@ def pretrain(
     config: LearningConfig,
     on_progress: OnProgress,
     folder: Path | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
 ) -> RunState:
-    """Train `model` in place until the budget is spent or `should_stop`.
+    """Train `model` in place until the budget is spent.
 
     Args:
         model: The network.
@@ -59,7 +58,6 @@ def pretrain(
         config: Optimizer, schedule, budget, seed.
         on_progress: Told (done, total, detail) every 50 steps; seconds where the budget is wall clock.
         folder: Of this run alone: snapshots every three minutes and at the end; a run found there goes on.
-        should_stop: Asked after each step; true ends the run with its state saved.
 
     Returns:
         The final counters and loss curve.
@@ -75,9 +73,9 @@ def pretrain(
     model.train()
     started = time.monotonic() - state.elapsed_s
     window: list[Tensor] = []
-    while spent(config, state) < 1.0 and not should_stop():
+    while spent(config, state) < 1.0:
         batches = examples.plan(state.epoch)
-        while state.position < len(batches) and spent(config, state) < 1.0 and not should_stop():
+        while state.position < len(batches) and spent(config, state) < 1.0:
             set_learning_rate(optimizers, learning_rate(config, state.step, spent(config, state)))
             loss, tokens = _step(model, examples, batches[state.position], optimizers, config, state)
             window.append(loss)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from models.pretraining.translation import TranslationModelConfig
 
+LONGEST = 100  # tokens of a side
+RATIO = 4.0  # of the sides' lengths, three tokens added to each
+
 
 @dataclass(frozen=True)
 class EncodedPairs:
@@ -33,14 +36,12 @@ class EncodedPairs:
     """Share of the pairs drawn in each epoch; above 1, pairs repeat."""
 
 
-def comparable(
-    one: list[np.ndarray], other: list[np.ndarray], longest: int = 100, ratio: float = 4.0
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Drop pairs with a side of `longest` tokens or more, or with sides whose lengths differ by `ratio`."""
+def comparable(one: list[np.ndarray], other: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Drop pairs with a side of `LONGEST` tokens or more, or with one side `RATIO` times as long as the other."""
     kept = [
         (a, b)
         for a, b in zip(one, other, strict=True)
-        if max(len(a), len(b)) < longest and 1 / ratio < (len(a) + 3) / (len(b) + 3) < ratio
+        if max(len(a), len(b)) < LONGEST and 1 / RATIO < (len(a) + 3) / (len(b) + 3) < RATIO
     ]
     return [a for a, _ in kept], [b for _, b in kept]
 

@@ -12,6 +12,7 @@ from models.evaluation.forgetting import forgets
 from models.evaluation.own_text import ENOUGH, TOO_FEW
 from models.evaluation.proof import MEAN, Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
+from models.report.differences import signed
 from models.report.escaping import plain
 from models.report.page import PLACE, PRINTED, markdown_table
 from models.report.verdict import Verdict
@@ -122,15 +123,8 @@ def judged(rows: Sequence[Evidence], max_forgetting: float) -> Verdict:
 
 
 def _told(row: Evidence) -> str:
-    return (
-        f"{row.metric} × 100 {_spread(row.difference, row.ci_low, row.ci_high)} on {row.evidence}, p {row.p_value:.3f}"
-    )
-
-
-def _spread(difference: float, low: float | None, high: float | None) -> str:
-    """A difference × 100, with its interval where it has one."""
-    ends = "" if low is None or high is None else f" [{100 * low:+.2f}, {100 * high:+.2f}]"
-    return f"{100 * difference:+.2f}{ends}"
+    figure = signed(row.difference, row.ci_low, row.ci_high)
+    return f"{row.metric} × 100 {figure} on {row.evidence}, p {row.p_value:.3f}"
 
 
 @dataclass(frozen=True)
@@ -172,7 +166,7 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
             "figure": row["metric"],
             "before": _percent(row["before"]),
             "after": _percent(row["after"]),
-            "difference": _spread(row["difference"], row["ci_low"], row["ci_high"]),
+            "difference": signed(row["difference"], row["ci_low"], row["ci_high"]),
             "p": "" if row["p_value"] is None else f"{row['p_value']:.3f}",
             "it": _ROLES[row["role"]],
         }
@@ -202,7 +196,7 @@ def adaptation_page(content: AdaptationContent) -> str:
         "\n\n".join(
             [
                 f"# {plain(content.encoder)} adapted to your text",
-                f"{verdict.sentence}",
+                verdict.sentence,
                 f"Exported: {exported(verdict)}.",
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
                 "of long ones runs.",
@@ -212,11 +206,9 @@ def adaptation_page(content: AdaptationContent) -> str:
                 markdown_table(weighed(content.weighing)),
                 f"Taken: {content.share:g} of the trained weights, the rest from the start.",
                 "## Your files",
-                markdown_table([*content.own.files]),
+                markdown_table(content.own.files),
                 *([plain(content.own.labels)] if content.own.labels else []),
-                markdown_table(
-                    [{"what": str(name), "figure": f"{value}"} for name, value in content.own.counts.items()]
-                ),
+                markdown_table([{"what": name, "figure": str(value)} for name, value in content.own.counts.items()]),
                 f"## Settings\n\n```json\n{content.own.settings}\n```",
                 "## Artifacts",
                 markdown_table([{"artifact": name, "key": key} for name, key in content.artifacts.items()]),

@@ -40,7 +40,7 @@ class Mark:
 
     Attributes:
         label: the system.
-        role: key of `ROLES`; one that is none has the colour of its place, as lines of curves have.
+        role: key of `ROLES`; any other takes the colour of its place, as curves do.
         value: × 100.
         low: lower end of its interval × 100; None without one.
         high: upper end.
@@ -156,8 +156,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         cosines: system → (N,), the one before training first.
     """
     roles = dict(zip(cosines, (BEFORE, AFTER), strict=False))
-    kept = {system: values[np.isfinite(values)] for system, values in cosines.items()}
-    low, high = min(map(np.min, kept.values())), max(map(np.max, kept.values()))
+    low, high = min(map(np.min, cosines.values())), max(map(np.max, cosines.values()))
     densities = [
         _density(f"density-{name}-{number}", system, roles[system], gold, values)
         for number, (system, values) in enumerate(cosines.items())
@@ -166,7 +165,7 @@ def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, ND
         figure = new_figure(2.3)
         axes = figure.add_subplot()
         edges = np.linspace(low, high, 41).tolist()
-        for system, values in kept.items():
+        for system, values in cosines.items():
             axes.hist(values, edges, histtype="stepfilled", alpha=0.25, color=roles[system])
             axes.hist(values, edges, histtype="step", linewidth=1.5, color=roles[system], label=_clipped(system))
         axes.set_xlabel("cosine")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import polars as pl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from models.report.png import png
 
 _PANELS = (
     ("loss", "loss"),
@@ -24,7 +23,6 @@ def training_curve(log: pl.DataFrame, title: str) -> bytes:
         title: drawn above the panels.
     """
     figure = Figure(figsize=(9, 5), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
     for place, (column, label) in enumerate(_PANELS, start=1):
         axes = figure.add_subplot(2, 2, place)
         points = log.select("step", value=pl.col(column)).drop_nulls()
@@ -37,6 +35,4 @@ def training_curve(log: pl.DataFrame, title: str) -> bytes:
         axes.tick_params(labelsize=8)
         axes.grid(visible=True, alpha=0.3)
     figure.suptitle(title, fontsize=11, parse_math=False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return png(figure)

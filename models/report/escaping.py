@@ -12,18 +12,26 @@ _INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-
 _SPACE: Final = re.compile("[\t\n\r\u2028\u2029]+")
 
 
+def visible(text: str) -> str:
+    """The text with a replacement sign for each control character, and for each that turns the direction of text."""
+    return _INVISIBLE.sub("�", text)
+
+
 def plain(text: str) -> str:
     """One line of Markdown that renders as the text, wherever in a page it stands.
 
-    Line ends become spaces; control characters, and those that turn the direction of what follows, a replacement sign.
+    Line ends become spaces; else as `visible`.
     """
-    line = _INVISIBLE.sub("�", _SPACE.sub(" ", text))
-    return _ACTIVE.sub(r"\\\g<0>", line)
+    return _ACTIVE.sub(r"\\\g<0>", _line(text))
 
 
 def code(text: str) -> str:
     """A code span that holds the text, whatever backticks are in it."""
-    line = _INVISIBLE.sub("�", _SPACE.sub(" ", text))
+    line = _line(text)
     longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {line} {fence}" if longest else f"{fence}{line}{fence}"
+
+
+def _line(text: str) -> str:
+    return visible(_SPACE.sub(" ", text))

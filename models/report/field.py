@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from models.evaluation.field import TEXT
+from models.report.differences import signed
 from models.report.escaping import code, plain
 from models.report.page import markdown_table
 
@@ -176,7 +177,7 @@ def _seconds(method: Mapping[str, Any]) -> str:
 def _method_row(content: FieldContent, method: Mapping[str, Any], row: Mapping[str, Any] | None) -> dict[str, str]:
     label = method["label"]
     lost = f"forgets ({100 * content.forgets[label]:+.1f})" if label in content.forgets else ""
-    behind = _signed(method["behind"], method["behind_low"], method["behind_high"], flip=True)
+    lead, low, high = (method[name] for name in ("behind", "behind_low", "behind_high"))
     return {
         "method": label,
         TEXT: "–" if row is None else _mean(row),
@@ -184,7 +185,7 @@ def _method_row(content: FieldContent, method: Mapping[str, Any], row: Mapping[s
         "difference": "" if row is None else _difference(row),
         "p": "" if row is None else _p(row["p_value"]),
         "beside the start": "no figures" if row is None else row["verdict"] or "the start",
-        "beside the best": behind and f"{behind}, p {_p(method['behind_p'])}",
+        "beside the best": "" if lead is None else f"{signed(-lead, -high, -low)}, p {_p(method['behind_p'])}",
         "check": lost,
         "steps": f"{method['steps']:,}" if method["steps"] else "",
         "seconds": "" if method["seconds"] is None else f"{method['seconds']:.0f}",
@@ -213,15 +214,8 @@ def _mean(row: Mapping[str, Any]) -> str:
 
 
 def _difference(row: Mapping[str, Any]) -> str:
-    return _signed(row["difference"], row["difference_low"], row["difference_high"])
-
-
-def _signed(value: float | None, low: float | None, high: float | None, *, flip: bool = False) -> str:
-    if value is None or low is None or high is None:
-        return ""
-    if flip:
-        value, low, high = -value, -high, -low
-    return f"{100 * value:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
+    value = row["difference"]
+    return "" if value is None else signed(value, row["difference_low"], row["difference_high"])
 
 
 def _interval(low: float, high: float) -> str:

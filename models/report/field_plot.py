@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from models.evaluation.field import TEXT
+from models.report.png import png
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +31,6 @@ def field_plot(table: pl.DataFrame, title: str) -> bytes:
     ranked = table.filter(dataset=TEXT).sort("mean")["label"].to_list()
     panels = table["dataset"].unique(maintain_order=True).to_list()
     figure = Figure(figsize=(2.2 + 2.4 * len(panels), 1.6 + _INCHES * len(ranked)), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, name in zip(axes, panels, strict=True):
         rows = {row["label"]: row for row in table.filter(dataset=name).iter_rows(named=True)}
@@ -41,9 +39,7 @@ def field_plot(table: pl.DataFrame, title: str) -> bytes:
     figure.suptitle(title, fontsize=10, parse_math=False)
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _draw(axes: Axes, rows: Mapping[str, Mapping[str, Any]], ranked: Sequence[str], name: str) -> None:

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from models.report.escaping import visible
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _NUMBER: Final = re.compile(r"[+-]?[\d,.]+( ?%| s)?|[–<]? ?[\d.]*|\[[^][]+\]")
 _SPREAD: Final = re.compile(r"(?P<value>[+-]?[\d.]+(?: ± [\d.]+)?) \[(?P<low>[^][,]+), (?P<high>[^][,]+)\](?P<rest>.*)")
 _LONG: Final = 28  # letters from which on a column is text that may break
-_INVISIBLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -197,4 +198,4 @@ def _source(name: str) -> str:
 
 def _plain(value: object) -> object:
     """Foreign text without control characters, or such as turn the direction of what follows."""
-    return value if isinstance(value, Markup) or not isinstance(value, str) else _INVISIBLE.sub("�", value)
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

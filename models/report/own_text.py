@@ -1,4 +1,4 @@
-"""What the pages of `bsl adapt` and `bsl field` have in common: samples of the text, and how to have it again."""
+"""What the pages of `bsl adapt` and `bsl field` have in common: samples of the text, and how to make it again."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from models.evaluation.signature import joint_signature
+from models.report.differences import signed
 from models.report.escaping import code, plain
 from models.report.tables import MISSING, PaperTable, paper_tables
 
@@ -128,7 +129,7 @@ def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
             "system": row["model"],
             "compared with": row["reference"],
             "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
-            "difference": f"{100 * row['value']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}]",
+            "difference": signed(row["value"], row["ci_low"], row["ci_high"]),
             "p": f"{row['p_value']:.3f}",
         }
         for row in rows

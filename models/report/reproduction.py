@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from models.report.escaping import code, plain
 from models.report.page import markdown_table
+from models.report.tables import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-
-MISSING: Final = "–"
 
 
 def reproduction_page(row: str, verdict: str, reasons: Sequence[str], figures: pl.DataFrame) -> str:

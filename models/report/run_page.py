@@ -8,8 +8,8 @@ from models.evaluation.signature import joint_signature
 from models.report.charts import cosine_charts, training_charts
 from models.report.headline import headline
 from models.report.html import Charts, Code, Facts, Folded, Page, Part, Prose, Table
-from models.report.page import PRINTED
-from models.report.run_tables import all_scores, difference_table, pair_tables, score_tables, stage_table, way
+from models.report.page import PRINTED, difference_rows
+from models.report.run_tables import all_scores, pair_tables, score_tables, stage_table, way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -82,7 +82,7 @@ def _scores(content: RunContent) -> Iterator[Block]:
             note=True,
         )
     if content.comparison is not None:
-        yield difference_table(content.comparison)
+        yield Table.of("Differences × 100 on the same draws of pairs", difference_rows(content.comparison))
     yield Folded("All figures with their intervals", [all_scores(content.scores)])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from models.evaluation.correlation import average_ranks
 from models.report.html import Cell, Line, Station, Table, Way
-from models.report.page import difference_rows, score_rows
+from models.report.page import score_rows
 from models.report.tables import MISSING, paper_lines
 
 if TYPE_CHECKING:
@@ -100,11 +100,6 @@ def _mean(values: Sequence[float]) -> float:
 def all_scores(scores: pl.DataFrame) -> Table:
     """Every figure with its interval, a column a system."""
     return Table.of("All figures × 100 with their 95 % intervals", score_rows(scores))
-
-
-def difference_table(comparison: pl.DataFrame) -> Table:
-    """Paired differences."""
-    return Table.of("Differences × 100 on the same draws of pairs", difference_rows(comparison))
 
 
 def stage_table(artifacts: Sequence[Artifact]) -> Table:

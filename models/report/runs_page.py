@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from models.evaluation.study import MEAN
 from models.report.charts import mark_of, score_chart, training_charts
+from models.report.differences import signed
 from models.report.html import Charts, Page, Part, Prose, Table
 from models.report.page import PRINTED, difference_rows, markdown_table, printed, score_rows
 from models.report.run_tables import all_scores, score_tables
@@ -100,9 +101,8 @@ def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
     row = (means or tests or fair or rows.to_dicts())[-1]
     low, high = row["ci_low"], row["ci_high"]
     word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
-    figure = f"{100 * row['value']:+.2f} [{100 * low:+.2f}, {100 * high:+.2f}]"
     place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
-    return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {figure} on {place}."
+    return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
 
 
 def _differences(content: RunsContent) -> list[Block]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.evaluation.study import MEAN
+from models.evaluation.study import MEAN, verdict
 from models.report.escaping import plain
 from models.report.page import markdown_table
 
@@ -21,7 +21,6 @@ _LEGEND: Final = (
     "(accuracies, precisions, V-measures, argument facets) are not compared: their interval is Student's over seeds "
     "beside the set's own, and of seeds alone where a set has none."
 )
-_SIGNIFICANT: Final = 0.05
 _PREFERRED: Final = "spearman"
 
 
@@ -115,7 +114,7 @@ def figure_rows(table: pl.DataFrame) -> list[dict[str, str]]:
             "difference": "" if row["difference"] is None else f"{100 * row['difference']:+.2f}",
             "its interval": _interval(row["difference_low"], row["difference_high"]),
             "p": "" if row["p_value"] is None else f"{row['p_value']:.3f}",
-            "told apart": _verdict(row),
+            "told apart": verdict(row) or "",
         }
         for row in table.iter_rows(named=True)
     ]
@@ -130,12 +129,3 @@ def _mean(row: dict[str, float | None]) -> str:
 
 def _interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{100 * low:.2f}, {100 * high:.2f}]"
-
-
-def _verdict(row: dict[str, float | None]) -> str:
-    low, high, p_value = row["difference_low"], row["difference_high"], row["p_value"]
-    if low is None or high is None or p_value is None:
-        return ""
-    if p_value >= _SIGNIFICANT:
-        return "no"
-    return "above" if low > 0 else "below" if high < 0 else "no"

@@ -6,12 +6,11 @@ has a row of its own.
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from models.report.png import png
 from models.report.study import shown_rows
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ def study_plot(table: pl.DataFrame, points: Sequence[Point], title: str, axis: s
         shown: the set that is drawn.
     """
     figure = Figure(figsize=(7.5, 4.5), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     drawn = shown_rows(table, shown).drop_nulls("mean")
     rows = {row["label"]: row for row in drawn.iter_rows(named=True)}
@@ -53,9 +51,7 @@ def study_plot(table: pl.DataFrame, points: Sequence[Point], title: str, axis: s
     axes.set_title(title, fontsize=10, parse_math=False, wrap=True)
     axes.grid(visible=True, alpha=0.3)
     axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
+    return png(figure)
 
 
 def _rows(axes: Axes, rows: Mapping[str, Mapping[str, Any]], points: Sequence[Point]) -> None:

@@ -33,7 +33,7 @@ class PaperTable(BaseModel):
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """What its columns show."""
+        """The data sets, or subsets, of its columns."""
         return tuple(name for name, _ in self.columns)
 
 
@@ -47,13 +47,13 @@ def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tup
 
     A row is a system under one metric and protocol; a figure that is not there is a dash and leaves no average.
     """
-    made = [(table.title, _rows(table, _of(table, scores))) for table in tables]
+    made = [(table.title, _rows(table, scores)) for table in tables]
     return [(title, rows) for title, rows in made if rows]
 
 
 def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
     """Title → `system, figure: signature` of every row of the table that `paper_tables` draws."""
-    lines = {table.title: [_footnote(*line) for line in _lines(table, _of(table, scores))] for table in tables}
+    lines = {table.title: [_footnote(*line) for line in paper_lines(table, scores)] for table in tables}
     return {title: notes for title, notes in lines.items() if notes}
 
 
@@ -69,32 +69,24 @@ def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) 
 
 def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
     """System and `metric, protocol` of each row of a table, and the row of scores in each column that has a figure."""
-    return _lines(table, _of(table, scores))
-
-
-def _of(table: PaperTable, scores: pl.DataFrame) -> pl.DataFrame:
-    chosen = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
+    wanted = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
     # Dev and train splits have no place in these tables.
-    return scores.filter(chosen & ~pl.col("split").is_in(["dev", "train"]))
-
-
-def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
-    return [
-        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
-        for (model, figure), figures in _lines(table, scores)
-    ]
-
-
-def _lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
-    """System and figure of each line, and the row of scores in each of its columns that has one."""
-    for model, metric in scores.select("model", "metric").unique(maintain_order=True).rows():
-        figures = scores.filter(model=model, metric=metric).with_columns(column=_COLUMN)
+    chosen = scores.filter(wanted & ~pl.col("split").is_in(["dev", "train"])).with_columns(column=_COLUMN)
+    for model, metric in chosen.select("model", "metric").unique(maintain_order=True).rows():
+        figures = chosen.filter(model=model, metric=metric)
         for protocol in figures["protocol"].unique(maintain_order=True):
             shown = {name: figures.filter(column=name, protocol=_shown(table, name, protocol)) for name in table.sets}
             yield (
                 (model, f"{metric}, {protocol}"),
                 {name: rows.row(0, named=True) for name, rows in shown.items() if rows.height},
             )
+
+
+def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
+    return [
+        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
+        for (model, figure), figures in paper_lines(table, scores)
+    ]
 
 
 def _shown(table: PaperTable, dataset: str, protocol: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from models.evaluation.correlation import spearman
 from models.evaluation.intervals import percentile_interval, spearman_resamples
 from models.evaluation.paired import paired_difference
+from models.report.differences import signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
 
 def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
     found = paired_difference(first, second, gold)
-    return f"{100 * found.value:+.2f} [{100 * found.ci_low:+.2f}, {100 * found.ci_high:+.2f}]"
+    return signed(found.value, found.ci_low, found.ci_high)
 
 
 def form_card(whole: str, row: Mapping[str, str]) -> str:

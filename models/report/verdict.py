@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import polars as pl
 
 from models.evaluation.study import MEAN
+from models.report.differences import signed
 
 if TYPE_CHECKING:
     from models.training.config import TrainingConfig
@@ -37,7 +38,7 @@ class Verdict:
 
     @property
     def than(self) -> bool:
-        """Whether the word asks for what it is better or worse than."""
+        """Whether the word compares, so that what it compares with must follow."""
         return self.word in ("BETTER", "WORSE")
 
 
@@ -65,8 +66,8 @@ def verdict_of(
     if row is None:
         return Verdict("NOT TESTED", _UNTESTED, "Name test sets in evaluation.sets, such as sts or stsb/test.")
     reason = (
-        f"Spearman × 100 {100 * row['value']:+.2f} [{100 * row['ci_low']:+.2f}, {100 * row['ci_high']:+.2f}] on "
-        f"{row['dataset']} {row['split']}, p {row['p_value']:.3f}"
+        f"Spearman × 100 {signed(row['value'], row['ci_low'], row['ci_high'])} on {row['dataset']} {row['split']}, "
+        f"p {row['p_value']:.3f}"
     )
     if row["ci_low"] > 0:
         return Verdict("BETTER", reason, "Check it on your own text before you use it.")

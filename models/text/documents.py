@@ -1,4 +1,4 @@
-"""Which records make a document, as far as they say it themselves.
+"""Which records make a document, as far as the records themselves say.
 
 The first that applies: a column names it (a record without a name stands alone); a heading begins it, as in wikis and
 Markdown; lines in their order are their file's; a record of a table stands alone.
@@ -12,7 +12,7 @@ import polars as pl
 
 _TITLE: Final = r"^\s*(?:#|=)\s+([^#=].*?)[\s#=]*$"
 _HEADING: Final = r"^\s*(?:#{1,6}\s.*|(?:=\s*)+[^=].*=\s*)$"
-_ARE_USUAL: Final = 2  # titles in a file, from which on they are taken for titles
+_ARE_USUAL: Final = 2  # lines like titles: a file with so many has titles
 
 
 def documents(records: pl.DataFrame, *, lines: bool, first: int) -> pl.DataFrame:

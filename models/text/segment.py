@@ -2,7 +2,7 @@
 
 A sentence ends at a mark that ends one, before white space and something that can begin the next: a capital, a digit or
 a letter of a script without cases. Marks of Chinese and Japanese end one wherever they stand. A full stop behind a
-known abbreviation or a single capital (an initial) ends nothing. What is cut wrong is cut alike for every encoder.
+known abbreviation or a single capital (an initial) ends nothing. A wrong cut is the same one for every encoder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a step says of itself, read from the device when there is time: a GPU asked each step waits each step."""
+"""A step's figures, read from the device when there is time: a GPU that is asked at each step waits at each step."""
 
 from __future__ import annotations
 

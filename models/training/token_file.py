@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CHUNK = 50_000  # pairs in memory at once while the file is written
-
-
 DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
 
 
@@ -198,9 +196,8 @@ def _rules(tokenizer: PreTrainedTokenizerBase) -> object:
     if backend is None:
         return sorted(tokenizer.get_vocab().items())
     rules = json.loads(backend.to_str())
-    return {
-        name: rules[name] for name in rules if name not in {"truncation", "padding"}
-    }  # left over from the last call
+    left_over = {"truncation", "padding"}  # of the last call
+    return {name: rule for name, rule in rules.items() if name not in left_over}
 
 
 def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:

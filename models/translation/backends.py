@@ -38,7 +38,7 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
 def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
     """What `backend` can compute in on `device`; empty if it does not run there.
 
-    On a CPU a declared list: what a translation is keyed by must not hang on which CPU it is.
+    On a CPU a declared list: the key of a translation must not depend on which CPU it is.
     """
     if backend == "transformers":
         return ("fp32", "bf16", "fp16")

@@ -2,9 +2,8 @@
 
 OPUS-MT (Tiedemann and Thottingal 2020) names one model a direction. All of them were trained on text with Moses'
 punctuation ("normalization + SentencePiece" on their cards). Revisions are commits of the Hub that public sources cite
-with the model's files; what these models write could not be seen where this was written, so none is pinned here. For
-the models that `bsl adapt` alone reads no source at hand names a commit: the newest is taken, and keys hold the digest
-of its files.
+with the model's files. No translation is pinned, for the models could not be run where this was written. Where no
+source names a commit (models that only `bsl adapt` takes) the newest is taken, and keys hold the digest of its files.
 """
 
 from __future__ import annotations

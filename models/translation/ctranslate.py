@@ -4,7 +4,7 @@ Design choices
 - Our own batches, each submitted with the cap of its longest sentence and cut row by row at each one's own; CTranslate2
   has one limit for a call, so leaving the batches to it would give short sentences the cap of the longest.
 - One thread a batch and as many batches as cores unless asked otherwise: 1.1 to 1.3 times the speed of all cores on
-  one batch (PERF A), and what a batch becomes does not hang on the machine's cores.
+  one batch (PERF A), and what a batch becomes does not depend on how many cores there are.
 - Pieces go in and out by name through the one vocabulary of all backends.
 """
 

@@ -4,7 +4,7 @@ Shapes: B sentences, S source pieces, T target pieces, V vocabulary.
 
 - Greedy is a loop of our own: the encoder once, then one decoder step per piece with a key-value cache. It writes the
   same pieces as `generate` (a test says so) with less around each step; each sentence has its own cap, so what a
-  sentence becomes does not hang on its neighbours' lengths.
+  sentence becomes does not depend on its neighbours' lengths.
 - Sentences that have ended leave the batch once half of it has: one looping sentence does not keep all computing.
 - Beam search is `generate`'s.
 """
@@ -67,11 +67,11 @@ def greedy(
     piece_B = torch.full_like(rows_B, special.start)
     memory_BSD = model.model.encoder(input_ids=source_BS, attention_mask=mask_BS).last_hidden_state
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram) if no_repeat_ngram else None
     for step in range(target_BT.shape[1]):
         logits_BV = _next_logits(model, piece_B, memory_BSD, mask_BS, cache)
         logits_BV[:, special.pad] = -torch.inf  # as `bad_words_ids` of every Marian model says
-        if no_repeat_ngram:
-            forbid = NoRepeatNGramLogitsProcessor(no_repeat_ngram)
+        if forbid is not None:
             logits_BV = forbid(target_BT[rows_B, :step], logits_BV)
         best_B, piece_B = logits_BV.max(dim=-1)
         piece_B = piece_B.masked_fill(ended_B, special.pad)

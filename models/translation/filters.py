@@ -54,6 +54,9 @@ class FilterConfig(BaseModel):
 UNFILTERED: Final = FilterConfig(max_length_ratio=None, max_repeats=None, copied_words=None, language_odds=None)
 """Drops only what has no text (`missing`, `empty`): the papers name no filter."""
 
+EXAMPLES: Final = 3
+"""Rows shown of each outcome."""
+
 
 def verdict(source: pl.Expr, translation: pl.Expr, config: FilterConfig, lang: str | None = None) -> pl.Expr:
     """Column `reason`: why each translation is dropped, or null where it is good.
@@ -151,17 +154,16 @@ def _loop_finder(max_repeats: int) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
-def count_drops(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
+def count_drops(judged: pl.LazyFrame) -> pl.DataFrame:
     """Count what was kept and what was dropped of some rows, by reason, with examples.
 
     Args:
         judged: One row per sentence and view: method, source, text, hop (1-based hop that failed; null if it was the
             finished view) and reason (null if kept).
-        examples: Dropped rows to show per reason; the shortest sources, which are the quickest to read.
 
     Returns:
-        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, source and text of the
-        examples as lists.
+        method, outcome (`kept`, `kept: copy of the source`, `hop 2: loop` or `too_far`), n, and as lists source and
+        text of its `EXAMPLES` shortest sources, which are the quickest to read.
     """
     is_copy = pl.col("text") == pl.col("source")
     outcome = (
@@ -172,28 +174,27 @@ def count_drops(judged: pl.LazyFrame, examples: int = 3) -> pl.DataFrame:
         .otherwise(pl.lit("kept"))
     )
     groups = judged.with_columns(outcome=outcome).group_by("method", "outcome")
-    return groups.agg(pl.len().alias("n"), *_quickest(examples)).collect()
+    return groups.agg(pl.len().alias("n"), *_quickest()).collect()
 
 
-def drop_table(counts: Iterable[pl.DataFrame], examples: int = 3) -> pl.DataFrame:
+def drop_table(counts: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """The counts of several lots of rows as one table.
 
     Args:
         counts: As `count_drops` gives them.
-        examples: As there.
 
     Returns:
         The columns of `count_drops` and the share of the method's rows; ordered by method and falling n.
     """
     lots = pl.concat(counts)
     groups = ("method", "outcome")
-    shown = lots.explode("source", "text").group_by(groups).agg(*_quickest(examples))
+    shown = lots.explode("source", "text").group_by(groups).agg(*_quickest())
     table = lots.group_by(groups).agg(pl.col("n").sum()).join(shown, on=groups)
     share = (pl.col("n") / pl.col("n").sum().over("method")).alias("share")
     columns = ["method", "outcome", "n", "share", "source", "text"]
     return table.with_columns(share).select(columns).sort("method", "n", "outcome", descending=[False, True, False])
 
 
-def _quickest(examples: int) -> list[pl.Expr]:
+def _quickest() -> list[pl.Expr]:
     shortest = pl.struct(pl.col("source").str.len_chars().alias("n_chars"), "source")
-    return [pl.col(name).bottom_k_by(shortest, examples).alias(name) for name in ("source", "text")]
+    return [pl.col(name).bottom_k_by(shortest, EXAMPLES).alias(name) for name in ("source", "text")]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from models.translation.backends import resolve
 from models.translation.batched import BatchedTranslator
 from models.translation.decode import SpecialTokens, beam_search, greedy
 from models.translation.errors import TranslatorLoadError
@@ -42,7 +41,7 @@ def load_translator(
 
     Args:
         folder: A MarianMT model in the transformers format: config.json, weights, vocab.json, source.spm, target.spm.
-        config: Languages, precision, search and limits; its backend is not asked.
+        config: Languages, search and limits; precision as `backends.resolve` gives it.
         device: `cpu`, `cuda` or `cuda:1`.
         threads: CPU threads for the whole process; None leaves them as they are.
         token_budget: Most padded source tokens in a batch; None takes what suits the device.
@@ -50,15 +49,14 @@ def load_translator(
     Raises:
         TranslatorLoadError: The folder holds no such model, unsafe weights, or not the target language asked for.
     """
-    settled = resolve(config.model_copy(update={"backend": "transformers"}), device)
     if threads is not None:
         torch.set_num_threads(threads)
-    model = load_model(folder, settled.precision, device)
+    model = load_model(folder, config.precision, device)
     model.generation_config.max_length = None  # each batch has a cap of its own; generate warns where both are set
     positions: int = model.config.max_position_embeddings
-    vocabulary = Vocabulary(folder, settled.target_token, min(settled.max_source_tokens, positions))
-    engine = MarianEngine(model, SpecialTokens(_start(model), vocabulary.pad, vocabulary.eos), settled)
-    return BatchedTranslator(engine, vocabulary, settled, token_budget or _budget(device))
+    vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
+    engine = MarianEngine(model, SpecialTokens(_start(model), vocabulary.pad, vocabulary.eos), config)
+    return BatchedTranslator(engine, vocabulary, config, token_budget or _budget(device))
 
 
 class MarianEngine:

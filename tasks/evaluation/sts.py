@@ -121,11 +121,12 @@ def score(
 
 
 def sts_figures(sets: tuple[ScoredSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of scored sets, columns as `models.evaluation.sts.ScoreRow`, and their signatures.
+    """Every figure of scored sets, columns as `models.evaluation.score_row.ScoreRow`, and their signatures.
 
     Sparse vectors give a set no figure if no pair of it shares a known word.
     """
-    from models.evaluation.sts import ScoreRow, sts_scores
+    from models.evaluation.score_row import ScoreRow
+    from models.evaluation.sts import sts_scores
 
     figures = []
     for scored in sets:

@@ -149,7 +149,7 @@ def compare_useb(
 
 
 def useb_figures(sets: tuple[UsebSet, ...], vectors: Vectors, config: BootstrapConfig) -> pl.DataFrame:
-    """Every figure of sets of USEB, columns as `models.evaluation.useb.UsebRow`, and their signatures."""
+    """Every figure of sets of USEB, columns as `models.evaluation.score_row.ScoreRow`, and their signatures."""
     from models.evaluation.useb import useb_rows
 
     found = [row for wanted in sets for row in useb_rows(wanted.dataset, wanted.split, _parts(wanted, vectors, config))]

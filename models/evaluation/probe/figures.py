@@ -6,12 +6,12 @@ table multinomial: the same distribution as drawing rows, without drawing them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.evaluation.intervals import percentile_interval
+from models.evaluation.score_row import WHOLE, ScoreRow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,28 +21,10 @@ if TYPE_CHECKING:
     from models.evaluation.probe.problem import Problem
     from models.evaluation.probe.search import Outcome
 
-Metric = Literal["accuracy", "f1"]
-WHOLE = "all"  # the subset of figures over a whole set, as for STS
-
-
-@dataclass(frozen=True)
-class ProbeRow:
-    """One figure, with its meaning and its uncertainty; value and interval in [0, 1]."""
-
-    dataset: str
-    subset: str
-    split: str
-    metric: Metric
-    protocol: ProbeProtocol
-    value: float
-    n: int
-    ci_low: float
-    ci_high: float
-
 
 def probe_rows(
     problem: Problem, outcomes: list[Outcome], protocol: ProbeProtocol, config: BootstrapConfig, *, f1: bool
-) -> list[ProbeRow]:
+) -> list[ScoreRow]:
     """The figures of one task: accuracy, and F1 of class 1 where the task reports it (MRPC).
 
     The accuracy is SentEval's: that of each outer fold in percent, rounded to two digits, then their mean, rounded too.
@@ -53,22 +35,14 @@ def probe_rows(
     draws = generator.binomial(len(right), right.mean(), config.resamples) / len(right)
     split = "all" if problem.layout == "nested" else "test"
     place = (problem.name, WHOLE, split)
-    rows = [
-        ProbeRow(
-            *place,
-            "accuracy",
-            protocol,
-            round(round(float(np.mean(percents)), 2) / 100, 4),
-            len(right),
-            *percentile_interval(draws),
-        )
-    ]
+    accuracy = round(round(float(np.mean(percents)), 2) / 100, 4)
+    rows = [ScoreRow(*place, "accuracy", protocol, accuracy, len(right), *percentile_interval(draws))]
     if f1:
         gold = np.concatenate([problem.labels[outer.test] for outer in problem.folds])
         table = _confusion(gold, np.concatenate([outcome.predicted for outcome in outcomes]))
         resampled = generator.multinomial(len(gold), table / len(gold), config.resamples)
         value = round(float(_f1(table)), 4)
-        rows.append(ProbeRow(*place, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
+        rows.append(ScoreRow(*place, "f1", protocol, value, len(gold), *percentile_interval(_f1(resampled))))
     return rows
 
 

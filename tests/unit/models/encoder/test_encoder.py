@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaModel
+from transformers.utils import logging as hf_logging
 
 from models.encoder import tokens as tokens_module
 from models.encoder.config import EncoderConfig
@@ -215,6 +216,15 @@ def test_bad_folders_lengths_and_tokenizers_are_named(tmp_path):
     (folder / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(EncoderError, match="cannot load"):
         load_encoder(folder, EncoderConfig(model="x", max_length=24))
+
+
+def test_transformers_warns_as_before_after_a_folder_that_cannot_be_loaded(tmp_path):
+    write_tiny(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "unheard-of"}')
+    before = hf_logging.get_verbosity()
+    with pytest.raises(EncoderError, match="unheard-of"):
+        load_encoder(tmp_path, EncoderConfig(model="model"))
+    assert hf_logging.get_verbosity() == before
 
 
 def test_positions_that_roberta_keeps_for_padding_are_not_counted(tmp_path):

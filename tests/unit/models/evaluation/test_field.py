@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from models.evaluation.field import TEXT, Proof, decisive, field_rows, forgetful, outcome_draws, ranking, verdict
+from models.evaluation.field import TEXT, Proof, decisive, field_rows, forgetful, outcome_draws, ranking
 from models.evaluation.hierarchical import Draws, holm
+from models.evaluation.study import verdict
 
 
 def answers(shift: float, seeds: int = 1, n: int = 400) -> np.ndarray:

@@ -7,12 +7,14 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import ResumeError
 from models.language_model.linear_cross_entropy import linear_cross_entropy
+from models.pretraining import loop
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
 from models.pretraining.loop import pretrain
 from models.pretraining.translation import TranslationModelConfig, build_translator
 from models.pretraining.translation_pairs import EncodedPairs, TranslationPairs
 from models.pretraining.vocabulary import encode_pieces, train_vocabulary
+from models.training.snapshots import read_snapshot
 
 ENGLISH = ["a dog runs", "a cat sleeps", "the man eats bread", "the woman reads a book", "a child sings a song"]
 GERMAN = [
@@ -90,14 +92,29 @@ def test_it_learns_its_pairs_and_the_export_translates_them(tokenizer, tmp_path)
     assert sum(found == right for found, right in zip(output, GERMAN, strict=True)) >= 4
 
 
+def dying_after(steps: int, loss):
+    """That loss, for so many batches; at the next the process is killed."""
+    left = iter(range(steps))
+
+    def dying(*arguments):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return loss(*arguments)
+
+    return dying
+
+
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_an_interrupted_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path, optimizer):
+def test_a_killed_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path, monkeypatch, optimizer):
     learning = LearningConfig(optimizer=optimizer, steps=8, peak_lr=1e-3, warmup_steps=2, bf16=False)
     whole, broken = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
     pretrain(whole, pairs(tokenizer), learning, ignore)
-    answers = iter([False, False, False, True, True, True])
-    half = pretrain(broken, pairs(tokenizer), learning, ignore, tmp_path, lambda: next(answers))
-    assert 0 < half.step < 8
+    monkeypatch.setattr(loop, "SAVE_MINUTES", 0.0)  # after every step
+    killed = pairs(tokenizer)
+    monkeypatch.setattr(killed, "loss", dying_after(3, killed.loss))
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(broken, killed, learning, ignore, tmp_path)
+    assert read_snapshot(max(tmp_path.iterdir())).step == 3
     resumed = build_translator(SHAPE, tokenizer, seed=0)
     assert pretrain(resumed, pairs(tokenizer), learning, ignore, tmp_path).step == 8
     for expected, parameter in zip(whole.parameters(), resumed.parameters(), strict=True):

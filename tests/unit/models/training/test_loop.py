@@ -119,36 +119,28 @@ def test_bf16_trains_with_fp32_weights(bert):
     assert not same(result.encoder, run(bert).encoder)
 
 
+# No negatives, the target at the online network's heels (δ = 0), a high learning rate.
+COLLAPSING = CONFIG.model_copy(
+    update={
+        "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
+        "objective": CONFIG.objective.model_copy(
+            update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
+        ),
+        "lr": 0.3,
+        "epochs": 20,
+    }
+)
+
+
 def test_a_collapse_is_an_error_with_its_evidence(bert):
-    """No negatives, the target at the online network's heels (δ = 0), a high learning rate."""
-    config = CONFIG.model_copy(
-        update={
-            "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
-            "objective": CONFIG.objective.model_copy(
-                update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
-            ),
-            "lr": 0.3,
-            "epochs": 20,
-        }
-    )
     with pytest.raises(CollapseError, match="target_norm") as caught:
-        run(bert, config)
+        run(bert, COLLAPSING)
     assert caught.value.step > 0
     assert {"effective_rank", "std", "dev_spearman"} <= caught.value.evidence.keys()
 
 
 def test_where_the_start_is_a_candidate_a_run_that_makes_it_worse_ends_and_keeps_it(bert, tmp_path):
-    config = CONFIG.model_copy(
-        update={
-            "collapse": CollapseConfig(max_dev_drop=0.1, patience=1),
-            "objective": CONFIG.objective.model_copy(
-                update={"target_norm": "none", "momentum": 0.0, "momentum_schedule": "constant"}
-            ),
-            "lr": 0.3,
-            "epochs": 20,
-            "select": "best-or-start",
-        }
-    )
+    config = COLLAPSING.model_copy(update={"select": "best-or-start"})
     result = run(bert, config, work=tmp_path)
     start, _ = tiny_encoder(bert)
     assert result.best_step == 0

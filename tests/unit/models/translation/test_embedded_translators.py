@@ -31,7 +31,9 @@ SENTENCES = (
 
 @cache
 def translator(name: str, source: str, target: str, token: str | None, budget: int | None = None) -> BatchedTranslator:
-    config = TranslatorConfig(model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token)
+    config = TranslatorConfig(
+        model=f"embedded:{name}", source_lang=source, target_lang=target, target_token=token, precision="fp32"
+    )
     return load_translator(embedded_path(name), config, threads=1, token_budget=budget)
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from models.translation import filters
 from models.translation.filters import (
     UNFILTERED,
     FilterConfig,
@@ -80,7 +81,7 @@ def test_the_number_of_repeats_is_a_setting() -> None:
     assert text.select(loops(pl.col("t"), 2))["t"].to_list() == [False, True, True]
 
 
-def test_drop_table_counts_and_shows_the_shortest_examples() -> None:
+def test_drop_table_counts_and_shows_the_shortest_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         ("bt-de", "A cat sleeps.", "Eine Katze schläft.", None, None),
         ("bt-de", "OK.", "OK.", None, None),
@@ -90,7 +91,8 @@ def test_drop_table_counts_and_shows_the_shortest_examples() -> None:
         ("bt-fr", "A cat sleeps.", "Un chat dort.", None, None),
     ]
     judged = pl.LazyFrame(rows, schema=["method", "source", "text", "reason", "hop"], orient="row")
-    table = drop_table([count_drops(lot, examples=1) for lot in (judged.slice(0, 3), judged.slice(3))], examples=1)
+    monkeypatch.setattr(filters, "EXAMPLES", 1)
+    table = drop_table([count_drops(lot) for lot in (judged.slice(0, 3), judged.slice(3))])
     expected = pl.DataFrame(
         [
             ("bt-de", "hop 1: empty", 2, 0.4, ["A dog."], [""]),

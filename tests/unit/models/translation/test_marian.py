@@ -13,7 +13,7 @@ from models.translation.errors import TranslatorLoadError
 from models.translation.marian import load_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
-CONFIG = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
+CONFIG = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")
 
 
 @pytest.fixture(scope="module")

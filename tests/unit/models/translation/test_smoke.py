@@ -19,7 +19,7 @@ GERMAN = dict(zip(PLAIN_SENTENCES["en"], PLAIN_SENTENCES["de"], strict=True))
 
 def config(source: str, target: str, pinned: dict[str, str] | None = None) -> TranslatorConfig:
     pins = tuple(Pin(source=text, translation=translation) for text, translation in (pinned or {}).items())
-    return TranslatorConfig(model="book", source_lang=source, target_lang=target, pinned=pins)
+    return TranslatorConfig(model="book", source_lang=source, target_lang=target, precision="fp32", pinned=pins)
 
 
 @dataclass(frozen=True)
