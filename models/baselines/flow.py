@@ -24,6 +24,8 @@ from models.errors import EvaluationError, InterruptedRunError
 from models.training.snapshots import Saving, Snapshot, copied, newest_snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from models.baselines.config import FlowConfig
     from models.baselines.transform import Fitting
 
@@ -55,15 +57,22 @@ class Flow(Transform):
 
     def apply(self, vectors_ND: torch.Tensor) -> torch.Tensor:
         """Z of each vector: (N, D), float32."""
-        with torch.no_grad():
-            return torch.cat([self.network(part_BD.double()).float() for part_BD in torch.split(vectors_ND, _CHUNK)])
+        return self._pass(self.network.forward, vectors_ND)
+
+    def invert(self, z_ND: torch.Tensor) -> torch.Tensor:
+        """The vectors whose z these are: (N, D), float32."""
+        return self._pass(self.network.inverse, z_ND)
 
     @cached_property
     def network(self) -> Glow:
-        """The fitted network, in float64: it is cheap to pass, and z is then exact to rounding in float32."""
+        """The fitted network, in float64: it is cheap to pass, and its inverse is then exact to rounding in float32."""
         network = Glow(len(self.tensors["levels.0.0.norm.shift_W"]), self.config)
         network.load_state_dict(self.tensors)
         return network.double().eval()
+
+    @torch.no_grad()
+    def _pass(self, function: Callable[[torch.Tensor], torch.Tensor], x_ND: torch.Tensor) -> torch.Tensor:
+        return torch.cat([function(part_BD.double()).float() for part_BD in torch.split(x_ND, _CHUNK)])
 
 
 class _Fit:
