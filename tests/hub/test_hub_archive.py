@@ -76,9 +76,7 @@ def test_a_mrpc_without_its_validation_is_refused(hub):
     card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
     files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
     hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
-    with pytest.raises(
-        SourceError, match=r"mrpc/train\+validation: .* no such split, it has train; correct"
-    ):
+    with pytest.raises(SourceError, match=r"mrpc/train\+validation: .* no such split, it has train; correct"):
         table("mrpc", "train")
 
 
