@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -94,9 +94,7 @@ def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> lis
     return said
 
 
-def labelled_halves(
-    store: Store, passages: PassagesRef, labels: LabelSource | None, seed: int
-) -> dict[Literal["choose", "report"], Labelled]:
+def labelled_halves(store: Store, passages: PassagesRef, labels: LabelSource | None, seed: int) -> dict[str, Labelled]:
     """The half that chooses and the half that is reported, of rows that nothing learns; none without labels.
 
     Raises:

@@ -20,6 +20,8 @@ from transformers import (
     Qwen3Model,
     T5Config,
     T5EncoderModel,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from models.encoder.config import EncoderConfig
@@ -140,6 +142,12 @@ def gpt2(tmp_path):
     return network(tmp_path, model, bpe(ends=False, left=False))
 
 
+def xlnet(tmp_path):
+    torch.manual_seed(3)
+    model = XLNetModel(XLNetConfig(vocab_size=500, d_model=32, n_layer=2, n_head=4, d_inner=64))
+    return layout(network(tmp_path, model, bpe()))
+
+
 def static(tmp_path):
     core = Tokenizer.from_file(str(_xlmr_folder(tmp_path) / "tokenizer.json"))
     table = torch.randn(core.get_vocab_size(), 24, generator=torch.Generator().manual_seed(1))
@@ -196,6 +204,13 @@ LAYOUTS = {
     "a default prompt (E5 instruct)": lambda _: prompted("sts"),
     "a prompt that is not pooled (INSTRUCTOR)": lambda _: prompted("sts", include_prompt=False),
     "prompts, none by default (nomic)": lambda _: prompted(None),
+    "the first dimensions alone, after Normalize (Matryoshka)": lambda _: {
+        **layout(bert(), "Normalize"),
+        "config_sentence_transformers.json": {"truncate_dim": 8},
+    },
+    "a length beyond the positions": lambda _: layout(bert(), length=100_000),
+    "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
+    "positions without end (XLNet)": xlnet,
 }
 
 
@@ -271,6 +286,37 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
     folder = write(tmp_path, files)
     with pytest.raises(EncoderError, match=r"custom_st\.Transformer is code of its own, which is not run"):
         saved_config(folder, "x")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "reason"),
+    [
+        (("MLMTransformer", "SpladePooling"), "its module SpladePooling gives a dimension for each word"),
+        (("Transformer", "Pooling", "SparseAutoEncoder"), "its module SparseAutoEncoder makes vectors sparse"),
+        (("Transformer", "Dense", "MultiVectorMask", "Normalize"), "its module MultiVectorMask keeps a vector for"),
+    ],
+)
+def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, reason):
+    folder = write(tmp_path, {**layout(bert()), "modules.json": modules(*kinds)})
+    with pytest.raises(EncoderError, match=reason):
+        saved_config(folder, "x")
+
+
+def test_weights_that_an_adapter_would_change_are_refused(tmp_path):
+    """sentence-transformers puts the adapter on, so what is read without it are other vectors."""
+    folder = write(tmp_path, {**layout(bert()), "adapter_config.json": {"peft_type": "LORA"}})
+    with pytest.raises(EncoderError, match=r"an adapter \(LORA\) changes its weights, .*merge it"):
+        saved_config(folder, "x")
+
+
+def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for_refused(tmp_path, caplog):
+    folder = write(tmp_path, layout(roberta(), length=514))
+    config = saved_config(folder, "x")
+    assert config is not None
+    assert config.max_length == 512
+    assert "made for 514 tokens, its transformer takes 512" in caplog.text
+    with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
+        load_encoder(folder, config.model_copy(update={"max_length": 514}))
 
 
 def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
