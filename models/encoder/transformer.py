@@ -22,6 +22,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     T5EncoderModel,
+    UMT5EncoderModel,
 )
 from transformers.utils import logging as hf_logging
 
@@ -48,7 +49,11 @@ DROPOUTS = (
     "dropout_rate",
 )
 _MOST_UNUSED = 8  # positions that an architecture may keep for itself
-ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}
+ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {
+    "t5": T5EncoderModel,
+    "mt5": MT5EncoderModel,
+    "umt5": UMT5EncoderModel,
+}
 """Architectures with a decoder beside the encoder, of which an encoder of sentences has the first half alone."""
 
 

@@ -20,6 +20,8 @@ from transformers import (
     Qwen3Model,
     T5Config,
     T5EncoderModel,
+    UMT5Config,
+    UMT5EncoderModel,
     XLNetConfig,
     XLNetModel,
 )
@@ -132,6 +134,13 @@ def t5(tmp_path):
     return {**layout(base, "Dense", "Normalize"), **head(2, "Dense", settings, weights)}
 
 
+def umt5(tmp_path):
+    torch.manual_seed(3)
+    config = UMT5Config(vocab_size=600, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=1)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
+    return layout(network(tmp_path, UMT5EncoderModel(config), tokenizer))
+
+
 def _xlmr_folder(tmp_path):
     return write(tmp_path / "xlmr", xlmr())
 
@@ -196,6 +205,7 @@ LAYOUTS = {
     "Dense to another width (distiluse)": lambda _: {**layout(bert(), "Dense"), **dense_head(2)},
     "LayerNorm": lambda _: {**layout(bert(), "LayerNorm"), **norm()},
     "T5's encoder, Dense without bias (sentence-t5)": t5,
+    "UMT5's encoder": umt5,
     "static table (static-retrieval-mrl)": static,
     "length in an old file (roberta-base-nli)": lambda _: {
         **{name: part for name, part in layout(roberta()).items() if name != "sentence_bert_config.json"},
