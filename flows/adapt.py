@@ -15,7 +15,7 @@ from models.errors import EncoderError
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.labels import label_source
-from storage.refs import PassagesRef, ReportRef, ViewsRef
+from storage.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
 from tasks.adaptation import adaptation
 from tasks.augment import augment
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
@@ -84,12 +84,13 @@ def run_adapt(
     own = config.sources(texts, site.mirror, site.local_cache)
     labelled = label_source(labels) if labels else None
 
-    passages = read_passages(site, own, labelled, config.hold_out)
-    check_asked(site, passages, labelled, config.proof)  # what is too little is said before anything is translated
-    corpus = learnt(site, passages)
+    passages = read_passages(site, own, config.hold_out)
+    if labelled is None:
+        check_asked(site, passages)  # what is too little is said before anything is translated
+    corpus = learnt(site, passages, labelled, False, config.proof.seed)
     taught = config.taught(others=_has_others(site, passages))
     views = augment(site, corpus, config.views_of(taught))
-    trips = _trips(site, passages, config)
+    trips = _trips(site, passages, corpus, config)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
     learning = config.learning(reading, taught)
     trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
@@ -108,7 +109,7 @@ def run_adapt(
     translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
     made = (taught, views, trips, trained, weighing, proof)
     missing = tuple(found.missing)
-    return adaptation(site, encoder, own, passages, labelled, *made, missing, said, translators, adapted, told)
+    return adaptation(site, encoder, own, passages, corpus, labelled, *made, missing, said, translators, adapted, told)
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:
@@ -138,9 +139,9 @@ def _has_others(site: Site, passages: PassagesRef) -> bool:
     return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS
 
 
-def _trips(site: Site, passages: PassagesRef, config: AdaptConfig) -> ViewsRef | None:
+def _trips(site: Site, passages: PassagesRef, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
     """Round trips of some sentences, for views and for questions; None where no translator knows the language."""
     if config.trip is None:
         return None
-    some = translated(site, passages, config.translated, config.asked, config.hold_out.seed)
+    some = translated(site, passages, corpus, config.translated, config.asked, config.hold_out.seed)
     return augment(site, some, AugmentConfig(translations=(config.trip,), original=False))

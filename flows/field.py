@@ -22,7 +22,6 @@ from flows.recipes.field_settings import FieldSettings
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
 from models.errors import InterruptedRunError, ModelError
-from models.own_labels import FOLDS
 from models.translation.errors import TranslationStoppedError
 from storage.labels import LabelSource, label_source
 from storage.refs import FieldRef
@@ -30,8 +29,9 @@ from tasks.augment import augment
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
 from tasks.field import compare_field
-from tasks.field_text import field_asked, field_corpus, field_held, question_counts
-from tasks.passages import read_passages
+from tasks.field_text import field_asked, field_held, question_counts
+from tasks.labels import said_of
+from tasks.passages import learnt, read_passages
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -147,8 +147,8 @@ def _ground(
     methods: tuple[Method, ...],
 ) -> Ground:
     """What all methods have in common."""
-    divided = read_passages(site, files, None, settings.hold_out)
-    corpus = field_corpus(site, divided, labels)  # first: labels that are too few end the run before it takes long
+    divided = read_passages(site, files, settings.hold_out)
+    corpus = learnt(site, divided, labels, True, 0)  # first: labels that are too few end the run before it takes long
     trips = _trips(site, divided, settings, methods)
     found = available(site, CHECKS).sets.values()
     return Ground(
@@ -205,11 +205,6 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
     ]
     if ground.trips:
         notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
-    if rare := counts["rare_classes"]:
-        assert isinstance(rare, dict)
-        named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
-        notes.append(f"Left out of your labels, for fewer than {FOLDS} of their rows teach: {named}.")
-    if between := counts["between"]:
-        notes.append(f"Left out of your labels: {between} pairs that share texts with pairs that prove and that teach.")
+    notes += said_of(counts, ground.labels)
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

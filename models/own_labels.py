@@ -1,15 +1,19 @@
-"""Somebody's own labels: what of them may be learnt, what proves, and the pairs that they become.
+"""Somebody's own labels: what of them judges, what teaches, and the pairs that they become.
 
-A label proves something only where no method has seen its text. Labels of held-out text prove, labels of text that is
-learnt teach; of labels of other text, a share that is drawn by their ids proves. Rows that share a text, such as many
-questions with one answer, prove or teach together; where most rows hang together like that, their texts are divided,
-and rows with texts on both sides are left out.
+One rule for `bsl adapt` and `bsl field`. A label judges something only where nothing has learnt its text:
+- what speaks of held-out text judges;
+- where labels teach (`bsl field`), `JUDGING` of those on other text judge, drawn by ids, and the rest teach;
+- where they do not (`bsl adapt`), all others judge, too; but of those on learnt text only `JUDGING`, drawn alike, where
+  all of it would be most of what is learnt.
 
-`bsl adapt` never trains on labels: there, each labelled text judges if no sentence of it is learnt.
+Sentences of rows that judge are learnt by nobody. Rows that share a text, as pairs of many questions with one answer
+do, stay together, also in the two halves of which one chooses and one is reported; where most rows hang together so,
+their texts are divided, and rows with texts of both are left out, as rows of rare classes are.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,123 +27,116 @@ from models.text.normalize import normalize, sentence_ids
 from models.text.segment import split_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from numpy.typing import NDArray
 
-PROVING: Final = 0.3  # share of labels on other text that prove
-FEWEST_PROVING: Final = 20  # rows
+JUDGE, TEACH, CHOOSE, REPORT = "judge", "teach", "choose", "report"
+"""What becomes of a labelled row."""
+JUDGING: Final = 0.3  # share of the rows that are drawn
+FEWEST: Final = 20  # rows of a part that judges
 FOLDS: Final = 5  # of the probe that learns classes: each of them wants a teaching row of every class
+_OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
 PARTNERS: Final = 4  # of its own class, and as many of others, for each text
 _CLASSES: Final = 2  # fewer tell nothing apart
 
 
-def proves(
-    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, share: float, seed: int = 0
-) -> pl.Series:
-    """Which labelled rows prove: those with a held-out sentence, and a share of those whose text is another.
+@dataclass(frozen=True)
+class Need:
+    """What a part of the labels must have.
 
-    Rows that share a text, also by way of other rows, are one group, which proves or teaches as a whole. One of more
-    than half of the rows is divided: its texts prove or teach one by one, and a row with texts of both does neither.
+    Attributes:
+        rows: so many.
+        of_a_class: rows of each class; of a class with fewer all rows are left out.
+    """
+
+    rows: int
+    of_a_class: int
+
+
+LEARNT: Final[Mapping[str, Need]] = {JUDGE: Need(FEWEST, 0), TEACH: Need(0, FOLDS)}
+"""Parts of labels that some methods learn."""
+UNLEARNT: Final[Mapping[str, Need]] = {CHOOSE: Need(FEWEST, _OF_A_CLASS), REPORT: Need(FEWEST, _OF_A_CLASS)}
+"""Parts of labels that nothing learns: the half that chooses and the half that is reported."""
+
+
+def parts_of(
+    labelled: pl.DataFrame, sides: Sequence[str], held: pl.Series, learnt: pl.Series, *, teach: bool, seed: int = 0
+) -> pl.Series:
+    """What becomes of each labelled row, by the rule above.
 
     Args:
         labelled: a row a label.
         sides: its columns of text.
         held: ids of the sentences that are held out.
-        learnt: ids of the sentences that are learnt.
-        share: of the rows with neither that prove too.
-        seed: decides which of them.
+        learnt: ids of the sentences that are learnt, but for those of rows that judge.
+        teach: whether labels are learnt.
+        seed: decides what is drawn.
 
     Returns:
-        Booleans; null where a row neither proves nor teaches.
+        `judge` or `teach` where labels are learnt, else `choose` or `report`; null of rows that do nothing.
     """
     texts = pl.concat([_met(labelled[side], held, learnt) for side in sides])
-    rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
-    grouped = rows.with_columns(group=_groups(labelled.height, texts["text"]))
-    whole = grouped.select(
-        pl.col("held", "learnt").any().over("group"),
-        pl.col("text").min().over("group"),
-        large=pl.len().over("group") > labelled.height / 2,
+    of_learnt, of_others = (0.0, JUDGING) if teach else (_share(labelled, sides, learnt), 1.0)
+    # Both texts of a pair judge where its own share of the pairs does.
+    one = 1 / len(sides)
+    judging = _together(
+        texts, labelled.height, _drawn(of_learnt, of_others, seed), _drawn(of_learnt**one, of_others**one, seed)
     )
-    # Both texts of a pair prove where its own share of the pairs does.
-    apart = texts.select("row", one=_drawn(share ** (1 / len(sides)), seed)).group_by("row").agg(
-        every=pl.col("one").all(), some=pl.col("one").any()
-    )  # fmt: skip
-    alone = pl.when(pl.col("every") == pl.col("some")).then("every")
-    both = whole.with_columns(together=_drawn(share, seed), alone=apart.sort("row").select(alone).to_series())
-    return both.select(pl.when("large").then("alone").otherwise("together").alias("proves")).to_series()
+    if teach:
+        return judging.replace_strict([True, False], [JUDGE, TEACH], return_dtype=pl.String)
+    judges = judging.fill_null(value=False)
+    chosen = pl.concat([_met(labelled.filter(judges)[side], held, learnt) for side in sides])
+    half = scattered(pl.col("text"), seed) % 2 == 0
+    halves = _together(chosen, int(judges.sum()), half, half)
+    named = halves.replace_strict([True, False], [CHOOSE, REPORT], return_dtype=pl.String)
+    return pl.Series([None] * labelled.height, dtype=pl.String).scatter(judges.arg_true(), named)
 
 
-def provable(rows: pl.DataFrame, kind: Literal["pairs", "classes"]) -> pl.DataFrame:
-    """The rows from which something can be proved: no class that fewer than `FOLDS` rows teach, no row that is null.
+def enough(rows: pl.DataFrame, kind: Literal["pairs", "classes"], needs: Mapping[str, Need]) -> pl.DataFrame:
+    """The rows that do something: of no class that a part has too few rows of, none whose part is null.
 
     Args:
-        rows: `label`, and `proves` as the function of that name says.
+        rows: `label`, and `part` as `parts_of` says.
         kind: what the labels are.
+        needs: by part.
 
     Raises:
-        EvaluationError: fewer than two classes are left, fewer than `FEWEST_PROVING` rows prove, or all those that do
-            have one score.
+        EvaluationError: fewer than two classes are left, a part has too few rows, or all that judge have one score.
     """
-    taught = (~pl.col("proves")).sum().over("label") >= FOLDS
-    kept = rows.filter(taught) if kind == "classes" else rows.drop_nulls("proves")
-    proving = kept.filter("proves")
-    found = f"{rows.height} labelled rows, of which {rows['proves'].sum()} prove and {(~rows['proves']).sum()} teach"
-    if between := rows["proves"].null_count():
-        found += f" (and {between} do neither, for they have a text of both)"
-    classes = kept["label"].n_unique()
-    if kind == "classes" and classes < _CLASSES:
-        raise EvaluationError(
-            f"{found}: {classes} of {rows['label'].n_unique()} classes have {FOLDS} rows that teach, expected "
-            f"{_CLASSES} or more; a row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on "
-            "other text do: label more rows of each class, or leave --labels out"
-        )
-    if proving.height < FEWEST_PROVING:
-        raise EvaluationError(
-            f"{found}: {proving.height} prove something of what can be learnt, expected at least {FEWEST_PROVING}; a "
-            f"row proves where it speaks of held-out text, and about {PROVING:.0%} of rows on other text do, those "
-            f"that share a text together: label {round(FEWEST_PROVING / PROVING)} rows on other text or more, or leave "
-            "--labels out"
-        )
-    if kind == "pairs" and proving["label"].cast(pl.Float64).n_unique() == 1:
-        raise EvaluationError(
-            f"{found}: all that prove have the score {proving['label'][0]}, expected several; label more pairs, or "
-            "leave --labels out"
-        )
+    kept = rows.drop_nulls("part")
+    counts = [f"{rows.filter(part=part).height} {part}" for part in needs]
+    found = f"{rows.height} labelled rows, of which {' and '.join(counts)}"
+    if others := rows.height - kept.height:
+        found += f" (and {others} do nothing: they share texts with both, or their text is learnt)"
+    if kind == "classes":
+        kept = kept.filter(*((pl.col("part") == part).sum().over("label") >= needs[part].of_a_class for part in needs))
+        if (classes := kept["label"].n_unique()) < _CLASSES:
+            wanted = " and ".join(f"{need.of_a_class} that {part}" for part, need in needs.items() if need.of_a_class)
+            raise EvaluationError(
+                f"{found}: {classes} of {rows['label'].n_unique()} classes have rows enough, expected {_CLASSES} or "
+                f"more with {wanted}; {_who_judges(needs)}: label more rows of each class, or leave --labels out"
+            )
+    for part, need in needs.items():
+        own = kept.filter(part=part)
+        if own.height < need.rows:
+            more = round(FEWEST / JUDGING) if TEACH in needs else 3 * FEWEST
+            raise EvaluationError(
+                f"{found}: {own.height} that {part} can be used, expected at least {need.rows}; {_who_judges(needs)}: "
+                f"label {more} rows on other text or more, or leave --labels out"
+            )
+        if kind == "pairs" and need.rows and own["label"].cast(pl.Float64).n_unique() == 1:
+            raise EvaluationError(
+                f"{found}: all that {part} have the score {own['label'][0]}, expected several; label more pairs, or "
+                "leave --labels out"
+            )
     return kept
 
 
-def unlearnt(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series, *, seed: int = 0) -> pl.Series:
-    """Ids of labelled sentences that nobody may learn, so that their rows can judge.
-
-    Those of all labelled texts; where these are most of what is learnt, of a share `PROVING` of them.
-
-    Args:
-        labelled: a row a label.
-        sides: its columns of text.
-        learnt: ids of the sentences that would be learnt.
-        seed: decides which texts.
-    """
-    texts = pl.concat([labelled[side].alias("text") for side in sides]).unique()
-    ids = sentences_of(texts)
-    if learnt.is_in(ids.implode()).mean() <= 0.5:  # type: ignore[operator]  # of Booleans
-        return ids
-    drawn = scattered(sentence_ids(normalize(pl.col("text"))), seed) < round(PROVING * 2**64)
-    return sentences_of(texts.to_frame().filter(drawn)["text"])
-
-
-def judges(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series) -> pl.Series:
-    """Which labelled rows hold no sentence that is learnt.
-
-    Args:
-        labelled: a row a label.
-        sides: its columns of text.
-        learnt: ids of the sentences that are learnt.
-    """
-    rows = pl.concat([_sentences(labelled[side]) for side in sides])
-    met = rows.group_by("row").agg(pl.col("sentence_id").is_in(learnt.implode()).any()).sort("row")
-    return ~met["sentence_id"]
+def _who_judges(needs: Mapping[str, Need]) -> str:
+    others = f"{JUDGING:.0%} of other text" if TEACH in needs else "other text, half of which choose"
+    return f"rows of held-out text judge and those of {others}, rows that share a text together"
 
 
 def sentences_of(texts: pl.Series) -> pl.Series:
@@ -200,6 +197,12 @@ def shares(scores: pl.Series) -> pl.Series:
     return (scores.cast(pl.Float64) - low) / (high - low)
 
 
+def _share(labelled: pl.DataFrame, sides: Sequence[str], learnt: pl.Series) -> float:
+    """How many of the rows of learnt text judge where none teaches: all, unless that is most of what is learnt."""
+    ids = sentences_of(pl.concat([labelled[side].alias("text") for side in sides]))
+    return 1.0 if learnt.is_in(ids.implode()).mean() <= 0.5 else JUDGING  # type: ignore[operator]  # of Booleans
+
+
 def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
     """`row`, `text` (its id), `held` and `learnt`: whether a sentence of it is."""
     known = {"held": held, "learnt": learnt}
@@ -210,9 +213,36 @@ def _met(texts: pl.Series, held: pl.Series, learnt: pl.Series) -> pl.DataFrame:
     return pl.concat([met.sort("row"), named], how="horizontal")
 
 
-def _drawn(share: float, seed: int) -> pl.Expr:
-    """Whether a text proves: if it is held out, or is not learnt and drawn."""
-    return pl.col("held") | (~pl.col("learnt") & (scattered(pl.col("text"), seed) < round(share * 2**64)))
+def _drawn(of_learnt: float, of_others: float, seed: int) -> pl.Expr:
+    """Whether a text judges: if it is held out, or is drawn."""
+    number = scattered(pl.col("text"), seed)
+    drawn = {share: number < round(share * 2**64) for share in (of_learnt, of_others)}
+    return pl.col("held") | (pl.col("learnt") & drawn[of_learnt]) | (~pl.col("learnt") & drawn[of_others])
+
+
+def _together(texts: pl.DataFrame, height: int, together: pl.Expr, alone: pl.Expr) -> pl.Series:
+    """A claim about each of `height` rows, the same for all that share a text, also over other rows.
+
+    A group of more than half of the rows is divided: of its texts each has a claim of its own, and a row with texts of
+    both has none (null).
+
+    Args:
+        texts: `row`, `text` (its id), `held`, `learnt`: a row a text.
+        height: how many rows there are.
+        together: the claim about a group.
+        alone: the claim about a text.
+    """
+    rows = texts.group_by("row").agg(pl.col("held", "learnt").any(), pl.col("text").first()).sort("row")
+    grouped = rows.with_columns(group=_groups(height, texts["text"]))
+    whole = grouped.select(
+        pl.col("held", "learnt").any().over("group"),
+        pl.col("text").min().over("group"),
+        large=pl.len().over("group") > height / 2,
+    )
+    apart = texts.select("row", one=alone).group_by("row").agg(every=pl.col("one").all(), some=pl.col("one").any())
+    own = pl.when(pl.col("every") == pl.col("some")).then("every")
+    both = whole.with_columns(together=together, alone=apart.sort("row").select(own).to_series())
+    return both.select(pl.when("large").then("alone").otherwise("together")).to_series()
 
 
 def _groups(rows: int, texts: pl.Series) -> pl.Series:

@@ -36,7 +36,7 @@ class Wanted:
     Attributes:
         address: What messages call it.
         config: The configuration; the usual one if None.
-        split: The split, by the Hub's name.
+        split: The split, by the Hub's name, or several joined by `+`.
     """
 
     address: str
@@ -58,8 +58,9 @@ def split_files(wanted: Wanted, names: Iterable[str], configs: Sequence[dict[str
     data = [name for name in sorted(names) if not name.startswith(".") and PurePosixPath(name).name != "README.md"]
     declared = [entry for entry in configs if any(entry.get(place) for place in _PLACES)]
     splits = _of_config(_meant(wanted, declared), data) if declared else _by_names(data, wanted.config)
-    found = splits.get(wanted.split, ())
-    if not found:
+    parts = [splits.get(split, ()) for split in wanted.split.split("+")]
+    found = [name for part in parts for name in part]
+    if not all(parts):
         raise HubError(*_lacking(wanted, [name for name, files in splits.items() if files]))
     if unread := [name for name in found if not is_readable(name)]:
         known = ", ".join(suffix for known in FORMATS.values() for suffix in known.suffixes)

@@ -1,6 +1,6 @@
 """SentEval's transfer sets as tables of texts and class numbers, whether from a table or from SentEval's files.
 
-A row without words comes first in the order that decides the folds.
+A row without words comes first in the order that decides the folds; rows of equal length stand as in SentEval's file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from storage.errors import SourceError
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
-from storage.reading import read_columns
+from storage.reading import read_columns, source_columns
 
 if TYPE_CHECKING:
     from storage.sources import ResolvedSource
@@ -30,10 +30,11 @@ def read_transfer_table(name: str, split: str, source: ResolvedSource) -> pl.Dat
             many as papers count.
     """
     report = ReadReport(f"{name} {split}")
-    label = TRANSFER_SETS[name].label
-    frames = list(read_columns(source, Columns(DATASETS[name].texts, (label,)), report))
-    table = pl.concat(frames).with_columns(pl.col(label).cast(pl.String))
-    return _checked(name, split, table.rename({label: CLASS}))
+    label, order = TRANSFER_SETS[name].label, DATASETS[name].order
+    placed = (order,) if order in source_columns(source) else ()
+    frames = list(read_columns(source, Columns(DATASETS[name].texts, (label, *placed)), report))
+    table = pl.concat(frames).sort(placed) if placed else pl.concat(frames)
+    return _checked(name, split, table.with_columns(pl.col(label).cast(pl.String)).rename({label: CLASS}))
 
 
 def _checked(name: str, split: str, table: pl.DataFrame) -> pl.DataFrame:

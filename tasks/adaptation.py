@@ -7,10 +7,11 @@ from typing import cast
 from models.report.adaptation import AdaptationContent, adaptation_page, proof_rows
 from models.report.verdict import Verdict, Word
 from storage.labels import LabelSource
-from storage.refs import CheckpointRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
+from storage.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
 from storage.texts import TextSource
 from tasks.adapted_card import adapted_card
 from tasks.card import CARD
+from tasks.labels import said_of
 from tasks.own_text import own_text
 from tasks.prove import SHARE, VERDICT
 from tasks.report import HTML, PAGE
@@ -19,12 +20,13 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown, show_table
 
 
-@stage(ref=ReportRef, version=3)
+@stage(ref=ReportRef, version=4)
 def adaptation(
     work: Work,
     encoder: str,
     sources: tuple[TextSource, ...],
     passages: PassagesRef,
+    corpus: CorpusRef,
     labels: LabelSource | None,
     taught: tuple[str, ...],
     views: ViewsRef,
@@ -45,6 +47,7 @@ def adaptation(
         encoder: what the person calls the start.
         sources: the files.
         passages: their sentences.
+        corpus: what was learnt of them.
         labels: what decides instead of the text; None without any.
         taught: names of the views that were learnt.
         views: of what was learnt: crops, or none but its sentences.
@@ -64,6 +67,8 @@ def adaptation(
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
     table = work.store.scan(proof).collect()
     shown = {"Crops of a sentence": views} | ({"Round trips": trips} if trips else {})
+    left_out = said_of(work.store.manifest(corpus).figures, labels)
+    labelled = ". ".join([labels.told, *left_out]) if labels else ""
     content = AdaptationContent(
         encoder=encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
@@ -73,7 +78,7 @@ def adaptation(
         share=float(str(work.store.manifest(weighing).figures[SHARE])),
         log=work.store.scan(trained, "training_log").collect(),
         views=taught,
-        own=own_text(work.store, passages, shown, sources, labels, settings, told),
+        own=own_text(work.store, passages, shown, sources, labelled, settings, told),
         artifacts={str(ref): ref.key for ref in (passages, weighing, proof, adapted)},
     )
     page = adaptation_page(content)

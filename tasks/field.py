@@ -46,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=5)
+@stage(ref=FieldRef, version=6)
 def compare_field(
     work: Work,
     title: str,
@@ -122,7 +122,7 @@ def compare_field(
     costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
     folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
     views = {"Round trips of held-out sentences": trips} if trips else {}
-    own = own_text(work.store, passages, views, sources, labels, settings, told)
+    own = own_text(work.store, passages, views, sources, labels.told if labels else "", settings, told)
     content = FieldContent(title, table, costs, ranked, forgets, folders, notes, PLOT, own)
     work.draft.write(table)
     work.draft.write(costs, "field_methods")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from models.own_labels import FOLDS
+from models.own_labels import FOLDS, JUDGE, TEACH
 from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.evaluation.sts import cosines_of
 from tasks.evaluation.vectors import open_vectors
-from tasks.field_text import labelled_rows
+from tasks.field_text import known_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,29 +70,29 @@ def label_proofs(
 
     if labels is None:
         return
-    rows = labelled_rows(store, passages, labels)
+    rows = known_labels(store, passages, labels)
     seed = config.seed + 100
     if labels.kind == "classes":
         right = [np.stack([_right(encoder, rows) for encoder in seeds]) for seeds in vectors]
         draws = outcome_draws(right, np.arange(right[0].shape[1]), resamples=config.resamples, seed=seed)
         yield Proof("your labels", "accuracy", "labels", draws)
         return
-    proving = rows.filter("proves")
-    gold = proving["score"].to_numpy()
-    pairs = proving.rename({"text_1": "sentence1", "text_2": "sentence2"})
+    judging = rows.filter(part=JUDGE)
+    gold = judging["score"].to_numpy()
+    pairs = judging.rename({"text_1": "sentence1", "text_2": "sentence2"})
     cosines = [np.stack([encoder.cosines(pairs, "labels") for encoder in seeds]) for seeds in vectors]
     correlations = tuple(draws_of(gold, own, resamples=config.resamples, seed=seed) for own in cosines)
     yield Proof("your labels", "spearman", "labels", correlations)
 
 
 def _right(encoder: Vectors, rows: pl.DataFrame) -> NDArray[np.float64]:
-    """Whether the exact linear classifier, fitted on the other texts, classes each proving text right: (N,)."""
+    """Whether the exact linear classifier, fitted on the other texts, classes each judging text right: (N,)."""
     from models.evaluation.probe.config import ProbeConfig
     from models.evaluation.probe.problem import Part, make_problem
     from models.evaluation.probe.search import probe
 
     parts = {}
-    for split, own in (("train", rows.filter(~pl.col("proves"))), ("test", rows.filter("proves"))):
+    for split, own in (("train", rows.filter(part=TEACH)), ("test", rows.filter(part=JUDGE))):
         features, classes = encoder.features(own["text_1"], f"labels, {split}"), own["class"].to_numpy()
         parts[split] = Part(features, classes, np.arange(own.height))
     config = ProbeConfig(protocols=("fast",), folds=FOLDS)

@@ -1,4 +1,4 @@
-"""Somebody's text for a field of methods: what all of them learn from, what all are asked, what labels teach."""
+"""Somebody's text for a field of methods: what all of them are asked, what labels teach."""
 
 from __future__ import annotations
 
@@ -9,48 +9,19 @@ import polars as pl
 from models.annotated import scored_pairs
 from models.errors import EvaluationError
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
-from models.own_labels import PROVING, class_pairs, provable, proves, sentences_of, shares
+from models.own_labels import TEACH, class_pairs, shares
 from models.text.normalize import sentence_ids
 from storage.labels import LabelSource, read_labels
 from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
-from tasks.labels import TRAIN, sides_of
+from tasks.labels import TRAIN, labelled_rows, sides_of
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pydantic import JsonValue
-
     from models.evaluation.retrieval import Retrieval
     from storage.store import Store
-
-
-@stage(ref=CorpusRef, version=3)
-def field_corpus(work: Work, passages: PassagesRef, labels: LabelSource | None) -> None:
-    """The sentences that every method may learn from: none that is held out, or that a proving label speaks of.
-
-    Raises:
-        EvaluationError: the labels are too few to prove anything, which is said before any method is trained.
-    """
-    rows = work.store.scan(passages).collect()
-    own = rows.filter(part=TRAIN).unique("sentence_id", keep="first", maintain_order=True)
-    rare: dict[str, JsonValue] = {}
-    between = 0
-    if labels is not None:
-        labelled = labelled_rows(work.store, passages, labels)
-        given = read_labels(labels)
-        if labels.kind == "classes":
-            left_out = given.filter(~pl.col("label").is_in(labelled["label"].unique().implode()))
-            rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
-        else:
-            between = given.height - labelled.height
-        proving = labelled.filter("proves")
-        spoken = pl.concat([sentences_of(proving[side]) for side in sides_of(labels)])
-        own = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
-    work.draft.write(own.select("sentence_id", "text", "source", "lang").sort("sentence_id"))
-    held_out = rows.filter(pl.col("part") != TRAIN).height
-    work.draft.note({"sentences": own.height, "held_out": held_out, "rare_classes": rare, "between": between})
 
 
 @stage(ref=CorpusRef, version=1)
@@ -84,7 +55,7 @@ def field_asked(
     work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
 
 
-@stage(ref=PairsRef, version=3)
+@stage(ref=PairsRef, version=4)
 def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 
@@ -92,7 +63,7 @@ def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> N
         TrainingError: they tell nothing apart.
         EvaluationError: they are too few to prove anything.
     """
-    rows = labelled_rows(work.store, passages, labels).filter(~pl.col("proves"))
+    rows = known_labels(work.store, passages, labels).filter(part=TEACH)
     if labels.kind == "classes":
         pairs = class_pairs(rows["text_1"].to_list(), rows["class"].to_numpy())
     else:
@@ -110,20 +81,15 @@ def question_counts(store: Store, texts: CorpusRef) -> dict[str, int]:
     return {name: number for name, number in counts.items() if isinstance(number, int)}
 
 
-def labelled_rows(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
-    """`text_1`, `text_2` of pairs, `label`, `class` (a number) or `score`, and `proves`: whether a row is held out.
-
-    Rows of classes that too few rows teach are left out, and pairs that neither prove nor teach.
+def known_labels(store: Store, passages: PassagesRef, labels: LabelSource) -> pl.DataFrame:
+    """`labelled_rows` of labels that teach, and what they say: `class` (a number) or `score`.
 
     Raises:
-        EvaluationError: too few rows are left to prove anything.
+        EvaluationError: too few rows are left to judge anything.
     """
-    parts = store.scan(passages).select("sentence_id", "part").collect()
-    known = [parts.filter((pl.col("part") == TRAIN) == is_learnt)["sentence_id"] for is_learnt in (False, True)]
-    rows = read_labels(labels)
-    divided = rows.with_columns(proves(rows, sides_of(labels), *known, share=PROVING).alias("proves"))
     said = pl.col("label").rank("dense").cast(pl.Int64) - 1 if labels.kind == "classes" else pl.col("label").cast(float)
-    return provable(divided, labels.kind).with_columns(said.alias("class" if labels.kind == "classes" else "score"))
+    rows = labelled_rows(store, passages, labels, teach=True)
+    return rows.with_columns(said.alias("class" if labels.kind == "classes" else "score"))
 
 
 def own_probes(store: Store, passages: PassagesRef, trips: ViewsRef | None, questions: int) -> Mapping[str, Retrieval]:

@@ -1,4 +1,4 @@
-"""Labels that a person gives, read once a stage."""
+"""Labels that a person gives, read once a stage, by one rule wherever they judge."""
 
 from __future__ import annotations
 
@@ -6,57 +6,107 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.own_labels import judges, unlearnt
+from models.own_labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
 from models.text.errors import EmptyCorpusError
 from storage.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
     from models.evaluation.labels import Labelled
     from storage.refs import PassagesRef
     from storage.store import Store
 
 TRAIN: Final = "train"  # the part that is learnt
+RARE, BETWEEN = "rare_classes", "idle_labels"
+"""Figures of a corpus: rows of each class that is left out, and how many other labelled rows do nothing."""
 
 
-def without_judging(parts: pl.DataFrame, source: LabelSource, seed: int) -> pl.DataFrame:
-    """Sentences with their `part`, less those of the part `train` that stand in labelled rows which judge.
+def labelled_rows(
+    store: Store, passages: PassagesRef, labels: LabelSource, *, teach: bool, seed: int = 0
+) -> pl.DataFrame:
+    """`text_1`, `text_2` of pairs, `label`, and `part`: what becomes of a row, as `models.own_labels` says.
+
+    Rows of rare classes are left out, and those that do nothing.
+
+    Args:
+        store: has the passages.
+        passages: the text, with its held-out parts.
+        labels: the labels.
+        teach: whether labels are learnt.
+        seed: decides what is drawn.
+
+    Raises:
+        EvaluationError: too few rows are left to judge anything.
+    """
+    parts = store.scan(passages).select("sentence_id", "part").collect()
+    held, learnt = (parts.filter((pl.col("part") == TRAIN) == own)["sentence_id"] for own in (False, True))
+    rows = read_labels(labels)
+    divided = rows.with_columns(part=parts_of(rows, sides_of(labels), held, learnt, teach=teach, seed=seed))
+    return enough(divided, labels.kind, LEARNT if teach else UNLEARNT)
+
+
+def apart(own: pl.DataFrame, rows: pl.DataFrame, labels: LabelSource) -> pl.DataFrame:
+    """Sentences without those that rows which judge speak of.
+
+    Args:
+        own: `sentence_id` of what would be learnt.
+        rows: as `labelled_rows` gives them.
+        labels: where they are from.
 
     Raises:
         EmptyCorpusError: nothing is left to learn.
     """
-    learnt = parts.filter(part=TRAIN)["sentence_id"]
-    apart = unlearnt(read_labels(source), sides_of(source), learnt, seed=seed)
-    left = parts.filter((pl.col("part") != TRAIN) | ~pl.col("sentence_id").is_in(apart.implode()))
-    if left.filter(part=TRAIN).is_empty():
+    judging = rows.filter(pl.col("part") != TEACH)
+    spoken = pl.concat([sentences_of(judging[side]) for side in sides_of(labels)])
+    left = own.filter(~pl.col("sentence_id").is_in(spoken.implode()))
+    if left.is_empty():
         raise EmptyCorpusError(
-            f"all {learnt.n_unique():,} sentences that could be learnt are of labelled texts that judge, expected "
-            "others too; give text beside the labels, or let `bsl field` learn the labels themselves"
+            f"all {own.height:,} sentences that could be learnt are of labelled texts that judge, expected others too; "
+            "give text beside the labels"
         )
     return left
 
 
-def labelled_halves(source: LabelSource | None, learnt: pl.Series, seed: int) -> dict[str, Labelled]:
-    """The half that chooses and the half that reports, of rows that nothing is learnt from; none without labels.
+def idle(rows: pl.DataFrame, labels: LabelSource) -> dict[str, JsonValue]:
+    """What the file has that `labelled_rows` left out, as figures."""
+    given = read_labels(labels)
+    rare = {}
+    if labels.kind == "classes":
+        left_out = given.filter(~pl.col("label").is_in(rows["label"].unique().implode()))
+        rare = dict(left_out["label"].value_counts().sort("label").iter_rows())
+    return {RARE: rare, BETWEEN: given.height - rows.height - sum(rare.values())}
 
-    Args:
-        source: the labels.
-        learnt: ids of the sentences that are learnt.
-        seed: decides which row goes where.
+
+def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> list[str]:
+    """For a page: what was left out of the labels, by the figures of `idle`, in sentences."""
+    said = []
+    rare = figures.get(RARE)
+    if isinstance(rare, dict) and rare:
+        named = ", ".join(f"{name} ({rows} rows)" for name, rows in rare.items())
+        said.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
+    if between := figures.get(BETWEEN):
+        assert labels is not None  # else nothing is counted
+        what = "pairs that share texts with both parts" if labels.kind == "pairs" else "rows"
+        said.append(f"Left out of your labels: {between} {what}, or of which all is learnt.")
+    return said
+
+
+def labelled_halves(store: Store, passages: PassagesRef, labels: LabelSource | None, seed: int) -> dict[str, Labelled]:
+    """The half that chooses and the half that is reported, of rows that nothing learns; none without labels.
 
     Raises:
         EvaluationError: a half has too few rows.
     """
-    if source is None:
+    if labels is None:
         return {}
-    from models.evaluation.labels import halves_of  # sklearn
+    from models.evaluation.labels import labelled_of  # sklearn
 
-    rows = read_labels(source)
-    return halves_of(rows.filter(judges(rows, sides_of(source), learnt)), source.kind, seed)
-
-
-def learnt_ids(store: Store, passages: PassagesRef) -> pl.Series:
-    """The ids of the sentences that are learnt."""
-    return store.scan(passages).filter(part=TRAIN).select("sentence_id").collect()["sentence_id"]
+    rows = labelled_rows(store, passages, labels, teach=False, seed=seed)
+    names = tuple(sorted(rows["label"].unique())) if labels.kind == "classes" else ()
+    return {part: labelled_of(rows.filter(part=part), labels.kind, names) for part in (CHOOSE, REPORT)}
 
 
 def sides_of(labels: LabelSource) -> list[str]:

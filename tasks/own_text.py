@@ -14,7 +14,6 @@ from tasks.report_content import environment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from storage.labels import LabelSource
     from storage.refs import PassagesRef, ViewsRef
     from storage.store import Store
     from storage.texts import TextSource
@@ -30,7 +29,7 @@ def own_text(
     passages: PassagesRef,
     views: Mapping[str, ViewsRef],
     sources: Sequence[TextSource],
-    labels: LabelSource | None,
+    labels: str,
     settings: str,
     told: Told,
 ) -> OwnText:
@@ -41,7 +40,7 @@ def own_text(
         passages: the text, with its held-out parts.
         views: what they are → views of some of its sentences.
         sources: its files.
-        labels: those that were given.
+        labels: what is said of those that were given; empty without any.
         settings: complete, as JSON text.
         told: how to start the same again.
     """
@@ -49,7 +48,7 @@ def own_text(
     shown = held.select("text", *(["title"] if held["title"].count() else []), "source")
     return OwnText(
         files=[source.told for source in sources],
-        labels=labels.told if labels else "",
+        labels=labels,
         counts=store.manifest(passages).figures,
         samples={
             _HELD: shown.to_dicts(),

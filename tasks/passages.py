@@ -13,7 +13,7 @@ from storage.labels import LabelSource
 from storage.readers.report import ReadReport
 from storage.refs import CorpusRef, PassagesRef
 from storage.texts import TextSource, records
-from tasks.labels import TRAIN, without_judging
+from tasks.labels import TRAIN, apart, idle, labelled_rows
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import progress_of, show_table
 
@@ -25,19 +25,12 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
-@stage(ref=PassagesRef, version=4)
-def read_passages(
-    work: Work, sources: tuple[TextSource, ...], labels: LabelSource | None, config: HoldOutConfig
-) -> None:
-    """Read files, cut their records into sentences, hold documents out.
-
-    A sentence of a labelled text that judges is not learnt.
-    """
+@stage(ref=PassagesRef, version=5)
+def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
+    """Read files, cut their records into sentences, hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
     table = pl.concat(list(_sentences(sources, config)))
     parts = hold_out(table, config)
-    if labels is not None:
-        parts = without_judging(parts, labels, config.seed)
     work.draft.write(parts)
     sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
     work.draft.note(
@@ -69,24 +62,45 @@ def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterat
         report.check(BAD_SHARE)
 
 
-@stage(ref=CorpusRef, version=1)
-def learnt(work: Work, passages: PassagesRef) -> None:
-    """The corpus of what is learnt: the sentences of the part `train`, each once."""
-    work.draft.write(_corpus(work.store.scan(passages).filter(part=TRAIN).collect()))
+@stage(ref=CorpusRef, version=2)
+def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, teach: bool, seed: int) -> None:
+    """The corpus of what is learnt: the sentences of the part `train`, each once, none that a judging label speaks of.
+
+    Args:
+        work: the draft.
+        passages: all sentences.
+        labels: labels, if there are any.
+        teach: whether some of them are learnt.
+        seed: decides which labels judge.
+
+    Raises:
+        EvaluationError: the labels are too few to judge anything, which is said before anything is trained.
+        EmptyCorpusError: all that could be learnt is labelled text that judges.
+    """
+    table = work.store.scan(passages).collect()
+    own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
+    if labels is not None:
+        rows = labelled_rows(work.store, passages, labels, teach=teach, seed=seed)
+        own, idle_labels = apart(own, rows, labels), idle(rows, labels)
+    work.draft.write(own)
+    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
 
 
-@stage(ref=CorpusRef, version=1)
-def translated(work: Work, passages: PassagesRef, learnt: int, asked: int, seed: int) -> None:
+@stage(ref=CorpusRef, version=2)
+def translated(work: Work, passages: PassagesRef, corpus: CorpusRef, learnt: int, asked: int, seed: int) -> None:
     """The corpus of what is translated: some sentences of each part, for views and for questions.
 
     Args:
         work: the draft.
         passages: all sentences.
-        learnt: most sentences of the part `train`.
+        corpus: those that are learnt.
+        learnt: most of them.
         asked: most sentences of each held-out part.
         seed: decides which.
     """
-    unique = _corpus(work.store.scan(passages).collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
+    ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"]
+    known = work.store.scan(passages).filter((pl.col("part") != TRAIN) | pl.col("sentence_id").is_in(ids.implode()))
+    unique = _corpus(known.collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
     bounds = {TRAIN: learnt, "choose": asked, "report": asked}
     chosen = pl.concat([unique.filter(part=part).head(most) for part, most in bounds.items()])
     work.draft.write(chosen.drop("part").sort("sentence_id"))

@@ -18,7 +18,7 @@ from storage.schemas import PROOF, WEIGHING
 from storage.weights import ResolvedModel
 from tasks.evaluation.kinds import kind_of
 from tasks.evaluation.sets import ScoredSet, in_full, read_scored_set
-from tasks.labels import labelled_halves, learnt_ids
+from tasks.labels import labelled_halves
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import device_of, settle_threads
@@ -39,7 +39,7 @@ SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 GENERAL = "general set"
 
 
-@stage(ref=WeighingRef, version=3)
+@stage(ref=WeighingRef, version=4)
 def weigh(
     work: Work,
     passages: PassagesRef,
@@ -111,7 +111,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=6)
+@stage(ref=ProofRef, version=7)
 def prove(
     work: Work,
     passages: PassagesRef,
@@ -162,17 +162,14 @@ def settle(
     work.draft.note({"adapted": better})
 
 
-def check_asked(site: Site, passages: PassagesRef, labels: LabelSource | None, config: ProofConfig) -> None:
+def check_asked(site: Site, passages: PassagesRef) -> None:
     """Refuse text of which nothing can be asked, before it is translated or learnt.
 
     Raises:
-        EvaluationError: a half has too few labelled rows; without labels, too few sentences or documents.
+        EvaluationError: a half has too few sentences or documents.
     """
     store = site.open_store()
     if is_planning() and store.defect(passages) is not None:
-        return
-    if labels is not None:
-        labelled_halves(labels, learnt_ids(store, passages), config.seed)
         return
     from models.evaluation.own_text import check_enough
 
@@ -195,7 +192,7 @@ def _questions(
     held = work.store.scan(passages).filter(pl.col("part") == part).collect()
     made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     asked = probes(held, made, questions=config.questions, seed=config.seed)
-    halves = labelled_halves(labels, learnt_ids(work.store, passages), config.seed)
+    halves = labelled_halves(work.store, passages, labels, config.seed)
     return Questions(asked, frozenset(views), halves.get(part))
 
 

@@ -31,6 +31,11 @@ def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Enc
     return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()
 
 
+def first_of(width: int, kept: int) -> Dense:
+    """The module that leaves the first of a vector's dimensions, exactly."""
+    return dense_of(torch.eye(kept, width), torch.zeros(kept))
+
+
 def dense_of(weight_ED: torch.Tensor, bias_E: torch.Tensor) -> Dense:
     """The module x ↦ W x + b, in fp32."""
     with torch.device("meta"):  # draws no random numbers

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 SENTENCES = "sentence_embedding"  # what sentence-transformers calls pooled vectors
 # By the names under which torch knows them; all that take no argument.
-ACTIVATIONS: tuple[type[nn.Module], ...] = (nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish)
+ACTIVATIONS: tuple[type[nn.Module], ...] = (
+    *(nn.Identity, nn.Tanh, nn.ReLU, nn.GELU, nn.SiLU, nn.Sigmoid, nn.Mish, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU),
+    *(nn.ReLU6, nn.Softplus, nn.Softsign, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.LogSigmoid, nn.Tanhshrink),
+)
 
 
 class Head(nn.Module, abc.ABC):

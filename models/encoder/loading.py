@@ -9,6 +9,7 @@ import torch
 
 from models.damage import damage_named
 from models.encoder.appended import check_convolutions
+from models.encoder.folding import first_of
 from models.encoder.graph import load_graph
 from models.encoder.modules import read_head
 from models.encoder.network import Encoder
@@ -78,6 +79,9 @@ def _load(folder: Path, config: EncoderConfig) -> tuple[Encoder, PreTrainedToken
         sentence_heads.insert(0, take_pooler(backbone, folder))
         config = config.model_copy(update={"pooling": "cls"})
     encoder = Encoder(backbone, config, token_heads, sentence_heads).eval()
+    if saved.kept is not None and saved.kept < encoder.width:
+        sentence_heads.append(first_of(encoder.width, saved.kept))
+        encoder = Encoder(backbone, config, token_heads, sentence_heads).eval()
     check_convolutions(encoder)
     if config.prompt and not saved.pools_prompt:
         encoder.skipped = prompt_tokens(tokenizer)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoTokenizer
 
 from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
@@ -31,6 +31,7 @@ from models.encoder.pooling import POOLER
 from models.encoder.route import followed
 from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
 from models.encoder.static import static_settings
+from models.encoder.transformer import most_of_folder
 from models.encoder.word_embeddings import longest_input
 from models.errors import EncoderError
 
@@ -46,6 +47,7 @@ LENGTHS = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 """Where a transformer's longest input and casing stand; old releases name the file after the architecture."""
+ADAPTER = "adapter_config.json"
 # A letter for each module: t for heads of tokens, s for heads of sentences.
 LETTERS = {
     "Transformer": "T",
@@ -60,6 +62,10 @@ NOT_HERE = {
     "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
     "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
     "CLIPModel": "embeds pictures too; give an encoder of texts",
+    "SpladePooling": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
+    "SparseStaticEmbedding": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
+    "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
+    "MultiVectorMask": "keeps a vector for each token (late interaction); give an encoder with one for a sentence",
 }
 """Modules of sentence-transformers that are not computed here, and what to do instead."""
 
@@ -82,6 +88,7 @@ class SavedEncoder:
         default_prompt: Name of the one that is used unless another is asked for.
         pools_prompt: Whether a prompt's tokens are pooled.
         graph: What stands in the place of the transformer's weights.
+        kept: The first dimensions of its vectors, which are kept alone; None for all.
     """
 
     backbone: SavedModule
@@ -97,6 +104,7 @@ class SavedEncoder:
     default_prompt: str | None = None
     pools_prompt: bool = True
     graph: Path | None = None
+    kept: int | None = None
 
 
 def read_saved(folder: Path) -> SavedEncoder:
@@ -121,17 +129,19 @@ def _read(folder: Path) -> SavedEncoder:
     texts = read_json(folder / "config_sentence_transformers.json", {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
+    kept = texts.get("truncate_dim")
     backbone, *others = modules
     token_heads, sentence_heads = (
         tuple(module for module in others if LETTERS[module.kind] == level) for level in "ts"
     )
     saved = SavedEncoder(
         backbone,
-        normalize=modules[-1].kind == "Normalize",
+        normalize=modules[-1].kind == "Normalize" and kept is None,  # what is left of a vector is not scaled again
         token_heads=token_heads,
         sentence_heads=sentence_heads,
         prompts=prompts,
         default_prompt=default,
+        kept=kept,
     )
     if backbone.kind == "StaticEmbedding":
         length, words = static_settings(backbone.folder)
@@ -251,18 +261,31 @@ def _modules(folder: Path) -> list[SavedModule]:
 
 
 def _own_length(saved: SavedEncoder) -> int:
-    """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say."""
-    return min(saved.max_length or _own_limit(saved.backbone.folder), LONGEST)
+    """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
+
+    What is longer than its transformer takes is cut there: sentence-transformers fails at such a text.
+    """
+    folder = saved.backbone.folder
+    length = min(saved.max_length or _own_limit(folder), LONGEST)
+    most = most_of_folder(folder, length) if saved.backbone.kind == "Transformer" else None
+    if most is not None and length > most:
+        logger.warning("%s: made for %d tokens, its transformer takes %d, which are kept", folder, length, most)
+        return most
+    return length
 
 
 def _own_limit(transformer: Path) -> int:
     tokenizer = AutoTokenizer.from_pretrained(str(transformer), local_files_only=True)
-    config = AutoConfig.from_pretrained(str(transformer), local_files_only=True)
-    positions = int(getattr(config, "max_position_embeddings", -1))
-    return min(int(tokenizer.model_max_length), positions if positions > 0 else LONGEST)
+    return int(tokenizer.model_max_length)
 
 
 def _with_config(folder: Path) -> Path:
+    if (folder / ADAPTER).is_file():
+        raise EncoderError(
+            f"{folder}: {ADAPTER} says that an adapter ({read_json(folder / ADAPTER).get('peft_type')}) changes its "
+            "weights, which is not computed, expected the weights themselves; merge it (peft: merge_and_unload) and "
+            "save the encoder again"
+        )
     if not (folder / "config.json").is_file():
         raise EncoderError(
             f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"

@@ -23,6 +23,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     T5EncoderModel,
+    UMT5EncoderModel,
 )
 from transformers.utils import logging as hf_logging
 
@@ -49,7 +50,12 @@ DROPOUTS = (
     "dropout",
     "dropout_rate",
 )
-ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {"t5": T5EncoderModel, "mt5": MT5EncoderModel}
+_MOST_UNUSED = 8  # positions that an architecture may keep for itself
+ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {
+    "t5": T5EncoderModel,
+    "mt5": MT5EncoderModel,
+    "umt5": UMT5EncoderModel,
+}
 """Architectures of an encoder and a decoder, of which an encoder of sentences is the first half alone."""
 
 
@@ -166,16 +172,37 @@ def check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path)
     Raises:
         EncoderError: It is longer.
     """
+    most = most_tokens(backbone)
+    if most is not None and config.length > most:
+        raise EncoderError(
+            f"{folder}: the model takes {most} tokens, max_length asks for {config.length}; lower max_length"
+        )
+
+
+def most_tokens(backbone: PreTrainedModel) -> int | None:
+    """The longest input that a transformer has positions for; None where any length does (XLNet says -1)."""
     positions = getattr(backbone.config, "max_position_embeddings", None)
+    if not isinstance(positions, int) or positions <= 0:
+        return None
     # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     padding = getattr(table, "padding_idx", None)
-    unused = 0 if padding is None else padding + 1
-    if positions is not None and config.length > positions - unused:
-        raise EncoderError(
-            f"{folder}: the model takes {positions - unused} tokens, max_length asks for {config.length}; lower "
-            "max_length"
-        )
+    return positions - (0 if padding is None else padding + 1)
+
+
+def most_of_folder(folder: Path, wanted: int) -> int | None:
+    """`most_tokens` of a folder's transformer; None also where a wanted length is surely shorter."""
+    described = read_json(folder / "config.json")
+    if described.get("model_type") not in CONFIG_MAPPING:
+        return None  # what it is instead is said where it is loaded
+    settings = AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    positions = getattr(settings, "max_position_embeddings", None)
+    if not isinstance(positions, int) or wanted <= positions - _MOST_UNUSED:
+        return None
+    with torch.device("meta"):  # its layers say what its configuration does not; no weight is made
+        half = ENCODER_HALVES.get(settings.model_type)
+        made: Any = AutoModel.from_config if half is None else half._from_config
+        return most_tokens(made(settings))
 
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.paired import Difference, paired_difference
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.probe.problem import Part, make_problem, senteval_order
 from models.evaluation.retrieval import mean_difference
-from models.shuffle import scattered
-from models.text.normalize import normalize, sentence_ids
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
     from models.evaluation.retrieval import Encode
 
 _PROBE: Final = ProbeConfig(protocols=("fast",), folds=5)
-_FEWEST: Final = 20  # rows of a half
-_FEWEST_OF_A_CLASS: Final = 7  # rows of a half, so that each of the probe's folds within folds holds one
 
 
 @dataclass(frozen=True)
@@ -59,39 +54,17 @@ class Labelled:
         return len(self.first)
 
 
-def halves_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], seed: int) -> dict[str, Labelled]:
-    """Labelled rows in two halves, `choose` and `report`; rows of one first sentence stay together.
+def labelled_of(rows: pl.DataFrame, kind: Literal["pairs", "classes"], names: tuple[str, ...]) -> Labelled:
+    """Labelled rows as evidence.
 
     Args:
         rows: `text_1`, `text_2`, `label`.
         kind: what the labels are.
-        seed: decides which row goes where.
-
-    Raises:
-        EvaluationError: a half has too few rows, or too few of a class.
+        names: of all classes, in order; empty of pairs.
     """
-    names = tuple(sorted(rows["label"].unique())) if kind == "classes" else ()
-    place = scattered(sentence_ids(normalize(pl.col("text_1"))), seed) % 2
-    halves = {}
-    for number, part in enumerate(("choose", "report")):
-        own = rows.filter(place == number)
-        if own.height < _FEWEST:
-            raise EvaluationError(
-                f"{rows.height} labelled rows of text that is not learnt leave {own.height} for the half {part!r}, "
-                f"expected at least {_FEWEST} in each; label more, or leave --labels out"
-            )
-        rare = own["label"].value_counts().sort("count").row(0) if names else ("", _FEWEST)
-        if own["label"].n_unique() < len(names) or rare[1] < _FEWEST_OF_A_CLASS:
-            raise EvaluationError(
-                f"class {rare[0]!r} has {rare[1]} rows in the half {part!r}, and {own['label'].n_unique()} of "
-                f"{len(names)} classes are there, expected at least {_FEWEST_OF_A_CLASS} rows of each; label more of "
-                "the rare classes, or leave them out"
-            )
-        label = own["label"].replace_strict(names, range(len(names))) if names else own["label"]
-        gold = label.cast(pl.Float64).to_numpy()
-        second = () if names else tuple(own["text_2"].fill_null(""))
-        halves[part] = Labelled(kind, tuple(own["text_1"]), second, gold, names)
-    return halves
+    label = rows["label"].replace_strict(names, range(len(names))) if names else rows["label"]
+    second = () if names else tuple(rows["text_2"].fill_null(""))
+    return Labelled(kind, tuple(rows["text_1"]), second, label.cast(pl.Float64).to_numpy(), names)
 
 
 def per_row(encode: Encode, labelled: Labelled) -> NDArray[np.float64]:

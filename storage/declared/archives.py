@@ -13,7 +13,7 @@ SENTEVAL: Final = HubArchive(
 )  # fmt: skip
 """SentEval's folder `data/downstream`, packed by SimCSE's authors: what most papers since 2019 were scored on.
 
-No table of the Hub is known to have SentEval's rows in their order, which decides the folds: SetFit's copies of CR,
-SUBJ and MRPC are cut into a train and a test set that SentEval has not; of GLUE's tests MRPC's alone has labels, and
-its 4,076 rows of training stand there in two splits.
+Of one set alone a table of the Hub is known to have SentEval's rows, and the order that decides the folds: MRPC, which
+GLUE's tables were made of. SetFit's copies of CR and SUBJ are cut into a train and a test set that SentEval has not;
+rotten_tomatoes has MR's sentences before SentEval's tokens; GLUE's SST-2 hides the labels of its test.
 """

@@ -52,7 +52,7 @@ class Dataset(BaseModel):
     lang: str = "en"
     """ISO 639-1 code of its texts."""
     splits: dict[str, str] = Field(min_length=1)
-    """Split → the Hub's name for it."""
+    """Split → the Hub's name for it; several are joined by `+`."""
     hub_id: str | None = None
     """Where it is on the Hub; None for a set that only mirrors hold."""
     hub_config: str | None = None
@@ -79,6 +79,8 @@ class Dataset(BaseModel):
     """Split → where the distribution's own files may lie on a mirror, as patterns that are all needed, in order."""
     original_format: Format | None = None
     """Format of those files."""
+    order: str = ""
+    """Column with the place of each row among those of the distribution's own file, where tables have another order."""
     archive: HubArchive | None = None
     """Where the Hub has those files, if it has no table of the set."""
     remedy: str = ""

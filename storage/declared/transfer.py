@@ -56,5 +56,15 @@ TRANSFER: Final = (
     # In SCL's table alone; whether the archive has it could not be seen.
     _transfer("sst5", "", _SST, {"train": 8544, "dev": 1101, "test": 2210}, archive=None),
     _transfer("trec", "TREC", _TREC, {"train": 5452, "test": 500}),
-    _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}),
+    # GLUE's tables were made of SentEval's very files: 408 rows of the first are its `validation`, and `idx` says where
+    # in it each row stood.
+    _transfer("mrpc", "MRPC", _MRPC, {"train": 4076, "test": 1725}, archive=None).model_copy(
+        update={
+            "hub_id": "nyu-mll/glue",
+            "hub_config": "mrpc",
+            "revision": "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
+            "splits": {"train": "train+validation", "test": "test"},
+            "order": "idx",
+        }
+    ),
 )

@@ -115,8 +115,8 @@ def resolve_transfer_set(site: Site, name: str) -> TransferSet:
 
     Args:
         site: its mirror may hold the set as tables, one for each split, or the files of SentEval's download script:
-            folder `data/downstream` of a SentEval copy. Else they come from `senteval.tar` of SimCSE's authors on the
-            Hub (princeton-nlp/datasets-for-simcse).
+            folder `data/downstream` of a SentEval copy. Else they come from the Hub: MRPC from GLUE's tables,
+            others from `senteval.tar` of SimCSE's authors (princeton-nlp/datasets-for-simcse).
         name: `mr`, `cr`, `subj`, `mpqa`, `sst2`, `sst5`, `trec` or `mrpc`.
 
     Raises:

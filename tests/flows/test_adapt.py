@@ -19,7 +19,7 @@ from models.training.config import TrainingConfig
 from storage.checkpoint import ENCODER
 from storage.embedded import embedded_path
 from storage.errors import SourceError
-from storage.refs import CheckpointRef, PairsRef, PassagesRef, ProofRef
+from storage.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from tasks.passages import read_passages
 from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
@@ -117,9 +117,10 @@ def test_labels_decide_and_are_not_learnt(own, site) -> None:
     proof = store.scan(ProofRef(key=made_of(site, ref, "proof"))).collect()
     assert proof.filter(role="counts")["evidence"].to_list() == ["labels"]
     passages = store.scan(PassagesRef(key=made_of(site, ref, "passages"))).collect()
+    learnt = store.scan(CorpusRef(key=made_of(site, ref, "corpus"))).collect()
     labelled = {*pl.read_csv(labels, separator="\t")["body"]}
-    assert labelled.isdisjoint(passages.filter(part="train")["text"])
-    assert labelled & {*passages["text"]}
+    assert labelled.isdisjoint(learnt["text"])
+    assert labelled & {*passages.filter(part="train")["text"]}
 
 
 @stage(ref=PairsRef, version=1)
@@ -141,7 +142,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
 
     config = overridden(AdaptConfig(), SMALL)
     start, reading = resolve_encoder(site, READING)
-    passages = read_passages.have(site, sources([str(own)]), None, config.hold_out)
+    passages = read_passages.have(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
         objective=ContrastiveConfig(), lr=3e-3, max_steps=12, batch_size=16, select="last", collapse=None
     )

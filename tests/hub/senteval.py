@@ -6,10 +6,12 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from storage.declarations import DATASETS
 from storage.declared.archives import SENTEVAL
 from storage.readers.senteval import TRANSFER_SETS
-from tests.hub.repositories import sentences
+from tests.hub.repositories import parquet, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,9 +23,34 @@ _FINE = {"ABBR": "exp", "DESC": "manner", "ENTY": "animal", "HUM": "ind", "LOC":
 
 
 def publish_senteval(hub: StandInHub, names: Iterable[str] = TRANSFER_SETS) -> None:
-    """The archive, and the corpus of Wikipedia that lies beside it."""
+    """The archive, and the corpus of Wikipedia that lies beside it; MRPC by GLUE's tables."""
+    publish_mrpc(hub)
     wiki = "\n".join(sentences()[:80]).encode()
     hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: packed(files_of(names)), "wiki1m_for_simcse.txt": wiki})
+
+
+def publish_mrpc(hub: StandInHub) -> None:
+    """GLUE's tables of MRPC: every tenth row of its training is set aside, all have their place in SentEval's file."""
+    rows = {split: mrpc_rows(split) for split in DATASETS["mrpc"].rows}
+    aside = pl.col("idx") % 10 == 9
+    tables = {
+        "train": rows["train"].filter(~aside).reverse(),
+        "validation": rows["train"].filter(aside),
+        "test": rows["test"],
+    }
+    files = {f"mrpc/{split}-00000-of-00001.parquet": parquet(table) for split, table in tables.items()}
+    card = {"configs": [{"config_name": name, "data_files": [
+        {"split": split, "path": f"{name}/{split}-*"} for split in tables
+    ]} for name in ("cola", "mrpc")]}  # fmt: skip
+    declared = DATASETS["mrpc"]
+    hub.add("datasets", str(declared.hub_id), {"README.md": b"", **files}, declared.revision, card=card)
+
+
+def mrpc_rows(split: str) -> pl.DataFrame:
+    """The rows of a split of MRPC in the order of SentEval's file, as GLUE names their columns."""
+    numbers = range(DATASETS["mrpc"].rows[split])
+    sides = {f"sentence{side}": [_sentence(row + side - 1) for row in numbers] for side in (1, 2)}
+    return pl.DataFrame({**sides, "label": [row % 2 for row in numbers], "idx": numbers})
 
 
 def packed(files: Mapping[str, str]) -> bytes:

@@ -3,6 +3,7 @@
 import io
 import tarfile
 
+import polars as pl
 import pytest
 
 from flows.cli.main import main
@@ -18,7 +19,8 @@ from storage.transfer import read_transfer_table
 from tasks.evaluation.kinds import available
 from tasks.site import Site
 from tests.hub.client import offline
-from tests.hub.senteval import files_of, packed, publish_senteval
+from tests.hub.repositories import parquet
+from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
 from tests.toy_sets import allow_any_rows
 
 CR = {"CR/custrev.neg": "bad\n\n", "CR/custrev.pos": "good\n"}
@@ -38,17 +40,44 @@ def any_rows(monkeypatch):
 
 
 def test_sets_are_read_from_the_archive_which_is_fetched_once(hub, monkeypatch):
-    publish_senteval(hub, ["trec", "mrpc"])
+    publish_senteval(hub, ["trec", "sst5"])
     assert hub.requests("resolve|cdn") == []
     assert table("trec", "train").height == DATASETS["trec"].rows["train"]
-    first = table("mrpc", "test")
-    assert first.columns == ["sentence1", "sentence2", "class"]
+    first = table("trec", "test")
+    assert first.columns == ["text", "class"]
     assert len(hub.requests("GET /cdn")) == 1
     pairs = resolve_source(SourceSpec(dataset="sickr-tok"))
     assert read_declared_pairs("sickr-tok", "test", pairs).height == 4927
     hub.stop()
     offline(monkeypatch)
-    assert table("mrpc", "test").equals(first)
+    assert table("trec", "test").equals(first)
+
+
+def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypatch):
+    """Its training is two splits there; a mirror of it, and the file itself, give the same rows."""
+    publish_mrpc(hub)
+    for split in ("train", "test"):
+        expected = mrpc_rows(split).select("sentence1", "sentence2", pl.col("label").alias("class"))
+        assert table("mrpc", split).equals(expected)
+    assert resolve_source(SourceSpec(dataset="mrpc")).digest.endswith("a8c/mrpc/train+validation")
+    made = Mirror(tmp_path / "mirror")
+    assert list(made.add("mrpc")) == [(f"mrpc/{split}.parquet", "written") for split in ("train", "test")]
+    hub.stop()
+    offline(monkeypatch)
+    assert table("mrpc", "train", str(made.folder)).equals(table("mrpc", "train"))
+    for path, text in files_of(["mrpc"]).items():
+        (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "senteval" / path).write_text(text)
+    assert table("mrpc", "train", str(tmp_path / "senteval")).equals(table("mrpc", "train"))
+
+
+def test_a_mrpc_without_its_validation_is_refused(hub):
+    declared = DATASETS["mrpc"]
+    card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
+    files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
+    hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
+    with pytest.raises(SourceError, match=r"mrpc/train\+validation: .* no such split, it has train; correct"):
+        table("mrpc", "train")
 
 
 @pytest.mark.usefixtures("any_rows")

@@ -1,4 +1,4 @@
-"""What a field's methods may learn: nothing of what proves; and what is asked of both held-out parts at once."""
+"""What a field's methods may learn: nothing of what judges; and what is asked of both held-out parts at once."""
 
 import polars as pl
 import pytest
@@ -12,7 +12,8 @@ from storage.manifest import Provenance
 from storage.refs import PassagesRef
 from storage.schemas import PASSAGES
 from storage.store import Store
-from tasks.field_text import field_corpus, own_probes, pair_own_labels
+from tasks.field_text import own_probes, pair_own_labels
+from tasks.passages import learnt
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
 
@@ -37,14 +38,14 @@ def labelled(tmp_path, labels):
     return label_source(str(path))
 
 
-def test_what_a_proving_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
+def test_what_a_judging_label_speaks_of_is_not_learnt_and_rare_classes_are_told(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 30)
-    corpus = field_corpus.run(site, {"passages": passages, "labels": labels})
+    corpus = learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
     figures = site.open_store().manifest(corpus).figures
-    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}, "between": 0}
+    assert figures == {"sentences": 40, "held_out": 20, "rare_classes": {}, "idle_labels": 0}
 
     labels = labelled(tmp_path, ["rare" if row in (1, 2, 4) else ("late", "early")[row % 2] for row in range(60)])
-    corpus = field_corpus.run(site, {"passages": passages, "labels": labels})
+    corpus = learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
     assert site.open_store().manifest(corpus).figures["rare_classes"] == {"rare": 3}
     taught = pair_own_labels.run(site, {"passages": passages, "labels": labels})
     texts = site.open_store().scan(taught).collect()["text_1"]
@@ -53,8 +54,8 @@ def test_what_a_proving_label_speaks_of_is_not_learnt_and_rare_classes_are_told(
 
 def test_too_few_labels_end_a_field_at_its_first_stage(site, passages, tmp_path):
     labels = labelled(tmp_path, ["late", "early"] * 4)
-    with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 prove"):
-        field_corpus.run(site, {"passages": passages, "labels": labels})
+    with pytest.raises(EvaluationError, match="8 labelled rows, of which 3 judge"):
+        learnt.run(site, {"passages": passages, "labels": labels, "teach": True, "seed": 0})
 
 
 def test_units_of_the_two_parts_are_not_drawn_as_one(tmp_path):

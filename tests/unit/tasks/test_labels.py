@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 
 from models.errors import EvaluationError
-from models.evaluation.proof import ProofConfig
-from models.own_labels import unlearnt
 from models.text.errors import EmptyCorpusError
 from models.text.passages import HoldOutConfig, passages
+from models.text.segment import split_sentences
 from storage.labels import LabelSource, label_source
 from storage.manifest import Provenance
-from storage.refs import PassagesRef
+from storage.refs import CorpusRef, PassagesRef
 from storage.schemas import PASSAGES
-from tasks.labels import labelled_halves, without_judging
+from tasks.labels import labelled_halves, labelled_rows, said_of
+from tasks.passages import learnt
 from tasks.prove import check_asked
 from tasks.site import Site
 
@@ -42,48 +42,87 @@ def _parts(texts: list[str], held: int) -> pl.DataFrame:
     return table.with_columns(unit=number, part=part.otherwise(pl.lit("report")))
 
 
-def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(tmp_path: Path) -> None:
-    apart = ["The room was cold and small.", "Nobody came when we rang the bell!", "We would gladly come here again."]
-    parts = _parts([*TEXTS, *apart], held=10)
-    left = without_judging(parts, _file(tmp_path, [f"{apart[0]} {apart[1]}", apart[2]]), seed=0)
-    assert parts.filter(~pl.col("text").is_in(apart)).equals(left)
+def _published(site: Site, parts: pl.DataFrame) -> PassagesRef:
+    ref = PassagesRef(key=f"{1:064x}")
+    with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
+        draft.write(parts.select(PASSAGES.names()).cast(PASSAGES))
+    return ref
 
 
-def test_where_the_text_is_labelled_itself_most_of_it_is_learnt_and_the_rest_judges(tmp_path: Path) -> None:
-    source = _file(tmp_path, TEXTS)
-    left = without_judging(_parts(TEXTS, held=120), source, seed=0)
-    learnt = left.filter(part="train")
-    assert 0.6 < learnt.height / 280 < 0.8
-    halves = labelled_halves(source, learnt["sentence_id"], seed=0)
-    judging = {*halves["choose"].first, *halves["report"].first}
-    assert judging == {*TEXTS} - {*learnt["text"]}
+def _learnt(site: Site, passages: PassagesRef, labels: LabelSource, *, teach: bool) -> CorpusRef:
+    return learnt.have(site, passages, labels, teach=teach, seed=0)
 
 
-def test_labels_that_leave_nothing_to_learn_are_refused(tmp_path: Path) -> None:
-    parts = _parts(TEXTS[:20], held=10)
-    texts = [" ".join(TEXTS[:20]), "Another text that stands nowhere else."]
-    seed = next(seed for seed in range(50) if _is_all_drawn(texts, parts, seed))
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+
+
+def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: Site, tmp_path: Path) -> None:
+    apart = [f"The room of number {n} was cold and small. Nobody came when {n} rang!" for n in range(60)]
+    sentences = [sentence for text in apart for sentence in split_sentences(text)]
+    parts = _parts([*TEXTS, *sentences], held=10)
+    corpus = _learnt(site, _published(site, parts), _file(tmp_path, apart), teach=False)
+    texts = site.open_store().scan(corpus).collect()["text"]
+    assert {*texts} == {*TEXTS[10:]}
+
+
+@pytest.mark.parametrize("teach", [True, False])
+def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
+    site: Site, tmp_path: Path, *, teach: bool
+) -> None:
+    source, passages = _file(tmp_path, TEXTS), _published(site, _parts(TEXTS, held=120))
+    texts = {*site.open_store().scan(_learnt(site, passages, source, teach=teach)).collect()["text"]}
+    rows = labelled_rows(site.open_store(), passages, source, teach=teach)
+    judging = {*rows.filter(pl.col("part") != "teach")["text_1"]}
+    assert judging == {*TEXTS} - texts
+    assert (len(texts) == 280) if teach else (0.6 < len(texts) / 280 < 0.8)
+    if not teach:
+        halves = labelled_halves(site.open_store(), passages, source, seed=0)
+        assert {*halves["choose"].first, *halves["report"].first} == judging
+
+
+def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(site: Site, tmp_path: Path) -> None:
+    """A question that stands left in one pair and right in another tied no two pairs to one half before."""
+    pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
+    path = tmp_path / "pairs.csv"
+    pl.DataFrame(pairs, schema=["one", "two"], orient="row").with_columns(score=pl.int_range(pl.len()) % 5).write_csv(
+        path
+    )
+    halves = labelled_halves(site.open_store(), _published(site, _parts(TEXTS, 120)), label_source(str(path)), seed=0)
+    choose, report = ({*half.first, *half.second} for half in (halves["choose"], halves["report"]))
+    assert choose.isdisjoint(report)
+    assert len(halves["choose"]) + len(halves["report"]) == 200
+
+
+def test_a_rare_class_is_left_out_of_both_halves_and_told(site: Site, tmp_path: Path) -> None:
+    path = tmp_path / "rare.csv"
+    labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
+    pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
+    source, passages = label_source(str(path)), _published(site, _parts(TEXTS, held=120))
+    halves = labelled_halves(site.open_store(), passages, source, seed=0)
+    assert halves["choose"].names == halves["report"].names == ("bad", "good")
+    figures = site.open_store().manifest(_learnt(site, passages, source, teach=False)).figures
+    assert said_of(figures, source) == [
+        "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
+    ]
+
+
+def test_labels_that_leave_nothing_to_learn_are_refused(site: Site, tmp_path: Path) -> None:
+    texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
+    joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows would have all that is learnt
     with pytest.raises(EmptyCorpusError, match=r"all 10 sentences that could be learnt .* give text beside the labels"):
-        without_judging(parts, _file(tmp_path, texts), seed)
+        _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, teach=False)
 
 
-def _is_all_drawn(texts: list[str], parts: pl.DataFrame, seed: int) -> bool:
-    learnt = parts.filter(part="train")["sentence_id"]
-    return bool(learnt.is_in(unlearnt(pl.DataFrame({"text": texts}), ["text"], learnt, seed=seed).implode()).all())
-
-
-def test_what_cannot_be_asked_is_said_before_anything_is_translated(tmp_path: Path) -> None:
-    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
-
-    def published(number: int, held: int) -> PassagesRef:
-        ref = PassagesRef(key=f"{number:064x}")
-        with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(_parts(TEXTS, held).select(PASSAGES.names()).cast(PASSAGES))
-        return ref
-
-    few, enough = published(1, 40), published(2, 120)
-    check_asked(site, enough, None, ProofConfig())
+def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: Site, tmp_path: Path) -> None:
+    passages = _published(site, _parts(TEXTS, held=40))
     with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'choose'; give"):
-        check_asked(site, few, None, ProofConfig())
-    with pytest.raises(EvaluationError, match=r"24 labelled rows of text that is not learnt leave \d for the half"):
-        check_asked(site, enough, _file(tmp_path, TEXTS[:24]), ProofConfig())
+        check_asked(site, passages)
+    few = _file(tmp_path, TEXTS[:24])
+    with pytest.raises(
+        EvaluationError, match=r"24 labelled rows, of which \d+ choose .*: 0 of 2 classes have rows enough"
+    ):
+        _learnt(site, passages, few, teach=False)
+    with pytest.raises(EvaluationError, match=r"24 labelled rows, of which 24 judge and 0 teach: 0 of 2 classes"):
+        _learnt(site, passages, few, teach=True)

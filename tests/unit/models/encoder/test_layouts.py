@@ -20,6 +20,10 @@ from transformers import (
     Qwen3Model,
     T5Config,
     T5EncoderModel,
+    UMT5Config,
+    UMT5EncoderModel,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from models.encoder.config import EncoderConfig
@@ -130,6 +134,13 @@ def t5(tmp_path):
     return {**layout(base, "Dense", "Normalize"), **head(2, "Dense", settings, weights)}
 
 
+def umt5(tmp_path):
+    torch.manual_seed(3)
+    config = UMT5Config(vocab_size=600, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=1)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
+    return layout(network(tmp_path, UMT5EncoderModel(config), tokenizer))
+
+
 def _xlmr_folder(tmp_path):
     return write(tmp_path / "xlmr", xlmr())
 
@@ -138,6 +149,12 @@ def gpt2(tmp_path):
     torch.manual_seed(3)
     model = GPT2Model(GPT2Config(vocab_size=500, n_positions=128, n_embd=32, n_layer=2, n_head=4))
     return network(tmp_path, model, bpe(ends=False, left=False))
+
+
+def xlnet(tmp_path):
+    torch.manual_seed(3)
+    model = XLNetModel(XLNetConfig(vocab_size=500, d_model=32, n_layer=2, n_head=4, d_inner=64))
+    return layout(network(tmp_path, model, bpe()))
 
 
 def static(tmp_path):
@@ -188,6 +205,7 @@ LAYOUTS = {
     "Dense to another width (distiluse)": lambda _: {**layout(bert(), "Dense"), **dense_head(2)},
     "LayerNorm": lambda _: {**layout(bert(), "LayerNorm"), **norm()},
     "T5's encoder, Dense without bias (sentence-t5)": t5,
+    "UMT5's encoder": umt5,
     "static table (static-retrieval-mrl)": static,
     "length in an old file (roberta-base-nli)": lambda _: {
         **{name: part for name, part in layout(roberta()).items() if name != "sentence_bert_config.json"},
@@ -196,6 +214,13 @@ LAYOUTS = {
     "a default prompt (E5 instruct)": lambda _: prompted("sts"),
     "a prompt that is not pooled (INSTRUCTOR)": lambda _: prompted("sts", include_prompt=False),
     "prompts, none by default (nomic)": lambda _: prompted(None),
+    "the first dimensions alone, after Normalize (Matryoshka)": lambda _: {
+        **layout(bert(), "Normalize"),
+        "config_sentence_transformers.json": {"truncate_dim": 8},
+    },
+    "a length beyond the positions": lambda _: layout(bert(), length=100_000),
+    "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
+    "positions without end (XLNet)": xlnet,
 }
 
 
@@ -271,6 +296,37 @@ def test_remote_code_is_refused_with_the_reason(tmp_path):
     folder = write(tmp_path, files)
     with pytest.raises(EncoderError, match=r"custom_st\.Transformer is code of its own, which is not run"):
         saved_config(folder, "x")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "reason"),
+    [
+        (("MLMTransformer", "SpladePooling"), "its module SpladePooling gives a dimension for each word"),
+        (("Transformer", "Pooling", "SparseAutoEncoder"), "its module SparseAutoEncoder makes vectors sparse"),
+        (("Transformer", "Dense", "MultiVectorMask", "Normalize"), "its module MultiVectorMask keeps a vector for"),
+    ],
+)
+def test_encoders_of_other_kinds_are_refused_with_the_reason(tmp_path, kinds, reason):
+    folder = write(tmp_path, {**layout(bert()), "modules.json": modules(*kinds)})
+    with pytest.raises(EncoderError, match=reason):
+        saved_config(folder, "x")
+
+
+def test_weights_that_an_adapter_would_change_are_refused(tmp_path):
+    """sentence-transformers puts the adapter on, so what is read without it are other vectors."""
+    folder = write(tmp_path, {**layout(bert()), "adapter_config.json": {"peft_type": "LORA"}})
+    with pytest.raises(EncoderError, match=r"an adapter \(LORA\) changes its weights, .*merge it"):
+        saved_config(folder, "x")
+
+
+def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for_refused(tmp_path, caplog):
+    folder = write(tmp_path, layout(roberta(), length=514))
+    config = saved_config(folder, "x")
+    assert config is not None
+    assert config.max_length == 512
+    assert "made for 514 tokens, its transformer takes 512" in caplog.text
+    with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
+        load_encoder(folder, config.model_copy(update={"max_length": 514}))
 
 
 def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import pytest
 
-from models.errors import EvaluationError
-from models.evaluation.labels import Labelled, compare_labelled, figure, halves_of, per_row
+from models.evaluation.labels import Labelled, compare_labelled, figure, per_row
 from models.evaluation.proof import (
     MEAN,
     BootstrapConfig,
@@ -147,21 +145,3 @@ def test_classes_are_told_by_the_exact_probe() -> None:
     assert figure(right, told) > 0.9
     blind = per_row(_encoder(0.0, seed=9), told)
     assert compare_labelled(blind, right, told, resamples=200, seed=0).ci_low > 0.2
-
-
-def test_labels_are_halved_by_their_first_sentence_and_too_few_are_refused() -> None:
-    rows = pl.DataFrame(
-        {
-            "text_1": [f"Text {n % 100}" for n in range(300)],
-            "text_2": ["x"] * 300,
-            "label": [str(n % 5) for n in range(300)],
-        }
-    )
-    halves = halves_of(rows, "pairs", seed=0)
-    assert {*halves["choose"].first}.isdisjoint(halves["report"].first)
-    assert len(halves["choose"]) + len(halves["report"]) == 300
-    with pytest.raises(EvaluationError, match="label more"):
-        halves_of(rows.head(20), "pairs", seed=0)
-    rare = rows.with_columns(label=pl.when(pl.int_range(pl.len()) < 5).then(pl.lit("rare")).otherwise(pl.lit("usual")))
-    with pytest.raises(EvaluationError, match="class 'rare' has"):
-        halves_of(rare, "classes", seed=0)
