@@ -30,7 +30,7 @@ from storage.readers.table import (
     read_table,
     readable_columns,
 )
-from storage.set_names import spec_of
+from storage.set_names import perhaps_meant, spec_of
 from storage.sources import SourceSpec, resolve_source
 
 if TYPE_CHECKING:
@@ -193,11 +193,12 @@ def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tupl
             return _named(path), tuple(names)
     else:
         spec = spec_of(path) or SourceSpec(dataset=path)
+        if not path.startswith(EMBEDDED) and (is_readable(path) or (mirror is None and spec_of(path) is None)):
+            raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
     resolved = resolve_source(spec, mirror, cache)  # which says what was tried where nobody has it
     if resolved.hub is not None:
         raise SourceError(
-            f"{path} is on the Hub; run `bsl mirror FOLDER {path}` first and give that folder as the mirror, or give "
-            "its files"
+            f"{path} is no file here; if the Hub has it, run `bsl mirror FOLDER {path}` and give --mirror FOLDER"
         )
     return resolved.name, resolved.files
 
@@ -229,8 +230,7 @@ def _guess(
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         raise SourceError(
-            f"{path}: none of its columns {', '.join(map(repr, held))} holds text of more than "
-            f"{_PROSE_WORDS:g} words a record; name the columns that do in `columns`"
+            f"{path}: none of {', '.join(map(repr, held))} has over {_PROSE_WORDS:g} words a record; name --columns"
         )
     if document is None:
         document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)

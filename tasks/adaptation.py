@@ -19,7 +19,7 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown, show_table
 
 
-@stage(ref=ReportRef, version=3)
+@stage(ref=ReportRef, version=4)
 def adaptation(
     work: Work,
     encoder: str,

@@ -28,8 +28,8 @@ _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a pe
 
 def define_doctor(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("recipe", nargs="?", default="tiny")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    parser.add_argument("recipe", nargs="?", default="tiny", metavar="RECIPE", help="that is to be run (tiny)")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="change that recipe")
     add_json(parser)
     add_site_options(parser)
     parser.set_defaults(call=_doctor)

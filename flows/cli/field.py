@@ -31,7 +31,7 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoder",
         default="embedded:bert-mini",
-        help="folder, Hub id, embedded: name or checkpoint/<key> to start from",
+        help="to start from: folder, Hub id, embedded:<name>, checkpoint/<key> (embedded:bert-mini)",
     )
     parser.add_argument("--labels", metavar="FILE", help="texts with classes, or pairs of sentences with scores")
     parser.add_argument(
@@ -41,7 +41,9 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each method, with training.seed 0, 1, … (1)")
     parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
-    parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
+    parser.add_argument(
+        "--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips (embedded)"
+    )
     add_reading_options(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as held=250 or may_forget=0; repeat"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import BROWSE, add_json, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def define_run(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("recipe", help="see `bsl recipes`")
+    parser.add_argument("recipe", metavar="RECIPE", help="see `bsl recipes`")
     parser.add_argument(
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="such as training.lr=3e-4; repeat for more"
     )
@@ -41,7 +41,7 @@ def define_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    server = use_server()
+    use_server()
     if not arguments.debug:
         be_quiet()
     # Before all else, for it takes longest to start; where something is misspelt it ends amid its imports.
@@ -79,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_outcome(store, ref))
     else:
-        _conclude(store, ref, config.title, server)
+        _conclude(store, ref, config.title)
     return 0
 
 
@@ -131,7 +131,7 @@ def _encoder(store: Store, ref: ReportRef) -> str | None:
     return f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
 
 
-def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
+def _conclude(store: Store, ref: ReportRef, title: str) -> None:
     from models.report.page import INTERVALS, score_rows
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
@@ -141,5 +141,5 @@ def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
         print(f"{verdict}: {figures['reason']}. {figures['advice']}")
     print(f"report:  {folder / 'report.html'}")
     if encoder := _encoder(store, ref):
-        print(f"encoder: {encoder}   (loads with SentenceTransformer)")
-    print(f"browse:  make ui   (or `bsl ui`; {server})")
+        print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
+    print(BROWSE)

@@ -17,7 +17,7 @@ def define_search(parser: argparse.ArgumentParser) -> None:
         "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
     )
     parser.add_argument("corpus", metavar="CORPUS", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
-    parser.add_argument("query", nargs="*", help="what to look for")
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for")
     parser.add_argument("--top", type=int, default=10, help="sentences a query (10)")
     parser.add_argument("--interactive", action="store_true", help="ask for queries until an empty line")
     add_json(parser)

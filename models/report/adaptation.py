@@ -10,7 +10,7 @@ import polars as pl
 
 from models.evaluation.forgetting import forgets
 from models.evaluation.own_text import ENOUGH, TOO_FEW
-from models.evaluation.proof import MEAN, Evidence
+from models.evaluation.proof import Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.escaping import plain
 from models.report.page import PLACE, PRINTED, markdown_table
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
     from models.report.own_text import OwnText
 
+MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
 _ASKED: Final = {
     "neighbour": "the sentence behind it in its document",
     "title": "the title of its document",
     "round trip": "the sentence that a round trip through another language was made of",
     "crop": "the other half of a sentence",
-    MEAN: "all that counts, on average",
-    "labels": "your labels",
 }
 _TAUGHT: Final = {"dropout": "two readings under dropout"}
 _ROLES: Final = {
@@ -166,7 +165,7 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     """The evidence as people read it, × 100."""
     return [
         {
-            "find or order": _ASKED.get(row["evidence"], row["evidence"]),
+            "find or order": ": ".join(filter(None, [row["evidence"], _ASKED.get(row["evidence"], "")])),
             "among": f"{row['among']:,}" if row["among"] else "",
             "n": f"{row['n']:,}",
             "figure": row["metric"],
@@ -205,12 +204,12 @@ def adaptation_page(content: AdaptationContent) -> str:
                 f"{verdict.sentence}",
                 f"Exported: {exported(verdict)}.",
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
-                "of long ones runs.",
+                f"of long ones runs of sentences. {MRR}",
                 markdown_table(proof_rows(content.proof)),
                 *filter(None, [unasked(content.missing)]),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
-                f"Taken: {content.share:g} of the trained weights, the rest from the start.",
+                taken(content.share),
                 "## Your files",
                 markdown_table([*content.own.files]),
                 *([plain(content.own.labels)] if content.own.labels else []),
@@ -232,6 +231,11 @@ def learnt(content: AdaptationContent) -> str:
         f"That {spelled(content.views)} of a sentence belong together, on sentences of your text. Each share of the "
         "trained weights was asked of the half that chooses:"
     )
+
+
+def taken(share: float) -> str:
+    """How much of the trained weights is handed out, in a sentence."""
+    return f"Taken: {100 * share:g} % of the trained weights{'' if share == 1 else ', the rest from the start'}."
 
 
 def spelled(views: Sequence[str]) -> str:
