@@ -14,6 +14,7 @@ from flows.cli.options import (
     add_site_options,
     given_reading,
     print_json,
+    print_line,
     print_table,
 )
 from flows.cli.settings import checked
@@ -129,7 +130,7 @@ def _conclude(outcome: dict[str, Any], start: str) -> None:
 
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
     print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))
-    print(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
+    print_line(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
     print(f"report:  {outcome['page']}")
     which = "adapted" if outcome["verdict"] == "BETTER" else f"{start}, unchanged"
     print(f"encoder: {outcome['encoder']}\n         ({which}; opens with SentenceTransformer)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_site_options, print_json, print_line, print_table
 from flows.cli.starting import begin
 from flows.site import site_of
 from storage.lookup import find_reports
@@ -43,17 +43,19 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
-    from tasks.compare_runs import HTML
+    from tasks.compare_runs import HTML, said_of
 
     tables = {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
-    return {"evaluation": ref.path, "page": store.fetch(ref) / HTML, **tables}
+    return {"evaluation": ref.path, "page": store.fetch(ref) / HTML, "said": said_of(store, ref), **tables}
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
     from models.report.page import INTERVALS, difference_rows, score_rows
-    from tasks.compare_runs import HTML
+    from tasks.compare_runs import HTML, said_of
 
     print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
     if "comparison" in store.manifest(ref).tables:
         print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+    for line in said_of(store, ref):
+        print_line(line)
     print(f"page:    {store.fetch(ref) / HTML}")

@@ -11,6 +11,7 @@ from flows.cli.options import (
     add_site_options,
     given_reading,
     print_json,
+    print_line,
     print_table,
 )
 from flows.cli.settings import changes_of
@@ -108,5 +109,6 @@ def _conclude(store: Store, ref: FieldRef) -> None:
 
     folder, summary = store.fetch(ref), summary_of(store, ref)
     print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
-    print("\n".join(line.replace("**", "") for line in summary.said))
+    for line in summary.said:
+        print_line(line.replace("**", ""))
     print(f"page:    {folder / HTML}\nplot:    {folder / PLOT}")

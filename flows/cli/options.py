@@ -84,6 +84,12 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     console.print(Text(title, style="table.title"), table, sep="\n")
 
 
+def print_line(text: str) -> None:
+    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
+    console = Console()
+    console.print(Text(text), soft_wrap=not console.is_terminal)
+
+
 def _table(rows: list[dict[str, str]]) -> Table:
     """As text: a name in brackets would be taken for markup."""
     table = Table(*map(_column, rows[0]))

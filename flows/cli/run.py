@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import BROWSE, add_json, add_site_options, print_json, print_table
+from flows.cli.options import BROWSE, add_json, add_site_options, print_json, print_line, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
@@ -138,7 +138,7 @@ def _conclude(store: Store, ref: ReportRef, title: str) -> None:
     folder = store.fetch(ref)
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
-        print(f"{verdict}: {figures['reason']}. {figures['advice']}")
+        print_line(f"{verdict}: {figures['reason']}. {figures['advice']}")
     print(f"report:  {folder / 'report.html'}")
     if encoder := _encoder(store, ref):
         print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
