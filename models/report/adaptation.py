@@ -179,6 +179,13 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     ]
 
 
+def _narrow(row: Mapping[str, str]) -> dict[str, str]:
+    """A row whose difference stands before what may leave the UI's page: what was asked, in full, comes last."""
+    first = ("difference", "p", "before", "after", "figure", "it")
+    asked, _, _ = row["find or order"].partition(":")
+    return {"of": asked, **{name: row[name] for name in first}, "n": row["n"], "in full": row["find or order"]}
+
+
 def unasked(missing: Sequence[str]) -> str:
     """Which general sets say nothing of what was forgotten; empty where all were asked."""
     return f"Not asked, for they cannot be had here: {', '.join(missing)}." if missing else ""
@@ -205,7 +212,7 @@ def adaptation_page(content: AdaptationContent) -> str:
                 f"Exported: {exported(verdict)}.",
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
                 f"of long ones runs of sentences. {MRR}",
-                markdown_table(proof_rows(content.proof)),
+                markdown_table([_narrow(row) for row in proof_rows(content.proof)]),
                 *filter(None, [unasked(content.missing)]),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
