@@ -88,9 +88,7 @@ def weigh(
     work.draft.note({SHARE: chosen, COUNTED: list(counts)})
     from models.report.adaptation import weighed
 
-    show_table(
-        "weighing", weighed(table), "What each share of the trained weights finds in the half that chooses, × 100"
-    )
+    show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
 
 
 @stage(ref=CheckpointRef, version=1)
