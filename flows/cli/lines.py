@@ -18,8 +18,8 @@ class _Lines(logging.StreamHandler[TextIO]):
 def start_lines() -> None:
     """Show warnings; where they shall be JSON, Prefect shows all when it is imported, if nothing else does before."""
     if not _are_json():
-        form = {"format": "%(asctime)s %(levelname)s %(message)s", "datefmt": "%H:%M:%S"}
-        logging.basicConfig(level=logging.WARNING, handlers=[_Lines()], **form)
+        form = "%(asctime)s %(levelname)s %(message)s"
+        logging.basicConfig(level=logging.WARNING, format=form, datefmt="%H:%M:%S", handlers=[_Lines()])
 
 
 def be_quiet() -> None:
