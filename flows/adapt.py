@@ -39,7 +39,8 @@ AdaptOverrides = partial(AdaptConfig)
 
 def _run_name() -> str:
     given = flow_run.parameters
-    return f"adapt {given['encoder'] or overridden(AdaptConfig(), given['config'] or {}).encoder.model}"
+    start = given["encoder"] or overridden(AdaptConfig(), given["config"] or {}).encoder.model
+    return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-adapt", flow_run_name=_run_name)

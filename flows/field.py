@@ -49,7 +49,7 @@ CHECKS: Final = ("embedded:stsb/test",)
 
 def _run_name() -> str:
     asked_for = flow_run.parameters
-    return f"{', '.join(asked_for['texts'])} from {asked_for['encoder']}"
+    return f"field on {', '.join(asked_for['texts'])[:60]} from {asked_for['encoder']} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-field", flow_run_name=_run_name)

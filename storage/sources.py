@@ -218,7 +218,7 @@ def listed(path: str) -> tuple[str, ...]:
         return (path,)
     pattern = f"{root.rstrip('/')}/*" if fs.isdir(root) else root
     if "*" not in pattern:
-        raise SourceError(f"{path}: no such file or folder; expected a source; correct `path`")
+        raise SourceError(f"{path}: no such file or folder; correct the path")
     names = sorted(str(name) for name in fs.glob(_literal_folder(fs, pattern)) if fs.isfile(name))
     found = tuple(name for name in names if is_readable(name))
     if not found:

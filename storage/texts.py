@@ -30,7 +30,7 @@ from storage.readers.table import (
     read_table,
     readable_columns,
 )
-from storage.set_names import spec_of
+from storage.set_names import perhaps_meant, spec_of
 from storage.sources import SourceSpec, listed, resolve_source, stem_of
 
 if TYPE_CHECKING:
@@ -187,12 +187,13 @@ def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tupl
         return stem_of(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
     if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
         return stem_of(path), listed(path)
+    if not path.startswith(EMBEDDED) and (is_readable(path) or (mirror is None and spec_of(path) is None)):
+        raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
     # Which says what was tried where nobody has it.
     resolved = resolve_source(spec_of(path) or SourceSpec(dataset=path), mirror, cache)
     if resolved.hub is not None:
         raise SourceError(
-            f"{path} is on the Hub; run `bsl mirror FOLDER {path}` first and give that folder as the mirror, or give "
-            "its files"
+            f"{path} is no file here; if the Hub has it, run `bsl mirror FOLDER {path}` and give --mirror FOLDER"
         )
     return resolved.name, resolved.files
 
@@ -216,8 +217,7 @@ def _guess(
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         raise SourceError(
-            f"{path}: none of its columns {', '.join(map(repr, held))} holds text of more than "
-            f"{_PROSE_WORDS:g} words a record; name the columns that do in `columns`"
+            f"{path}: none of {', '.join(map(repr, held))} has over {_PROSE_WORDS:g} words a record; name --columns"
         )
     if document is None:
         document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from models.report.adaptation import AdaptationContent, adaptation_page, proof_rows
+from models.report.adaptation import AdaptationContent, adaptation_page
 from models.report.verdict import Verdict, Word
 from storage.labels import LabelSource
 from storage.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
@@ -17,10 +17,10 @@ from tasks.prove import SHARE, VERDICT
 from tasks.report import HTML, PAGE
 from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_markdown, show_table
+from tasks.stage.show import show_markdown
 
 
-@stage(ref=ReportRef, version=4)
+@stage(ref=ReportRef, version=5)
 def adaptation(
     work: Work,
     encoder: str,
@@ -88,4 +88,3 @@ def adaptation(
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(missing)})
     show_markdown("adaptation", page, f"{encoder} adapted: {word}")
-    show_table("adaptation-proof", [dict(row) for row in proof_rows(table)], f"{word}: {reason}")

@@ -107,10 +107,11 @@ class _Told:
 
 
 def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
-    show_table("view-drops", drops.drop("source", "text").to_dicts(), "What became of each sentence on its way")
+    counts = drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %").drop("source", "text")
+    show_table("view-drops", counts.to_dicts(), "What became of each sentence on its way")
     # A view a row: side by side, four would leave the page.
     samples = view_samples(views, SAMPLE_ROWS).to_dicts()
-    rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items()]
+    rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
     show_table("view-samples", rows, "A random sample, view below view")
     lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
     examples = lost.select("method", "outcome", "source", became="text").to_dicts()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
@@ -25,7 +25,7 @@ PAGE: Final = "comparison.md"
 _LETTERS: Final = 40  # of a title, in names
 
 
-@stage(ref=EvaluationRef, version=2)
+@stage(ref=EvaluationRef, version=3)
 def compare_runs(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -33,7 +33,7 @@ def compare_runs(
     tables: tuple[PaperTable, ...],
 ) -> None:
     """Write the page of several runs, their results' figures below each other, and their differences."""
-    from models.report.runs_page import runs_markdown, runs_page  # matplotlib
+    from models.report.runs_page import findings, runs_markdown, runs_page  # matplotlib
 
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
@@ -51,10 +51,16 @@ def compare_runs(
     work.draft.write(content.scores, "scores")
     if content.comparison is not None:
         work.draft.write(content.comparison, "comparison")
+    work.draft.note({"said": [*findings(content)]})
     page = runs_markdown(content)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / HTML).write_text(runs_page(content), encoding="utf-8")
     show_markdown("comparison", page, content.title)
+
+
+def said_of(store: Store, comparison: EvaluationRef) -> list[str]:
+    """What the page of a comparison opens with: a sentence a run beside the first."""
+    return [str(line) for line in cast("list[str]", store.manifest(comparison).figures["said"])]
 
 
 def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:

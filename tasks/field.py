@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.field import FieldContent, advice, field_page, method_rows, summary_rows
+from models.report.field import FieldContent, advice, field_page, summary_rows
 from storage.checkpoint import ENCODER
 from storage.labels import LabelSource
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
@@ -23,7 +23,7 @@ from tasks.pace import seconds_a_step
 from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
 from tasks.stage.machine import settle_threads
-from tasks.stage.show import show_image, show_markdown, show_table
+from tasks.stage.show import show_image, show_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=6)
+@stage(ref=FieldRef, version=7)
 def compare_field(
     work: Work,
     title: str,
@@ -138,7 +138,6 @@ def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
     (work.draft.folder / PLOT).write_bytes(picture)
     work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))
     show_markdown("field", page.replace(f"![plot]({PLOT})", "(see field-plot)"), content.title)
-    show_table("field-table", method_rows(content), content.title)
     show_image("field-plot", picture, content.title)
 
 

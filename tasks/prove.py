@@ -86,7 +86,9 @@ def weigh(
     table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
     work.draft.write(table)
     work.draft.note({SHARE: chosen, COUNTED: list(counts)})
-    show_table("weighing", table.to_dicts(), "What each share of the trained weights finds in the half that chooses")
+    from models.report.adaptation import weighed
+
+    show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
 
 
 @stage(ref=CheckpointRef, version=1)
@@ -128,7 +130,7 @@ def prove(
 ) -> None:
     """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
     from models.evaluation.proof import answers, evidence
-    from models.report.adaptation import general_evidence, judged
+    from models.report.adaptation import general_evidence, judged, proof_rows
 
     questions = _questions(work, passages, trips, labels, views, "report", config)
     both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
@@ -143,7 +145,7 @@ def prove(
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
     work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
-    show_table("proof", table.to_dicts(), f"{verdict.word}: {verdict.reason}")
+    show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
 
 
 @stage(ref=CheckpointRef, version=2)

@@ -188,8 +188,8 @@ def _summary(work: Work, made: Made, settings: RunSettings, manifests: Sequence[
         **({"pairs": ", ".join(f"{work.store.manifest(ref).rows:,}" for ref in made.pairs)} if made.pairs else {}),
         "encoder at the start": f"{settings.encoder.model}, {settings.encoder.pooling}",
         **({"objective": ", then ".join(_trainings(settings))} if settings.phases else {}),
-        "artifacts": f"{len(new)} made in this run, {len(manifests) - len(new)} found made",
-        "time": f"{_duration(spent)} in this run, {_duration(seconds)} with what was found made",
+        "artifacts": f"{len(new)} made, {len(manifests) - len(new)} cached",
+        "time": f"{_duration(spent)}{'' if spent == seconds else f'; {_duration(seconds)} with what was cached'}",
     }
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
-from models.report.reproduction import figure_rows, reproduction_page
+from models.report.reproduction import reproduction_page
 from storage.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.schemas import REPRODUCTION
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_markdown, show_table
+from tasks.stage.show import show_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,6 @@ def reproduce(
     work.draft.write(figures)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     show_markdown("reproduction", page, f"{title}: {verdict}")
-    show_table("reproduction-table", figure_rows(figures), f"{title}: {verdict}")
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:

@@ -88,5 +88,7 @@ def _show(work: Work, result: TrainingResult) -> None:
 
     show_image("training-curve", training_curve(result.log, f"checkpoint {key}"), f"Training of checkpoint {key}")
     seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
-    evaluated = seen.drop("lr", "momentum", "grad_norm")
+    evaluated = seen.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
+        (100 * seen["dev_spearman"]).alias("dev Spearman × 100")
+    )
     show_table("training-log", evaluated.to_dicts(), f"Evaluations while training checkpoint {key}")

@@ -91,9 +91,10 @@ def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> I
     """
     from models.nearest import unit
 
-    candidate = find_candidate(site, model, Reading())
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
-    sentences = ingest.have(site, locate_sources(site, config), config)
+    located = locate_sources(site, config)  # before the encoder, which takes longer to find
+    candidate = find_candidate(site, model, Reading())
+    sentences = ingest.have(site, located, config)
     embeddings = embed.have(site, candidate.encoder, sentences, candidate.config, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()

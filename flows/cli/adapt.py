@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import (
+    BROWSE,
     TAKEN,
     add_json,
     add_reading_options,
     add_site_options,
     given_reading,
     print_json,
+    print_line,
     print_table,
 )
 from flows.cli.settings import checked, value_of
@@ -123,13 +125,13 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
 def _conclude(outcome: dict[str, Any], start: str) -> None:
     import polars as pl
 
-    from models.report.adaptation import proof_rows
+    from models.report.adaptation import MRR, proof_rows
     from storage.schemas import PROOF
 
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
-    print_table("On held-out text (× 100), and on general sets", proof_rows(proof))
-    print(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
+    print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))
+    print_line(f"{outcome['verdict']}: {outcome['reason']}. {outcome['advice']}")
     print(f"report:  {outcome['page']}")
     which = "adapted" if outcome["verdict"] == "BETTER" else f"{start}, unchanged"
-    print(f"encoder: {outcome['encoder']}   ({which}; loads with SentenceTransformer)")
-    print("browse:  bsl ui")
+    print(f"encoder: {outcome['encoder']}\n         ({which}; opens with SentenceTransformer)")
+    print(BROWSE)

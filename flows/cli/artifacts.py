@@ -39,18 +39,20 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
     add_json(place)
     add_debug(place, default=argparse.SUPPRESS)
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="{ls,show,verify,gc,export}")
     listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
     listing.add_argument("of_kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
     listing.add_argument("--kind", help="the same")
     listing.set_defaults(call=_ls)
     show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
-    show.add_argument("artifact", help="<kind>/<key>, of which a beginning is enough, or <kind>/latest")
+    show.add_argument(
+        "artifact", metavar="ARTIFACT", help="<kind>/<key>, of which a beginning is enough, or <kind>/latest"
+    )
     show.set_defaults(call=_show)
     verify = actions.add_parser(
         "verify", parents=[place], help="hash every file of every artifact; exit code 1 if any is damaged"
     )
-    verify.add_argument("artifact", nargs="?")
+    verify.add_argument("artifact", nargs="?", metavar="ARTIFACT", help="this one alone, named as `show` takes it")
     verify.set_defaults(call=_verify)
     collection = actions.add_parser(
         "gc", parents=[place], help="list, or delete, what is old and no younger report or evaluation needs"
@@ -63,8 +65,8 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     collection.add_argument("--delete", action="store_true", help="delete; without it nothing is touched")
     collection.set_defaults(call=_gc)
     copy = actions.add_parser("export", parents=[place], help="copy one artifact to a new folder or .zip")
-    copy.add_argument("artifact")
-    copy.add_argument("target", type=Path)
+    copy.add_argument("artifact", metavar="ARTIFACT", help="named as `show` takes it")
+    copy.add_argument("target", type=Path, metavar="TARGET", help="a new folder, or a file that ends in .zip")
     copy.add_argument("--as", dest="form", choices=["mteb", "markdown", "latex"], help="figures only, in this form")
     copy.add_argument("--onnx", action="store_true", help="of a checkpoint: also write its encoder as an ONNX graph")
     copy.set_defaults(call=_export)

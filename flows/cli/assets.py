@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def define_assets(parser: argparse.ArgumentParser) -> None:
     """The verb with its three forms."""
-    forms = parser.add_subparsers(dest="form", required=True, metavar="FORM")
+    forms = parser.add_subparsers(dest="form", required=True, metavar="{ls,verify,build}")
     listing = forms.add_parser("ls", help="what there is, with licences and sizes")
     listing.set_defaults(call=_list)
     verifying = forms.add_parser("verify", help="recompute checksums and figures (minutes)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_json, add_site_options, print_figures, print_json, tables_of
+from flows.cli.options import add_json, add_site_options, print_figures, print_json, print_line, tables_of
 from flows.cli.starting import begin
 from flows.site import site_of
 from storage.lookup import find_reports
@@ -43,13 +43,20 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
-    from tasks.compare_runs import HTML
+    from tasks.compare_runs import HTML, said_of
 
-    return {"evaluation": ref.path, "page": store.fetch(ref) / HTML, **tables_of(store, ref)}
+    return {
+        "evaluation": ref.path,
+        "page": store.fetch(ref) / HTML,
+        "said": said_of(store, ref),
+        **tables_of(store, ref),
+    }
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from tasks.compare_runs import HTML
+    from tasks.compare_runs import HTML, said_of
 
     print_figures(store, ref)
+    for line in said_of(store, ref):
+        print_line(line)
     print(f"page:    {store.fetch(ref) / HTML}")

@@ -28,7 +28,7 @@ _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a pe
 
 def define_doctor(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("recipe", nargs="?", default="tiny")
+    parser.add_argument("recipe", nargs="?", default="tiny", metavar="RECIPE", help="that is to be run (tiny)")
     add_settings(parser, "such as training.lr=3e-4")
     add_json(parser)
     add_site_options(parser)

@@ -12,6 +12,7 @@ from flows.cli.options import (
     add_site_options,
     given_reading,
     print_json,
+    print_line,
     print_table,
     tables_of,
 )
@@ -34,7 +35,7 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--encoder",
         default="embedded:bert-mini",
-        help="folder, Hub id, embedded: name or checkpoint/<key> to start from",
+        help="to start from: folder, Hub id, embedded:<name>, checkpoint/<key> (embedded:bert-mini)",
     )
     parser.add_argument("--labels", metavar="FILE", help="texts with classes, or pairs of sentences with scores")
     parser.add_argument(
@@ -44,7 +45,9 @@ def define_field(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each method, with training.seed 0, 1, … (1)")
     parser.add_argument("--sentences", type=int, default=20_000, help="most sentences that are learnt (20000)")
     parser.add_argument("--teacher", help="encoder that teaches in distillation (by what --encoder can)")
-    parser.add_argument("--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips")
+    parser.add_argument(
+        "--translators", choices=("embedded", "opus-mt"), default="embedded", help="of round trips (embedded)"
+    )
     add_reading_options(parser)
     add_settings(parser, "such as held=250 or may_forget=0")
     add_json(parser)
@@ -107,5 +110,6 @@ def _conclude(store: Store, ref: FieldRef) -> None:
 
     folder, summary = store.fetch(ref), summary_of(store, ref)
     print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
-    print("\n".join(line.replace("**", "") for line in summary.said))
+    for line in summary.said:
+        print_line(line.replace("**", ""))
     print(f"page:    {folder / HTML}\nplot:    {folder / PLOT}")

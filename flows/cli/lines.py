@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Final
+from typing import Final, TextIO
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's own
 # Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
 QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
+class _Lines(logging.StreamHandler[TextIO]):
+    """This command's own lines."""
+
+
 def start_lines() -> None:
     """Show warnings. Lines as JSON are left to Prefect, which shows all on import unless something else does before."""
     if not _are_json():
-        logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+        form = "%(asctime)s %(levelname)s %(message)s"
+        logging.basicConfig(level=logging.WARNING, format=form, datefmt="%H:%M:%S", handlers=[_Lines()])
 
 
 def be_quiet() -> None:
@@ -24,7 +29,15 @@ def be_quiet() -> None:
         return
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    logging.getLogger().handlers[0].setLevel(logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Lines):
+            handler.setLevel(logging.WARNING)
+            handler.addFilter(_is_no_line_of_prefect)
+
+
+def _is_no_line_of_prefect(record: logging.LogRecord) -> bool:
+    """Prefect logs what ends a stage with a page of traceback, which the verb says in a line."""
+    return record.levelno >= logging.CRITICAL or record.name.partition(".")[0] != "prefect"
 
 
 def _are_json() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -34,7 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(FIRST_STEPS)
         return 0
-    arguments = parser_of(words).parse_args(words)
+    if misspelt := _misspelt(words[0]):
+        print(misspelt, file=sys.stderr)
+        return USAGE_ERROR
+    arguments, unknown = parser_of(words).parse_known_args(words)
+    if unknown:
+        print(
+            f"bsl: {arguments.verb} takes no {' '.join(unknown)}; `bsl {arguments.verb} --help` lists what it takes",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
     start_lines()
     call: Callable[[argparse.Namespace], int] = arguments.call
     # Imported for a verb's work alone, like all that needs more than the standard library: help comes at once.
@@ -58,6 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         # ImportError is an optional package that is missing, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
+
+
+def _misspelt(word: str) -> str:
+    """What is said of a word that is no verb; empty of one that is, and of an option."""
+    names = [verb.name for verb in VERBS]
+    if word in names or word.startswith("-"):
+        return ""
+    nearest = difflib.get_close_matches(word, names, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
+    return f"bsl: no verb is called {word!r}{hint} `bsl --help` lists them"
 
 
 def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:

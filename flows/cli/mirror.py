@@ -21,7 +21,7 @@ RECIPE: Final = "recipe:"
 
 def define_mirror(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("folder", type=_folder)
+    parser.add_argument("folder", type=_folder, metavar="FOLDER", help="that is filled, or gone on with")
     parser.add_argument(
         "names",
         nargs="*",

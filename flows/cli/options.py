@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from tasks.site import Site
     from tasks.use import Index
 
+_ANY_WIDTH: Final = 10_000  # columns
+_INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
+BROWSE: Final = "browse:  make ui, or bsl ui"
+"""Where a run's stages and logs are shown."""
 TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
 """Above the table of what own files hold."""
 
@@ -73,16 +78,34 @@ def _column(name: str) -> Column:
 
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
-    """A table of equal-keyed rows, wide enough for its figures where the terminal's width is not known."""
+    """A table of equal-keyed rows below its title, wide enough for its figures where the terminal's width is unknown.
+
+    Where the terminal is too narrow, intervals stand below their figures, whole.
+    """
     if not rows:
         print(title)
         return
-    # As text: a name in brackets would be taken for markup.
-    table = Table(*map(_column, rows[0]), title=Text(title, style="table.title"))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(120, console.width))
+    table = _table(rows)
+    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
+        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
+    console.print(Text(title, style="table.title"), table, sep="\n")
+
+
+def print_line(text: str) -> None:
+    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
+    console = Console()
+    console.print(Text(text), soft_wrap=not console.is_terminal)
+
+
+def _table(rows: list[dict[str, str]]) -> Table:
+    """As text: a name in brackets would be taken for markup."""
+    table = Table(*map(_column, rows[0]))
     for row in rows:
         table.add_row(*map(Text, row.values()))
-    console = Console()
-    (console if console.is_terminal else Console(width=max(120, console.width))).print(table)
+    return table
 
 
 def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:

@@ -29,7 +29,7 @@ def _pools(arguments: argparse.Namespace) -> int:
     address = named_server()
     if not address:
         raise ValueError(
-            "bsl pools: PREFECT_API_URL names no server, and this command's own ends with it; start one "
+            "PREFECT_API_URL names no server, and this command's own ends with it; start one "
             "(`prefect server start`) and set the variable to its address, such as http://127.0.0.1:4200/api"
         )
     from prefect.client.orchestration import get_client

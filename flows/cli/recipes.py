@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def define_recipes(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("recipe", nargs="?")
+    parser.add_argument(
+        "recipe", nargs="?", metavar="RECIPE", help="whose configuration is printed; all are listed without"
+    )
     add_json(parser)
     parser.set_defaults(call=_recipes)
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def define_reproduce(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("row", help="a published row, such as BSL-BERT, or a recipe that is held against one")
+    parser.add_argument(
+        "row", metavar="ROW", help="a published row, such as BSL-BERT, or a recipe that is held against one"
+    )
     parser.add_argument("--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1)")
     add_settings(parser, "a deviation from the recipe")
     add_json(parser)

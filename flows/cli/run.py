@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
+from flows.cli.options import (
+    BROWSE,
+    add_json,
+    add_settings,
+    add_site_options,
+    print_json,
+    print_line,
+    print_table,
+)
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
 from flows.server import start_server, use_server
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
 
 def define_run(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("recipe", help="see `bsl recipes`")
+    parser.add_argument("recipe", metavar="RECIPE", help="see `bsl recipes`")
     add_settings(parser, "such as training.lr=3e-4")
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
@@ -39,7 +47,7 @@ def define_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    server = use_server()
+    use_server()
     if not arguments.debug:
         be_quiet()
     # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
@@ -77,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_outcome(store, ref))
     else:
-        _conclude(store, ref, config.title, server)
+        _conclude(store, ref, config.title)
     return 0
 
 
@@ -129,15 +137,15 @@ def _encoder(store: Store, ref: ReportRef) -> str | None:
     return f"{store.url}/checkpoint/{trained[-1]}/encoder" if trained else None
 
 
-def _conclude(store: Store, ref: ReportRef, title: str, server: str) -> None:
+def _conclude(store: Store, ref: ReportRef, title: str) -> None:
     from models.report.page import INTERVALS, score_rows
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
     folder = store.fetch(ref)
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
-        print(f"{verdict}: {figures['reason']}. {figures['advice']}")
+        print_line(f"{verdict}: {figures['reason']}. {figures['advice']}")
     print(f"report:  {folder / 'report.html'}")
     if encoder := _encoder(store, ref):
-        print(f"encoder: {encoder}   (loads with SentenceTransformer)")
-    print(f"browse:  make ui   (or `bsl ui`; {server})")
+        print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
+    print(BROWSE)

@@ -15,7 +15,7 @@ def define_search(parser: argparse.ArgumentParser) -> None:
     """The verb."""
     add_use_options(parser)
     parser.add_argument("corpus", metavar="CORPUS", help="text, CSV, JSONL or Parquet; a folder or a pattern with *")
-    parser.add_argument("query", nargs="*", help="what to look for")
+    parser.add_argument("query", nargs="*", metavar="QUERY", help="what to look for")
     parser.add_argument("--top", type=int, default=10, help="sentences a query (10)")
     parser.add_argument("--interactive", action="store_true", help="ask for queries until an empty line")
     parser.set_defaults(call=_search)

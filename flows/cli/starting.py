@@ -9,6 +9,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from flows.cli.lines import be_quiet
 from flows.server import EmbeddedServer, check_server, start_server, use_server
 
@@ -52,13 +54,14 @@ class Start:
         """
         from tasks.ingest import locate_sources
 
-        for config in configs:
-            locate_sources(self.site, config.ingest)
-        if self.embedded is None:
-            wait_for(None, self.site)  # it answers at once, or there is no need to plan
-        plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
-        if self.embedded is not None:
-            wait_for(self.embedded, self.site)  # which started meanwhile
+        with Console(stderr=True).status("looking for sources and models, starting Prefect"):
+            for config in configs:
+                locate_sources(self.site, config.ingest)
+            if self.embedded is None:
+                wait_for(None, self.site)  # it answers at once, or nothing else need be looked for
+            plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
+            if self.embedded is not None:
+                wait_for(self.embedded, self.site)  # which started meanwhile
         from prefect import tags
 
         from flows.automations import TAG

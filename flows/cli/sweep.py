@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
+from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
 from flows.cli.settings import changes_of, explaining, value_of
 from flows.cli.starting import begin
 
@@ -104,5 +104,5 @@ def _conclude(store: Store, ref: StudyRef) -> None:
     for heading, rows in comparisons(table, figures["shown"]):
         print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
     for line in (*fault_lines(figures["faults"]), *figures["notes"]):
-        print(line)
+        print_line(line)
     print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")

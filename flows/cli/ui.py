@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def define_ui(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("--port", type=int, default=4200)
+    parser.add_argument("--port", type=int, default=4200, help="where on this machine (4200)")
     parser.set_defaults(call=_ui)
 
 

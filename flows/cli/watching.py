@@ -84,8 +84,8 @@ class Terminal:
         made = step.ref.path in self._made
         rows = self._rows(step) if made else ""
         title = f"{'  ' * len(began)}{_title(step)}"
-        line = f"{self._place(step.ref.path)}{title:<16} {'made' if made else 'cached':<6} {rows:>18} "
-        line += f"{seconds:>8.1f} s" if made else " " * 10
+        line = f"{self._place(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
+        line += f"{seconds:>7.1f} s" if made else " " * 9
         if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
             line = whole
         self.console.print(Text(line.rstrip(), style="" if made else "dim"), soft_wrap=True)

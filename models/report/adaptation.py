@@ -10,7 +10,7 @@ import polars as pl
 
 from models.evaluation.forgetting import forgets
 from models.evaluation.own_text import ENOUGH, TOO_FEW
-from models.evaluation.proof import MEAN, Evidence
+from models.evaluation.proof import Evidence
 from models.evaluation.study import MEAN as MEAN_OF_SETS
 from models.report.differences import signed
 from models.report.escaping import plain
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
     from models.report.own_text import OwnText
 
+MRR: Final = "MRR is 1 / the place at which the right one is found, averaged."
 _ASKED: Final = {
     "neighbour": "the sentence behind it in its document",
     "title": "the title of its document",
     "round trip": "the sentence that a round trip through another language was made of",
     "crop": "the other half of a sentence",
-    MEAN: "all that counts, on average",
-    "labels": "your labels",
 }
 _TAUGHT: Final = {"dropout": "two readings under dropout"}
 _ROLES: Final = {
@@ -160,7 +159,7 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
     """The evidence as people read it, × 100."""
     return [
         {
-            "find or order": _ASKED.get(row["evidence"], row["evidence"]),
+            "find or order": ": ".join(filter(None, [row["evidence"], _ASKED.get(row["evidence"], "")])),
             "among": f"{row['among']:,}" if row["among"] else "",
             "n": f"{row['n']:,}",
             "figure": row["metric"],
@@ -172,6 +171,13 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
         }
         for row in proof.iter_rows(named=True)
     ]
+
+
+def _narrow(row: Mapping[str, str]) -> dict[str, str]:
+    """A row whose difference stands before what may leave the UI's page: what was asked, in full, comes last."""
+    first = ("difference", "p", "before", "after", "figure", "it")
+    asked, _, _ = row["find or order"].partition(":")
+    return {"of": asked, **{name: row[name] for name in first}, "n": row["n"], "in full": row["find or order"]}
 
 
 def unasked(missing: Sequence[str]) -> str:
@@ -199,12 +205,12 @@ def adaptation_page(content: AdaptationContent) -> str:
                 verdict.sentence,
                 f"Exported: {exported(verdict)}.",
                 "## Proof\n\nOn documents that were held out and chose nothing; 95 % intervals, by drawing documents, "
-                "of long ones runs.",
-                markdown_table(proof_rows(content.proof)),
+                f"of long ones runs of sentences. {MRR}",
+                markdown_table([_narrow(row) for row in proof_rows(content.proof)]),
                 *filter(None, [unasked(content.missing)]),
                 f"## What was learnt\n\n{learnt(content)}",
                 markdown_table(weighed(content.weighing)),
-                f"Taken: {content.share:g} of the trained weights, the rest from the start.",
+                taken(content.share),
                 "## Your files",
                 markdown_table(content.own.files),
                 *([plain(content.own.labels)] if content.own.labels else []),
@@ -224,6 +230,11 @@ def learnt(content: AdaptationContent) -> str:
         f"That {spelled(content.views)} of a sentence belong together, on sentences of your text. Each share of the "
         "trained weights was asked of the half that chooses:"
     )
+
+
+def taken(share: float) -> str:
+    """How much of the trained weights is handed out, in a sentence."""
+    return f"Taken: {100 * share:g} % of the trained weights{'' if share == 1 else ', the rest from the start'}."
 
 
 def spelled(views: Sequence[str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from models.report.adaptation import exported, learnt, proof_rows, unasked, weighed
+from models.report.adaptation import MRR, exported, learnt, proof_rows, taken, unasked, weighed
 from models.report.charts import mark_of, score_chart, training_charts
 from models.report.html import Charts, Facts, Page, Part, Prose, Table
 from models.report.own_text import again_part, text_part
+from models.report.use import use_part
 
 if TYPE_CHECKING:
     from models.report.adaptation import AdaptationContent
@@ -43,16 +44,17 @@ def adaptation_html(content: AdaptationContent) -> str:
 def _parts(content: AdaptationContent) -> list[Part]:
     shares = Table.of("Figures × 100 by share", weighed(content.weighing))
     asked = (
-        "Asked of documents that were held out and chose nothing; intervals by drawing documents, of long ones runs."
+        "Asked of documents that were held out and chose nothing; intervals by drawing documents, of long ones runs of "
+        f"sentences. {MRR}"
     )
     evidence: list[Block] = [Prose(asked), Table.of("Figures × 100, before and after", proof_rows(content.proof))]
     evidence += [Prose(unasked(content.missing))] if content.missing else []
-    taken = f"Taken: {content.share:g} of the trained weights, the rest from the start."
     curves: list[Block] = [] if content.log is None else [Charts(training_charts({"training": content.log}))]
     return [
         Part("Proof", evidence),
-        Part("What was learnt", [Prose(learnt(content)), shares, Prose(taken), *curves]),
+        Part("What was learnt", [Prose(learnt(content)), shares, Prose(taken(content.share)), *curves]),
         text_part(content.own),
-        Part("Artifacts", [Facts(content.artifacts)]),
+        use_part(next((name for name in content.artifacts if name.startswith("checkpoint/")), "")),
+        Part("Artifacts", [Facts({name.partition("/")[0]: name for name in content.artifacts})]),
         again_part(content.own),
     ]

@@ -138,8 +138,12 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> str:
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
             axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
             for step, x, y in {row[0]: row for row in (points.row(0), points.row(-1))}.values():
-                axes.annotate(f"step {step}", (x, y), xytext=(4, 5), textcoords="offset points", fontsize=9)
+                above = 5 if y >= up.mean() else -11  # away from the line between the two
+                axes.annotate(f"step {step}", (x, y), xytext=(4, above), textcoords="offset points", fontsize=9)
         axes.margins(0.12)
+        left, right = axes.get_xlim()
+        axes.set_xlim(left, right + 0.15 * (right - left))  # where a point's step stands beside it
+        axes.locator_params(axis="x", nbins=5)  # figures of uniformity are long
         axes.set_title("Alignment and uniformity of pairs (lower is better, both)", loc="left")
         axes.set_xlabel("uniformity")
         axes.set_ylabel("alignment")

@@ -108,7 +108,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Station:
-    """An artifact on the data's way: its kind, and lines on it; `made` in this run or found made."""
+    """An artifact on the data's way: its kind, and lines on it; `made` in this run or cached."""
 
     title: str
     lines: Sequence[str]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from models.report.html import Code, Facts, Folded, Part, Prose, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+_PARTS: Final = {"train": "learnt", "choose": "that choose", "report": "that report"}
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,20 @@ class OwnText:
 
 def text_part(own: OwnText) -> Part:
     """The text: how it was read, how much is held out, and some of it."""
-    counts = {name: f"{value:,}" if isinstance(value, int) else str(value) for name, value in own.counts.items()}
+    counts = {
+        _spelled(name): f"{value:,}" if isinstance(value, int) else str(value) for name, value in own.counts.items()
+    }
     files = [Table.of("What each column was taken to hold", own.files)] if own.files else []
     labels = [Prose(own.labels)] if own.labels else []
     return Part(
         "Your text", [Facts(counts), *files, *labels, *(Table.of(title, rows) for title, rows in own.samples.items())]
     )
+
+
+def _spelled(name: str) -> str:
+    """`train sentences` as `sentences learnt`."""
+    part, _, what = name.partition(" ")
+    return f"{what} {_PARTS[part]}" if part in _PARTS else name
 
 
 def again_part(own: OwnText) -> Part:

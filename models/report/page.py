@@ -59,7 +59,7 @@ def page(content: ReportContent) -> str:
         f"# {plain(content.title)}",
         *([content.verdict] if content.verdict else []),
         *printed(content.scores, content.tables),
-        f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(score_rows(content.scores))}",
+        f"## Scores\n\n{INTERVALS}.\n\n{markdown_table(_score_lines(content.scores))}",
         *_published(content.published),
         *differences(content.comparison),
         *not_scored(content.missing),
@@ -93,6 +93,16 @@ def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
         name = f"{place['dataset']} {place['split']}: {place['metric']}, {place['protocol']}"
         rows.append({"figure": name, **{str(system): figures.get(system, "–") for system in systems}})
     return rows
+
+
+def _score_lines(scores: pl.DataFrame) -> list[dict[str, str]]:
+    """As `score_rows`, a row a system: side by side, three would leave the UI's page."""
+    return [
+        {"figure": row["figure"], "system": system, "value": value}
+        for row in score_rows(scores)
+        for system, value in row.items()
+        if system != "figure"
+    ]
 
 
 def signatures(scores: pl.DataFrame) -> str:

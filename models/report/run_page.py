@@ -10,6 +10,7 @@ from models.report.headline import headline
 from models.report.html import Charts, Code, Facts, Folded, Page, Part, Prose, Table
 from models.report.page import PRINTED, difference_rows
 from models.report.run_tables import all_scores, pair_tables, score_tables, stage_table, way
+from models.report.use import use_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,24 +44,33 @@ def _parts(content: RunContent) -> Iterator[Part]:
     yield Part("Pairs", list(_pairs(content)))
     yield Part("Skipped, and why", list(_skipped(content)))
     yield Part("Signatures", [_signatures(content)])
+    trained = [f"checkpoint/{artifact.key[:12]}" for artifact in content.artifacts if artifact.kind == "checkpoint"]
+    yield use_part(trained[-1] if trained else "")
     yield Part("Have it again", list(_again(content)))
 
 
 _LEGEND: Final = Prose(
     "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. Boxes with a grey edge "
-    "were found made by an earlier run.",
+    "were cached: an earlier run made them.",
     note=True,
 )
+
+
+_COUNTED: Final = {"published": "in the corpus"}  # what ingest counts, where its word would mislead here
 
 
 def _making(content: RunContent) -> Iterator[Block]:
     making = content.making
     if making.sentences:
-        yield Facts({name.replace("_", " "): f"{value:,}" for name, value in making.sentences.items()})
+        counts = {_COUNTED.get(name, name.replace("_", " ")): value for name, value in making.sentences.items()}
+        yield Facts({name: f"{value:,}" for name, value in counts.items()})
     if making.examples:
         yield Table.of("Sentences and their views", making.examples)
+    if trips := [name for row in making.examples[:1] for name in row if name.startswith("bt-")]:
+        yield Prose(f"{', '.join(trips)}: the sentence translated into that language and back.", note=True)
     if making.outcomes:
-        yield Table.of("What became of each sentence on its way to a view", making.outcomes)
+        outcomes = [{**row, "outcome": str(row["outcome"]).replace("_", " ")} for row in making.outcomes]
+        yield Table.of("What became of each sentence on its way to a view", outcomes)
     if making.hops:
         yield Table.of("Translated for this corpus; 0 where the memory held all", making.hops)
     for name, rows in making.pairings.items():

@@ -114,7 +114,7 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
             "MB": f"{artifact.size / 1e6:.2f}",
             "seconds": f"{artifact.seconds:,.1f}",
             "share": f"{100 * artifact.seconds / total:.1f} %",
-            "in this run": "made" if artifact.made else "found made",
+            "in this run": "made" if artifact.made else "cached",
         }
         for artifact in artifacts
     ]

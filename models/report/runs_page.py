@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from models.evaluation.study import MEAN
 from models.report.charts import mark_of, score_chart, training_charts
 from models.report.differences import signed
-from models.report.html import Charts, Page, Part, Prose, Table
+from models.report.html import Charts, Folded, Page, Part, Prose, Table
 from models.report.page import PRINTED, difference_rows, markdown_table, printed, score_rows
 from models.report.run_tables import all_scores, score_tables
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from models.report.tables import PaperTable
 
     Rows = Sequence[Mapping[str, Any]]
+
+_MANY: Final = 15  # fields, from which on their table would hide what follows it
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def runs_page(content: RunsContent) -> str:
     parts = [
         Part("The runs", [Table.of("Runs", content.runs)]),
         Part("Differences", _differences(content)),
-        Part("Settings in which they differ", [Table.of("Fields, and what each run has", content.settings)]),
+        Part("Settings in which they differ", [_settings(content.settings)]),
         Part("Training", [Charts(training_charts(content.logs))] if content.logs else []),
         Part("Scores", [*score_tables(content.scores, content.tables, [], ""), all_scores(content.scores)]),
     ]
@@ -105,6 +107,12 @@ def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
     return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
 
 
+def _settings(rows: Rows) -> Block:
+    """The table; behind a line where it is long, as where one run has translators and another none."""
+    table = Table.of("Fields, and what each run has", rows)
+    return Folded(f"{len(rows)} fields", [table]) if len(rows) > _MANY else table
+
+
 def _differences(content: RunsContent) -> list[Block]:
     if content.comparison is None:
         return []
@@ -128,4 +136,6 @@ def _chart(content: RunsContent) -> str | None:
         mark_of(name, "run", value, *ends)
         for name, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
     ]
-    return score_chart(marks, f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}")
+    return score_chart(
+        marks, f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}, with 95 % interval"
+    )

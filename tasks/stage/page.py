@@ -69,7 +69,7 @@ class StagePage:
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
-        text = "\n\n".join([head(store, manifest, what), *self.sections])
+        text = page_text(head(store, manifest, what), self.sections)
         create_markdown_artifact(markdown=text, key=key, description=plain(f"{manifest.ref}: {_size(manifest)}"))
         for name, url, description in self.pictures:
             create_image_artifact(image_url=url, key=f"{key}-{_slug(name)}", description=plain(description))
@@ -92,6 +92,17 @@ def collected() -> Iterator[StagePage]:
 def open_page() -> StagePage | None:
     """The page that is being made; None outside a stage."""
     return _open.get()
+
+
+def page_text(head: str, sections: list[str]) -> str:
+    """The page; what has a heading of its own, such as a report, leads up to its first section: it is the answer."""
+    leading = next((section for section in sections if section.startswith("# ")), None)
+    if leading is None:
+        return "\n\n".join([head, *sections])
+    answer, mark, rest = leading.partition("\n## ")
+    others = [section for section in sections if section is not leading]
+    _, _, lines = head.partition("\n\n")
+    return "\n\n".join([answer.rstrip(), *others, lines, f"{mark}{rest}".lstrip()])
 
 
 def in_run() -> bool:

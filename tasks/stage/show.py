@@ -37,7 +37,7 @@ _SECONDS_BETWEEN_UPDATES = 2.0  # each update is a request to the server; a pers
 
 def show_table(key: str, rows: Sequence[Row], description: str) -> None:
     """A table under a heading; figures are rounded, lists are lines of their cell."""
-    cells = [{name: _shown(value) for name, value in row.items()} for row in rows]
+    cells = [{name.replace("_", " "): _shown(value) for name, value in row.items()} for row in rows]
     _show(key, f"## {plain(description)}\n\n{markdown_table(cells)}")
 
 

@@ -63,8 +63,8 @@ def test_report_names_what_it_is_made_of(undisturbed, encoder):
     assert "bt-de" in page
     assert (folder / "training-curve.png").read_bytes().startswith(b"\x89PNG")
     html = (folder / "report.html").read_text()
-    assert "0 made in this run" not in html
-    assert "made in this run, 0 found made" in html
+    assert "<dd>0 made" not in html
+    assert " made, 0 cached<" in html
     assert f"bsl run tiny --set ingest.corpus.limit=96 --set encoder.model={encoder['model']} --set " in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()

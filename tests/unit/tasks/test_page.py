@@ -6,7 +6,7 @@ from prefect.runtime import flow_run
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.stage.page import head, key_of
+from tasks.stage.page import head, key_of, page_text
 from tasks.stage.parts import Part, working_on
 
 LETTERS = iter(range(1, 256))
@@ -95,3 +95,12 @@ def test_links_lead_to_pages_that_this_run_made(store, told):
     key = key_of(part)
     assert f"Made from `{found.ref}` · [{key}](/artifacts/key/{key}) `{part.ref}`" in said
     assert "tiny-1-corpus" not in said
+
+
+def test_an_answer_stands_above_what_its_page_was_made_of():
+    report = "# tiny: a run\n\n**BETTER** than the start\n\n## Scores\n\nmany"
+    text = page_text("# tiny: report\n\nMade from `scores/1`", ["The page: `file`", report])
+    assert text == (
+        "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\nMade from `scores/1`\n\n## Scores\n\nmany"
+    )
+    assert page_text("# tiny: views", ["## A sample"]) == "# tiny: views\n\n## A sample"

@@ -115,7 +115,8 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     page = adaptation_page(_content("BETTER"))
     assert "**BETTER** than the start: MRR × 100 +3.10. Use it." in page
     assert "Exported: the adapted encoder." in page
-    assert "| the sentence behind it in its document | 9,876 | 900 | MRR | 20.0 | 23.1 | +3.10 [+1.00, +5.00] |" in page
+    assert "| neighbour | +3.10 [+1.00, +5.00] | 0.002 | 20.0 | 23.1 | MRR | decides | 900 | neighbour: the" in page
+    assert "Taken: 50 % of the trained weights, the rest from the start." in page
     assert "| 0.5 | 22.0 | 70.0 |" in page
     assert "| 0 | 20.0 |  |" in page
     assert "Not asked, for they cannot be had here: sickr/test." in page

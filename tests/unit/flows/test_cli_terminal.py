@@ -1,0 +1,63 @@
+"""What a person sees of a command: slips of the pen, failures, tables in a narrow terminal."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+
+from flows.cli import options
+from flows.cli.main import main
+
+FAILING = """
+import logging
+from flows.cli.lines import be_quiet, start_lines
+start_lines()
+be_quiet()
+import prefect
+try:
+    raise ValueError("deep inside")
+except ValueError:
+    logging.getLogger("prefect.task_runs").error("Task run failed", exc_info=True)
+logging.getLogger("storage.memory").warning("a part is damaged")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (["runn"], "bsl: no verb is called 'runn'; did you mean 'run'? `bsl --help` lists them\n"),
+        (["xyzzy"], "bsl: no verb is called 'xyzzy'; `bsl --help` lists them\n"),
+        (["run", "tiny", "--sett", "x"], "bsl: run takes no --sett x; `bsl run --help` lists what it takes\n"),
+    ],
+)
+def test_a_slip_is_told_in_a_line(capsys, call, told):
+    assert main(call) == 2
+    assert capsys.readouterr() == ("", told)
+
+
+def test_what_ends_a_stage_is_not_told_with_a_traceback_of_prefect():
+    """The verb says it in a line; this package's own warnings stay."""
+    told = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=True).stderr
+    assert "deep inside" not in told
+    assert told.endswith("WARNING a part is damaged\n")
+
+
+@pytest.mark.parametrize("verb", ["adapt", "field"])
+@pytest.mark.parametrize("path", ["nowhere.txt", "letters/nowhere.csv", "nowhere"])
+def test_own_files_that_are_not_there_are_no_data_sets(tmp_path, capsys, monkeypatch, verb, path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # never reached
+    assert main([verb, path]) == 1
+    assert capsys.readouterr() == ("", f"bsl: {path}: no such file or folder, and no data set; correct it\n")
+
+
+@pytest.mark.parametrize(("width", "line"), [(60, "47.61"), (120, "47.61 [42.9, 51.7]")])
+def test_an_interval_is_whole_in_a_narrow_terminal(monkeypatch, width, line):
+    out = io.StringIO()
+    monkeypatch.setattr(options, "Console", lambda: Console(file=out, width=width, force_terminal=True))
+    rows = [{"figure": "stsb test: spearman, all", **dict.fromkeys(("before all", "after all"), "47.61 [42.9, 51.7]")}]
+    options.print_table("Figures × 100", rows)
+    assert [cell.strip() for cell in out.getvalue().splitlines()[4].split("│")[2:4]] == [line] * 2
+    assert out.getvalue().count("[42.9, 51.7]") == 2
