@@ -186,8 +186,8 @@ def orchestration(shards: int, rows: int) -> bool:
     from models.text.normalize import sentence_ids
     from models.translation.catalog import MINI as DIRECTIONS
     from storage.memory import TranslationMemory
+    from tasks.hop import find_hop
     from tasks.site import Site
-    from tasks.translate import find_hop
     from tests.flows.test_translate import translate_all
 
     texts = pl.LazyFrame({"text": sentences(shards * rows)})
