@@ -91,7 +91,7 @@ def translated(
     if hop.shortlist is None:
         table, took = _recalled(work, hop, sentences, scratch, bits, count, following)
         return (lambda number: table[number].lazy()), [took]
-    bound = _bound(sentences, 1 << bits, hop.shortlist.sample)
+    bound = last_of_sample(sentences, 1 << bits, hop.shortlist.sample)
     whole = hop.whole
     if bound is None:
         logger.info("%s: no more sentences than the sample of %d, so no shortlist", hop.direction, hop.shortlist.sample)
@@ -128,7 +128,7 @@ def _recalled(
     return recall, translate_missing(work.site, hop, sentences, recall, following=following)
 
 
-def _bound(sentences: Ranges, ranges: int, sample: int) -> int | None:
+def last_of_sample(sentences: Ranges, ranges: int, sample: int) -> int | None:
     """The largest id among the `sample` smallest; None where there are no more sentences than these."""
     seen, bound = 0, None
     for number in range(ranges):
