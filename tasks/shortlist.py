@@ -104,7 +104,8 @@ def translated(
     size = hop.shortlist.sample
     first, took_first = _recalled(work, whole, sampled, scratch_folder(scratch, "sample"), bits, size, None)
     sample = _sample(sampled, first, scratch / "sample.parquet")
-    held = whole.held_to(shortlist(work.site, whole, sample, hop.shortlist.pieces), work.store)
+    listed_by = shortlist if work.site.runner == "threads" else shortlist.have  # as shards are
+    held = whole.held_to(listed_by(work.site, whole, sample, hop.shortlist.pieces), work.store)
     rest, took = _recalled(
         work,
         held,

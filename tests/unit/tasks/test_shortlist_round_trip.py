@@ -1,15 +1,16 @@
-"""A round trip by translators that write what they wrote for a sample: whose memory holds what, and equal bytes."""
+"""A round trip by translators that write what they wrote for a sample: whose memory holds what, and equal bytes.
+
+Shards are errands, done here one after the other: as another process does them, and without a server.
+"""
 
 import hashlib
-import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from prefect import flow
 
 import tasks.translate
-from flows.errands import do_errand
 from models.augmentation.config import AugmentConfig, round_trip
 from models.text.normalize import sentence_ids
 from models.translation.catalog import MINI
@@ -17,10 +18,12 @@ from models.translation.config import ShortlistConfig
 from storage.embedded import embedded_path
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, ShortlistRef, ViewsRef
-from tasks.augment import augment
+from tasks.augment import make_views
 from tasks.hop import find_hop
+from tasks.route import Route
 from tasks.site import Site
-from tasks.stage.spread import Errand
+from tasks.stage.cached import Stage
+from tasks.stage.spread import Errand, run_errand
 
 SENTENCES, SAMPLE = 160, 100
 OUT, BACK = (MINI[name].model_copy(update={"beam": 1}) for name in ("en-de", "de-en"))
@@ -28,10 +31,24 @@ WHOLE = AugmentConfig(translations=(round_trip(OUT, BACK),))
 SHORT = WHOLE.model_copy(update={"shortlist": ShortlistConfig(sample=SAMPLE, pieces=400)})
 
 
-@flow
-def views_of(site: Site, config: AugmentConfig) -> ViewsRef:
-    """The views of some captions."""
-    return augment(site, corpus_of(site, SENTENCES), config)
+def here_and_now(site: Site, errands: list[Errand]) -> None:
+    for errand in errands:
+        run_errand(Errand.model_validate_json(errand.model_dump_json()), site)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pool() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks.translate, "spread", here_and_now)
+        patch.setattr(Stage, "__call__", Stage.have)
+        yield
+
+
+def views_of(site: Site, config: AugmentConfig, count: int = SENTENCES) -> ViewsRef:
+    """The views of some hypotheses."""
+    [view] = config.translations
+    route = Route(method=view.method, hops=tuple(find_hop(site, hop, config.shortlist) for hop in view.hops))
+    return make_views.have(site, corpus_of(site, count), (route,), (), config.filters, original=True)
 
 
 def corpus_of(site: Site, count: int) -> CorpusRef:
@@ -67,7 +84,7 @@ def translated(site: Site, fingerprint: str) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("here")
-    site = Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
+    site = Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1, runner="pool")
     views_of(site, SHORT)
     return site
 
@@ -102,38 +119,17 @@ def test_what_other_runs_left_changes_nothing(here: Site, tmp_path: Path) -> Non
     short = views_of(site, SHORT)
     assert whole.key != short.key
     made = content(site)
-    assert {path: made.get(path) for path in content(here) if "views/" in path or "shortlist/" in path} == {
-        path: digest for path, digest in content(here).items() if "views/" in path or "shortlist/" in path
-    }
+    expected = {path: digest for path, digest in content(here).items() if not path.startswith("translations/")}
+    assert len(expected) == 3
+    assert {path: made.get(path) for path in expected} == expected
     store = site.open_store()
     assert not store.scan(whole).collect().equals(store.scan(short).collect()), "the pieces were too many to tell"
 
 
-def test_another_process_translates_alike(here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-
-    def by_message(site: Site, errands: list[Errand]) -> None:
-        messages = [errand.model_dump_json() for errand in errands]
-        sent.extend(messages)
-        for text in messages:
-            do_errand(json.loads(text), Site.model_validate(site.abroad(2).model_dump(mode="json")))
-
-    monkeypatch.setattr(tasks.translate, "spread", by_message)
-    site = here.model_copy(update={"store": str(tmp_path / "store"), "runner": "pool"})
-    views_of(site, SHORT)
-    assert len(sent) == 4, "sample and rest, there and back"
-    assert content(site) == content(here)
-
-
 def test_a_corpus_of_no_more_than_the_sample_needs_no_shortlist(here: Site, tmp_path: Path) -> None:
     site = here.model_copy(update={"store": str(tmp_path / "store")})
-
-    @flow
-    def small() -> tuple[ViewsRef, ViewsRef]:
-        corpus = corpus_of(site, SAMPLE)
-        return augment(site, corpus, SHORT), augment(site, corpus, WHOLE)
-
-    short, whole = small()
+    short, whole = views_of(site, SHORT, SAMPLE), views_of(site, WHOLE, SAMPLE)
     store = site.open_store()
     assert store.refs("shortlist") == []
+    assert short.key != whole.key
     assert store.manifest(short).digest == store.manifest(whole).digest
