@@ -26,7 +26,8 @@ from tasks.stage.cached import Stage
 from tasks.stage.spread import Errand, run_errand
 
 SENTENCES, SAMPLE = 160, 100
-OUT, BACK = (MINI[name].model_copy(update={"beam": 1}) for name in ("en-de", "de-en"))
+# At int8 a sentence between two equal words may fall to the other one in another batch, with a shortlist or without.
+OUT, BACK = (MINI[name].model_copy(update={"beam": 1, "precision": "fp32"}) for name in ("en-de", "de-en"))
 WHOLE = AugmentConfig(translations=(round_trip(OUT, BACK),))
 SHORT = WHOLE.model_copy(update={"shortlist": ShortlistConfig(sample=SAMPLE, pieces=400)})
 
