@@ -17,13 +17,13 @@ from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
 from tasks.evaluation.sts import score
 from tasks.field_text import pair_own_labels
+from tasks.hop import find_hop
 from tasks.pace import affordable, pace_fit, pace_training, seconds_a_step
 from tasks.pair import pair
 from tasks.stage.machine import device_of
 from tasks.teach import find_teachers, teach
 from tasks.train import train
 from tasks.transform import fit_transform, fold_transform, transform
-from tasks.translate import find_hop
 
 if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig

@@ -33,6 +33,7 @@ TRANSLATIONS = pl.Schema(
         "score": pl.Float32,
     }
 )
+SHORTLIST = pl.Schema({"piece": pl.String, "count": pl.UInt64})
 VIEWS = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String})
 PAIRS = pl.Schema(
     {
@@ -190,6 +191,7 @@ TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
     "nli": NLI,
     "translations": TRANSLATIONS,
+    "shortlist": SHORTLIST,
     "views": VIEWS,
     "pairs": PAIRS,
     "training_log": TRAINING_LOG,

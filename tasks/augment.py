@@ -19,11 +19,11 @@ from models.augmentation.views import (
 from models.partitions import bits_for, in_range
 from models.translation.filters import FilterConfig, count_drops, drop_table
 from storage.refs import CorpusRef, NliRef, ViewsRef
+from tasks.hop import find_hop
 from tasks.rewrite import rewritten
 from tasks.route import Journey, Route
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_table
-from tasks.translate import find_hop
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -44,7 +44,8 @@ def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | 
         nli: Labelled pairs, which view `entail` needs.
     """
     routes = tuple(
-        Route(method=v.method, hops=tuple(find_hop(site, hop) for hop in v.hops)) for v in config.translations
+        Route(method=v.method, hops=tuple(find_hop(site, hop, config.shortlist) for hop in v.hops))
+        for v in config.translations
     )
     parts = rewritten(site, corpus, config, nli)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)

@@ -23,9 +23,8 @@ from models.augmentation.views import (
     sentences_ahead,
 )
 from models.partitions import Partitions, in_range, scratch_folder
-from storage.memory import TranslationMemory
-from tasks.recall import Recall
-from tasks.translate import Hop, translate_missing
+from tasks.hop import Hop
+from tasks.shortlist import translated
 
 if TYPE_CHECKING:
     from models.partitions import Ranges
@@ -88,21 +87,26 @@ class Journey:
             What each took.
         """
         hops = self._route.hops
-        return [self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1)]
+        costs = (self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1))
+        return [cost for of_hop in costs for cost in of_hop]
 
-    def _pass(self, number: int, hop: Hop, following: int) -> dict[str, JsonValue]:
+    def _pass(self, number: int, hop: Hop, following: int) -> list[dict[str, JsonValue]]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
         onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
-            memory = TranslationMemory(self._work.store, hop.fingerprint)
-            recall = Recall(memory, Path(scratch), self._bits, self._sentences)
-            took = translate_missing(
-                self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
+            found, took = translated(
+                self._work,
+                hop,
+                lambda part: sentences_ahead(here(part)),
+                Path(scratch),
+                self._bits,
+                self._sentences,
+                following,
             )
-            for part in range(len(recall)):
-                translated = recall[part].lazy()
-                onward.add(follow_hop(here(part), translated, number, self._filters, hop.config.target_lang).collect())
+            for part in range(1 << self._bits):
+                moved = follow_hop(here(part), found(part), number, self._filters, hop.config.target_lang)
+                onward.add(moved.collect())
         self._at = lambda part: onward[part].lazy()
         shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # where they were before
-        return {"method": self._route.method, **took}
+        return [{"method": self._route.method, **cost} for cost in took]

@@ -18,23 +18,16 @@ import hashlib
 import logging
 import time
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
 from models.translation.errors import TranslationStoppedError, TranslatorLoadError
-from storage.keys import NotInKey
-from storage.memory import translator_fingerprint
 from storage.refs import ArtifactRef
-from storage.weights import ResolvedModel
-from tasks.assets.pins import embedded_pins
-from tasks.pretrained import resolve_named_model
-from tasks.sending import received_model, sent_model
+from tasks.hop import Hop, received_hop
+from tasks.sending import sent_model
 from tasks.shards import Shard, plan_shards, scattered
 from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
@@ -44,6 +37,8 @@ from tasks.stage.spread import errand, spread
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from models.partitions import Ranges
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
@@ -55,53 +50,6 @@ logger = logging.getLogger(__name__)
 CPU_SHARD_ROWS = 2048  # ten seconds and more, so that Prefect's part of it stays below two per cent
 GPU_SHARD_ROWS = 65_536
 SECONDS_BETWEEN_LINES = 10.0
-
-
-class Hop(BaseModel):
-    """One translator that was found, ready to be loaded."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    identity: dict[str, JsonValue]
-    """All that decides its translations: the model's content, the engine with its version, and every setting."""
-    config: Annotated[TranslatorConfig, NotInKey]
-    """The settings with backend and precision as they are on this machine; in the identity, the model's content stands
-    for its name."""
-    model: Annotated[ResolvedModel, NotInKey]
-    """Its weights, which are fetched when a shard first needs them."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Name of the translator's memory."""
-        return translator_fingerprint(self.identity)
-
-    @property
-    def direction(self) -> str:
-        """For people: `en→de`."""
-        return f"{self.config.source_lang}→{self.config.target_lang}"
-
-
-def find_hop(site: Site, config: TranslatorConfig) -> Hop:
-    """Find a translator's model and fingerprint it.
-
-    Raises:
-        SourceError, AssetError: the model is nowhere to be had.
-        TranslatorLoadError: this machine cannot run it as configured.
-    """
-    return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
-
-
-def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> Hop:
-    settled = resolve(config, device)
-    engine = version(settled.backend)
-    identity: dict[str, JsonValue] = {
-        **settled.model_dump(mode="json", exclude={"model", "revision", "pinned"}),
-        "model": model.identity,
-        "backend_version": engine,
-        "translation_version": TRANSLATION_VERSION,
-    }
-    pinned = config.pinned or embedded_pins(settled)
-    return Hop(identity=identity, config=settled.model_copy(update={"pinned": pinned}), model=model)
 
 
 def translate_missing(
@@ -157,7 +105,7 @@ def translate_missing(
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    translator = _loaded(hop.model.folder, hop.config, _conversion(work.site, hop), _crew(work.site))
+    translator = _loaded(hop.model.folder, hop.config, _conversion(work.site, hop), _crew(work.site), hop.pieces)
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -193,6 +141,7 @@ def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
                     digest=shard.digest,
                     start=shard.start,
                     rows=shard.rows,
+                    listed=hop.listed.key if hop.listed else None,
                 )
                 for shard in sorted(shards, key=scattered)
             ],
@@ -201,14 +150,21 @@ def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
 
 @errand
 def translate_shard(
-    site: Site, config: TranslatorConfig, fingerprint: str, plan: str, digest: str, start: int, rows: int
+    site: Site,
+    config: TranslatorConfig,
+    fingerprint: str,
+    plan: str,
+    digest: str,
+    start: int,
+    rows: int,
+    listed: str | None = None,
 ) -> None:
     """Translate a shard of another process's plan.
 
     Raises:
         TranslatorLoadError: this machine's translator is not the one that was planned with.
     """
-    hop = _hop_here(site, config)
+    hop = received_hop(site, config, listed)
     if hop.fingerprint != fingerprint:
         raise TranslatorLoadError(
             f"{hop.direction}: this machine's translator has the fingerprint {hop.fingerprint}, expected {fingerprint} "
@@ -219,12 +175,6 @@ def translate_shard(
         own = folder / "shard.parquet"
         store.borrow_rows(plan, start, rows).write_parquet(own)
         _stage_of(hop)(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
-
-
-@lru_cache(maxsize=8)  # a folder's digest is taken once a process, not once a shard
-def _hop_here(site: Site, config: TranslatorConfig) -> Hop:
-    found = received_model(site, config.model, config.revision)
-    return _hop(found, config, device_of(site))
 
 
 def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
@@ -247,14 +197,18 @@ def _crew(site: Site) -> _Crew:
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
+def _loaded(
+    folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew, pieces: tuple[str, ...] | None
+) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test
 
     translator = load_translator(
-        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
+        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads, pieces=pieces
     )
+    if pieces is not None:
+        return translator  # the whole model was tried; this one may lack the words of plain sentences
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
@@ -271,7 +225,8 @@ def _conversion(site: Site, hop: Hop) -> Path:
     """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
     cache = site.local_cache or Path.home() / ".cache" / "bsl"
     model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
+    held = "" if hop.pieces is None else f"-{str(hop.identity['shortlist'])[:16]}"
+    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / f"{model}{held}"
 
 
 def _logged(what: str) -> OnProgress:

@@ -24,8 +24,8 @@ import polars as pl
 
 if TYPE_CHECKING:
     from storage.refs import ArtifactRef
+    from tasks.hop import Hop
     from tasks.site import Site
-    from tasks.translate import Hop
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -186,7 +186,7 @@ def hop_of(name: str) -> "Hop":
     """A translator that is never loaded."""
     from models.translation.config import TranslatorConfig
     from storage.weights import ResolvedModel
-    from tasks.translate import Hop
+    from tasks.hop import Hop
 
     source, target = name.split("-")
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)

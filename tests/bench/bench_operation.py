@@ -49,8 +49,8 @@ def shards(folder: Path, runner: str, count: int) -> str:
     served()
     from prefect import flow
 
+    from tasks.hop import Hop
     from tasks.site import Site
-    from tasks.translate import Hop
     from tests.flows.test_translate import hop_of, identified, translate_all
     from tests.tiny_marian import build_tiny_marian
 

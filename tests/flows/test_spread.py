@@ -19,11 +19,12 @@ from flows.sweep import ablation
 from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
 from storage.errors import ArtifactMissingError
+from tasks.hop import find_hop
 from tasks.site import Site
 from tasks.stage import deployed
 from tasks.stage.deployed import FailedRunError, PoolError, Wanted, run_deployed
 from tasks.stage.spread import Errand, ErrandError, run_errand, spread
-from tasks.translate import find_hop, translate_shard
+from tasks.translate import translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
@@ -100,7 +101,7 @@ def test_a_plan_that_nobody_lends_any_more_is_said(here):
         here.open_store().borrow_rows(".staging/gone/missing.parquet", 0, 1)
 
 
-@pytest.mark.parametrize("call", ["os:system", "tasks.translate:find_hop", "tasks.stage.spread:run_errand"])
+@pytest.mark.parametrize("call", ["os:system", "tasks.hop:find_hop", "tasks.stage.spread:run_errand"])
 def test_what_is_not_declared_is_not_called(call, here):
     with pytest.raises(ErrandError, match="is no declared errand"):
         run_errand(Errand(call=call, title="x", arguments={}), here)

@@ -22,12 +22,13 @@ from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
+from tasks.hop import Hop, find_hop
 from tasks.ingest import ingest, locate_sources
 from tasks.ingest_config import IngestConfig
 from tasks.recall import Recall
 from tasks.shards import plan_shards
 from tasks.site import Site
-from tasks.translate import Hop, find_hop, translate_missing
+from tasks.translate import translate_missing
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]

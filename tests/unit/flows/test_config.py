@@ -8,6 +8,7 @@ from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.objectives.two_branch_config import VICRegConfig
+from models.translation.config import ShortlistConfig
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -29,6 +30,14 @@ def test_one_changed_field_leaves_the_others():
     assert changed.training.objective.momentum == 0.5
     assert changed.training.objective.target_norm == base.training.objective.target_norm
     assert changed.model_copy(update={"training": base.training}) == base
+
+
+def test_a_shortlist_is_turned_on_by_one_of_its_fields_and_has_bounds():
+    base = recipe("nli")
+    assert base.augment.shortlist is None
+    assert configured("nli", ["augment.shortlist.sample=20000"]).augment.shortlist == ShortlistConfig(sample=20_000)
+    with pytest.raises(ValidationError, match="greater than or equal to 100"):
+        override(base, {"augment": {"shortlist": {"sample": 10}}})
 
 
 def test_a_changed_model_drops_the_pin_of_the_former_one():
