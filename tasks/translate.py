@@ -218,7 +218,7 @@ def translate_shard(
     with store.workspace() as folder:
         own = folder / "shard.parquet"
         store.borrow_rows(plan, start, rows).write_parquet(own)
-        _stage_of(hop)(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
+        _stage_of(hop).have(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
 
 
 @lru_cache(maxsize=8)  # a folder's digest is taken once a process, not once a shard
