@@ -230,7 +230,8 @@ def _hands(site: Site, runner: TaskRunner[Any]) -> int:
     if not site.cluster:
         return site.workers
     if site.runner == "dask":
-        return max(1, sum(cast("Any", runner).client.nthreads().values()))
+        nthreads: dict[str, int] = cast("Any", runner).client.nthreads()
+        return max(1, sum(nthreads.values()))
     import ray
 
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
