@@ -1,4 +1,4 @@
-"""PostgreSQL is killed with signal 9 in the middle of a run: what the run has made stays, and a rerun goes on from it.
+"""PostgreSQL is killed with signal 9 in the middle of a run and started again: the run goes on as if nothing had been.
 
 Skipped where PostgreSQL or asyncpg are not installed: `apt-get install postgresql`, `pip install bsl-pipeline[server]`.
 """
@@ -81,28 +81,14 @@ def served() -> Iterator[Served]:
         yield Served(Path(name), stack)
 
 
-@pytest.mark.timeout(3600)  # a server and four runs start, each in half a minute of a busy machine
-def test_a_run_outlives_its_database_and_one_that_does_not_is_run_again(served):
+@pytest.mark.timeout(1800)  # a server and two runs start, each in half a minute of a busy machine
+def test_a_run_outlives_a_database_that_comes_back(served):
     undisturbed = served.run("undisturbed")
     assert undisturbed.wait() == 0, served.log("undisturbed")
     expected = served.house.digests()
-
     served.house.forget()
-    short = served.killed("short")
+    going = served.killed("going")
     served.database.start()  # as whoever supervises it does
-    assert short.wait() == 0, served.log("short")
+    assert going.wait() == 0, served.log("going")
     assert served.house.digests() == expected
     assert served.states() == ["COMPLETED", "COMPLETED"]
-
-    served.house.forget()
-    for_good = served.killed("for good")
-    assert for_good.wait() == 1, served.log("for good")
-    assert "not in Prefect's UI, for its server failed; the work goes on" in served.log("for good")
-    assert "bsl: Prefect's server failed: " in served.log("for good")
-    served.database.start()
-    made = served.made()
-    again = served.run("again")
-    assert again.wait() == 0, served.log("again")
-    assert served.house.digests() == expected
-    assert made.items() <= served.made().items()  # nothing is made twice
-    assert served.states()[-1] == "COMPLETED"
