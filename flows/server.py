@@ -26,6 +26,8 @@ from flows.presence import enter
 HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
 HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
 HEARTBEATS: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
+# A server answers 500 while its database is gone; asked again for a minute, it may have it back.
+_RETRIED: Final = {"PREFECT_CLIENT_RETRY_EXTRA_CODES": "500"}
 _OWN_SERVER = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -47,7 +49,8 @@ def use_server() -> str:
         A sentence that says which server it is.
     """
     address = named_server()
-    for name, value in HEARTBEATS.items():  # a shared server ends a run of ours that is silent (flows/automations.py)
+    # A shared server ends a run of ours that is silent (flows/automations.py).
+    for name, value in (HEARTBEATS | _RETRIED).items():
         os.environ.setdefault(name, value)
     if address:
         return f"Prefect server {address}"

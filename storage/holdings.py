@@ -198,8 +198,8 @@ class Holdings:
             StoreReadError: the store refuses to be read.
         """
         try:
-            with reading(self.url), self.fs.open(f"{self.root}/{name}", "rb") as file:
-                return rows_of_groups(file, start, rows)
+            with reading(self.url):
+                return rows_of_groups(self.fs, f"{self.root}/{name}", start, rows)
         except FileNotFoundError as error:
             raise ArtifactMissingError(
                 f"{name}: nobody lends this any more, so the run that planned it has ended; start that run again"

@@ -174,7 +174,7 @@ def translate_shard(
     with store.workspace() as folder:
         own = folder / "shard.parquet"
         store.borrow_rows(plan, start, rows).write_parquet(own)
-        _stage_of(hop)(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
+        _stage_of(hop).have(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
 
 
 def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:

@@ -68,6 +68,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # ImportError is an optional package that is missing, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
+    except Exception as error:
+        if arguments.debug or not _is_of_a_server(error):
+            raise
+        line = str(error).partition("\n")[0]
+        print(f"bsl: Prefect's server failed: {line}; what was finished is kept, run again to go on", file=sys.stderr)
+        return FAILURE
+
+
+def _is_of_a_server(error: Exception) -> bool:
+    """Whether Prefect's client gave up, which after a run's end may be raw."""
+    known = sys.modules.get("httpx")  # not imported for this: a verb that talks to a server has it
+    return known is not None and isinstance(error, known.HTTPError)
 
 
 def _misspelt(word: str) -> str:

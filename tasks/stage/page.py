@@ -8,12 +8,16 @@ what it is and leads to what it was made of. A page is made where its artifact i
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from httpx import HTTPError
 from prefect.artifacts import create_image_artifact, create_markdown_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
@@ -24,10 +28,14 @@ from storage.refs import ArtifactRef
 from tasks.stage.parts import current_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from storage.manifest import Manifest
     from storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PLACES: Final = {
     "corpus": 1, "nli": 1, "passages": 1, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5, "transform": 6,
@@ -42,6 +50,8 @@ _ENDS: Final = {  # what each flow makes once, and last
 _ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls once
 _SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind
 _LONGEST: Final = 60  # letters of a part of a key
+_SECONDS_OF_SILENCE: Final = 300.0  # a client asks for a minute, which not every page is to wait for
+_silent_until = 0.0
 _NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
 
 
@@ -69,10 +79,33 @@ class StagePage:
             return
         manifest = store.manifest(ref)
         key = key_of(manifest)
-        text = page_text(head(store, manifest, what), self.sections)
-        create_markdown_artifact(markdown=text, key=key, description=plain(f"{manifest.ref}: {_size(manifest)}"))
+        text, size = page_text(head(store, manifest, what), self.sections), plain(f"{manifest.ref}: {_size(manifest)}")
+        shown(f"page of {ref}", lambda: create_markdown_artifact(markdown=text, key=key, description=size))
         for name, url, description in self.pictures:
-            create_image_artifact(image_url=url, key=f"{key}-{_slug(name)}", description=plain(description))
+            own, said = f"{key}-{_slug(name)}", plain(description)
+            shown(f"picture of {ref}", partial(create_image_artifact, image_url=url, key=own, description=said))
+
+
+def shown(what: str, act: Callable[[], T]) -> T | None:
+    """Show something in the UI. A server that cannot take it ends no work: it is warned of, and left alone for a while.
+
+    Args:
+        what: what is shown, for people.
+        act: shows it.
+
+    Returns:
+        What `act` gives; None if it is not shown.
+    """
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return None
+    try:
+        return act()
+    except HTTPError as error:
+        _silent_until = time.monotonic() + _SECONDS_OF_SILENCE
+        line = str(error).partition("\n")[0]
+        logger.warning("%s: not in Prefect's UI, for its server failed; the work goes on (%s)", what, line)
+        return None
 
 
 _open: ContextVar[StagePage | None] = ContextVar("_open", default=None)

@@ -12,6 +12,7 @@ import base64
 import logging
 import math
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from models.progress import Count, spelled
 from models.report.escaping import code, plain
 from models.report.page import markdown_table
-from tasks.stage.page import in_run, open_page
+from tasks.stage.page import in_run, open_page, shown
 from tasks.stage.watch import watchers
 
 if TYPE_CHECKING:
@@ -92,10 +93,11 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
         text = plain(text)
         share = 100.0 * done / max(total, 1)
         if page is None:
-            made = create_progress_artifact(progress=share, description=text)
+            made = shown("progress", partial(create_progress_artifact, progress=share, description=text))
             page = made if isinstance(made, UUID) else None
         else:
-            update_progress_artifact(artifact_id=page, progress=share, description=text)
+            update = partial(update_progress_artifact, artifact_id=page, progress=share, description=text)
+            shown("progress", update)
 
     return advance
 

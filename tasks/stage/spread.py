@@ -8,6 +8,8 @@ Design choices
   artifacts where they have none that is known elsewhere.
 - Only functions that are declared with `@errand` are called, whatever a message names.
 - Dask and Ray are started when the first errand wants them and end with the flow (`crew`).
+- They are handed several errands at a time (`handfuls`): Prefect builds a context and its clients for each task that it
+  sends to another process, which takes longer than a small shard.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, get_type_hints
 
 from prefect import Task
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
@@ -33,9 +35,12 @@ if TYPE_CHECKING:
     from prefect.task_runners import TaskRunner
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 _ONE_VERSION: Final = "give sender and workers one version of this package"
 DEPLOYMENT: Final = "bsl-errand/any"
+_SHARES: Final = 4  # of what is left, for each worker: a slow one holds up the others by a quarter of its work at most
+_HANDFUL: Final = 32  # more would save less than a hundredth of a second a shard, and hide hours behind one task
 
 
 class ErrandError(ModelError):
@@ -105,14 +110,14 @@ def run_errand(sent: Errand, site: Site) -> None:
 
 
 def spread(
-    site: Site, errands: Sequence[Errand], kept: Callable[[BaseException], bool] = lambda _: False
+    site: Site, errands: Sequence[Errand], kept: Callable[[BaseException], bool] | None = None
 ) -> dict[int, ModelError]:
     """Have the site's runner do errands in other processes, and wait for all; a planned run sends none.
 
     Args:
         site: whose runner does them.
         errands: what is to be done.
-        kept: which errors of Dask's or Ray's errands do not end the others.
+        kept: which errors of Dask's or Ray's errands do not end the others, each of which is then handed over alone.
 
     Returns:
         Number of an errand → the error that ended it, of those that were kept.
@@ -131,16 +136,35 @@ def spread(
         return {}
     with ExitStack() as stack:
         runner = (_crew.get() or stack.enter_context(crew(site))).runner()
-        runs = [runner.submit(_task(sent), {"sent": sent.model_dump(mode="json"), "site": abroad}) for sent in errands]
+        handed = [errands[n : n + 1] for n in range(len(errands))] if kept else handfuls(errands, _hands(site, runner))
+        runs = [
+            runner.submit(_task(some), {"sent": [sent.model_dump(mode="json") for sent in some], "site": abroad})
+            for some in handed
+        ]
         faults: dict[int, ModelError] = {}
         for number, run in enumerate(runs):
             try:
                 run.result(raise_on_failure=True)
             except ModelError as error:
-                if not kept(error):
+                if kept is None or not kept(error):
                     raise
                 faults[number] = error
     return faults
+
+
+def handfuls(errands: Sequence[T], hands: int) -> Iterator[Sequence[T]]:
+    """Errands as workers are handed them: ever fewer at a time, so that all workers end together.
+
+    Args:
+        errands: in the order in which they are to be done.
+        hands: how many the workers do at a time.
+    """
+    start = 0
+    while start < len(errands):
+        share = (len(errands) - start) // (_SHARES * hands)
+        size = min(max(share, 1), _HANDFUL)
+        yield errands[start : start + size]
+        start += size
 
 
 class Crew:
@@ -181,8 +205,11 @@ def _dask(site: Site) -> TaskRunner[Any]:
         raise ErrandError("runner dask: prefect-dask is not installed; install bsl-pipeline[dask]") from error
     if site.cluster:
         return cast("TaskRunner[Any]", DaskTaskRunner(address=site.cluster))
-    local = {"n_workers": site.workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    return cast("TaskRunner[Any]", DaskTaskRunner(cluster_kwargs=local))
+    local: dict[str, object] = {"n_workers": site.workers, "threads_per_worker": 1, "processes": True}
+    # Any free port: with none given it is 8787, for which two runs of one machine would meet.
+    unseen = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    dark = {"dashboard_address": None, "scheduler_kwargs": unseen}
+    return cast("TaskRunner[Any]", DaskTaskRunner(cluster_kwargs=local | dark))
 
 
 def _ray(site: Site) -> TaskRunner[Any]:
@@ -198,12 +225,27 @@ def _ray(site: Site) -> TaskRunner[Any]:
 _RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, "ray": _ray}
 
 
-def _task(sent: Errand) -> Task[..., None]:
-    return Task(_receive, name=sent.call.partition(":")[2], task_run_name=_escaped(sent.title), persist_result=False)
+def _hands(site: Site, runner: TaskRunner[Any]) -> int:
+    """How many errands the started workers do at a time."""
+    if not site.cluster:
+        return site.workers
+    if site.runner == "dask":
+        nthreads: dict[str, int] = cast("Any", runner).client.nthreads()
+        return max(1, sum(nthreads.values()))
+    import ray
+
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _receive(sent: dict[str, Any], site: dict[str, Any]) -> None:
-    run_errand(Errand.model_validate(sent), Site.model_validate(site))
+def _task(some: Sequence[Errand]) -> Task[..., None]:
+    title = some[0].title + (f", and {len(some) - 1} more" if len(some) > 1 else "")
+    return Task(_receive, name=some[0].call.partition(":")[2], task_run_name=_escaped(title), persist_result=False)
+
+
+def _receive(sent: list[dict[str, Any]], site: dict[str, Any]) -> None:
+    here = Site.model_validate(site)
+    for one in sent:
+        run_errand(Errand.model_validate(one), here)
 
 
 def _escaped(title: str) -> str:

@@ -23,7 +23,7 @@ from tasks.hop import find_hop
 from tasks.site import Site
 from tasks.stage import deployed
 from tasks.stage.deployed import FailedRunError, PoolError, Wanted, run_deployed
-from tasks.stage.spread import Errand, ErrandError, run_errand, spread
+from tasks.stage.spread import Errand, ErrandError, handfuls, run_errand, spread
 from tasks.translate import translate_shard
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_marian import SENTENCES, build_tiny_marian
@@ -32,8 +32,8 @@ COUNT, SHARD_ROWS = 32, 12
 
 
 @flow
-def one_hop(site: Site, model: Path) -> dict[str, object]:
-    return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS)
+def one_hop(site: Site, model: Path, shard_rows: int = SHARD_ROWS) -> dict[str, object]:
+    return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), shard_rows)
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +48,38 @@ def here(tmp_path_factory, model):
     return site
 
 
+@pytest.fixture(scope="module")
+def in_small(tmp_path_factory, model):
+    """The content of a store of 16 shards, of which two workers are handed two at a time at first."""
+    site = site_in(tmp_path_factory.mktemp("small"))
+    one_hop(site, model, 2)
+    return content(site)
+
+
 @pytest.mark.parametrize("runner", ["dask", "ray"])
-def test_shards_of_another_process_have_the_bytes_of_one(runner, tmp_path, model, here):
-    pytest.importorskip(f"prefect_{runner}")
+def test_shards_of_another_process_have_the_bytes_of_one(runner, tmp_path, model, in_small):
     site = site_in(tmp_path).model_copy(update={"runner": runner, "workers": 2})
-    figures = one_hop(site, model)
-    assert content(site) == content(here)
+    figures = one_hop(site, model, 2)
+    assert len(content(site)) == 16
+    assert content(site) == in_small
     assert figures["sentences"] == COUNT
 
 
+@pytest.mark.parametrize(("count", "hands"), [(0, 2), (1, 2), (16, 2), (10_000, 2), (61_036, 1000)])
+def test_every_errand_is_handed_over_once_and_no_worker_waits_long_for_another(count, hands):
+    left = list(range(count))
+    for some in handfuls(range(count), hands):
+        assert len(some) == 1 or len(some) <= min(32, len(left) / (4 * hands))
+        assert list(some) == left[: len(some)]
+        del left[: len(some)]
+    assert left == []
+
+
+def test_ten_thousand_errands_are_a_few_hundred_tasks():
+    assert len(list(handfuls(range(10_000), 2))) < 350
+
+
 def test_a_sweep_on_dask_has_the_figures_of_one_process(tmp_path, alone):
-    pytest.importorskip("prefect_dask")
     strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
     lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
     over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}

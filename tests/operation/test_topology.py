@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -25,9 +24,9 @@ import yaml
 from flows.recipes import recipe
 from storage.store import Store
 from tests.flows.conftest import ALONE_SMALL
+from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, ROOT, free_port, wait_until_healthy
 
-INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
 COMPOSE = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
 SECRETS = {
     "POSTGRES_PASSWORD": "database-secret",
@@ -97,25 +96,8 @@ class Topology:
         return (self.folder / f"{name}.log").read_text()
 
     def _database(self) -> None:
-        data = self.folder / "database"
-        data.mkdir()
-        password = self.folder / "password"
-        password.write_text(SECRETS["POSTGRES_PASSWORD"])
-        how: dict[str, object] = {}
-        if os.getuid() == 0:  # as whom it refuses to run
-            how = {"user": "postgres", "group": "postgres", "extra_groups": []}
-            shutil.chown(data, "postgres", "postgres")
-        make = [str(INITDB), "-D", str(data), "-U", "prefect", f"--pwfile={password}", "-A", "scram-sha-256"]
-        subprocess.run(make, check=True, capture_output=True, cwd=data.parent, **how)
-        port = str(self.ports["database"])
-        serve = [str(INITDB.with_name("postgres")), "-D", str(data), "-p", port, "-h", "127.0.0.1", "-k", ""]
-        self.process("database", serve, cwd=data.parent, **how)
-        create = [str(INITDB.with_name("createdb")), "-h", "127.0.0.1", "-p", port, "-U", "prefect", "prefect"]
-        known = {**os.environ, "PGPASSWORD": SECRETS["POSTGRES_PASSWORD"]}
-        end = time.monotonic() + 60
-        while subprocess.run(create, env=known, capture_output=True).returncode:
-            assert time.monotonic() < end, self.log("database")
-            time.sleep(0.5)
+        database = Postgres(self.folder, SECRETS["POSTGRES_PASSWORD"], self.ports["database"])
+        self._stack.callback(database.stop)
 
     def _settings(self, name: str) -> dict[str, str]:
         """The environment that compose.yaml gives, at this machine's ports."""

@@ -1,11 +1,16 @@
 """Pages of the UI: no two artifacts of a run share a key, and links lead to pages that are made."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from prefect.runtime import flow_run
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
 from storage.store import Store
+from tasks.stage import page
 from tasks.stage.page import head, key_of, page_text
 from tasks.stage.parts import Part, working_on
 
@@ -104,3 +109,34 @@ def test_an_answer_stands_above_what_its_page_was_made_of():
         "# tiny: a run\n\n**BETTER** than the start\n\nThe page: `file`\n\nMade from `scores/1`\n\n## Scores\n\nmany"
     )
     assert page_text("# tiny: views", ["## A sample"]) == "# tiny: views\n\n## A sample"
+
+
+class Failing(BaseHTTPRequestHandler):
+    """As Prefect's server answers while its database is gone."""
+
+    def do_POST(self):
+        self.server.asked += 1
+        self.send_response(500)
+        self.end_headers()
+
+    do_GET = do_POST  # the client asks for the version first
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:Artifact creation outside")
+def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_while(store, told, monkeypatch, caplog):
+    told("bsl-pipeline", recipe_name="tiny")
+    monkeypatch.setattr(page, "in_run", lambda: True)
+    monkeypatch.setattr(page, "_silent_until", 0.0)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        server.asked = 0
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{server.server_port}/api"}):
+            page.StagePage().publish(store, made(store, "pairs", "pair").ref, "Makes pairs.")
+            asked = server.asked
+            page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
+        assert 0 < asked == server.asked
+        server.shutdown()
+    assert len([line for line in caplog.messages if "for its server failed; the work goes on" in line]) == 1
