@@ -37,7 +37,7 @@ class Served:
         server = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", f"{port}"]
         self._start("server", server, stack, PREFECT_SERVER_DATABASE_CONNECTION_URL=self.database.url)
         self._known["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
-        wait_until_healthy(self._known["PREFECT_API_URL"], 600)
+        wait_until_healthy(self._known["PREFECT_API_URL"])
         self._stack = stack
 
     def run(self, name: str) -> subprocess.Popen[bytes]:
