@@ -113,7 +113,7 @@ def test_the_sample_is_the_whole_translator_s_and_the_rest_the_restricted_one_s(
     ]
 
 
-def test_what_other_runs_left_changes_nothing(here: Site, tmp_path: Path) -> None:
+def test_at_fp32_what_other_runs_left_changes_nothing(here: Site, tmp_path: Path) -> None:
     """The whole translator's memory holds all, but only the sample is taken from it."""
     site = here.model_copy(update={"store": str(tmp_path / "store")})
     whole = views_of(site, WHOLE)
