@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -109,22 +109,12 @@ def test_a_rare_class_is_left_out_of_both_halves_and_told(site: Site, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("columns", "what"),
-    [
-        ({"text": ["one here", "two there"], "label": ["a", "b"]}, "rows"),
-        (
-            {"one": ["one here", "two there"], "two": ["three where", "four then"], "score": [1, 2]},
-            "pairs that share texts with both parts, or",
-        ),
-    ],
+    ("kind", "what"), [("classes", "rows"), ("pairs", "pairs that share texts with both parts, or")]
 )
-def test_rows_that_do_nothing_are_told_in_a_sentence(
-    tmp_path: Path, columns: dict[str, list[object]], what: str
-) -> None:
-    path = tmp_path / "own.csv"
-    pl.DataFrame(columns).write_csv(path)
-    said = said_of({"rare_classes": {}, "idle_labels": 5}, label_source(str(path)))
-    assert said == [f"Left out of your labels: 5 {what} of which a sentence is learnt."]
+def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "pairs"], what: str) -> None:
+    source = LabelSource(digest="", format="csv", kind=kind, texts=("text",), label="label", path="own.csv")
+    told = f"Left out of your labels: 5 {what} of which a sentence is learnt."
+    assert said_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
 def test_labels_that_leave_nothing_to_learn_are_refused(site: Site, tmp_path: Path) -> None:
