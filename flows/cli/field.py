@@ -70,9 +70,8 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
     budget, changes = budget_of(arguments.budget).model_dump(), changes_of(arguments.set)
     if isinstance(own := changes.get("budget"), dict):
         # It is of seconds or of steps: the one that is set takes the place of the other.
-        changes["budget"] = (
-            dict.fromkeys(budget) if any(value is not None for value in own.values()) else budget
-        ) | own
+        said = any(value is not None for value in own.values())
+        changes["budget"] = (dict.fromkeys(budget) if said else budget) | own
     given = {"budget": budget, "methods": names, **options, **given_reading(arguments)}
     return checked(FieldSettings(), given | changes)
 
