@@ -6,9 +6,11 @@ One rule for `bsl adapt` and `bsl field`. A label judges something only where no
 - where they do not (`bsl adapt`), all others judge, too; but of those on learnt text only `JUDGING`, drawn alike, where
   all of it would be most of what is learnt.
 
-Sentences of rows that judge are learnt by nobody. Rows that share a text, as pairs of many questions with one answer
-do, stay together, also in the two halves of which one chooses and one is reported; where most rows hang together so,
-their texts are divided, and rows with texts of both are left out, as rows of rare classes are.
+No text that judges is learnt, and its sentences leave the text that all methods learn; a row that teaches may share a
+sentence with it, such as a greeting, for where texts open alike no row would be left to teach. Rows that share a text,
+as pairs of many questions with one answer do, stay together, also in the two halves of which one chooses and one is
+reported; where most rows hang together so, their texts are divided, and rows with texts of both are left out, as rows
+of rare classes are.
 """
 
 from __future__ import annotations

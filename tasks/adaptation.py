@@ -20,7 +20,7 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
 
 
-@stage(ref=ReportRef, version=5)
+@stage(ref=ReportRef, version=6)
 def adaptation(
     work: Work,
     encoder: str,
@@ -68,7 +68,7 @@ def adaptation(
     table = work.store.scan(proof).collect()
     shown = {"Crops of a sentence": views} | ({"Round trips": trips} if trips else {})
     left_out = said_of(work.store.manifest(corpus).figures, labels)
-    labelled = ". ".join([labels.told, *left_out]) if labels else ""
+    labelled = " ".join([f"{labels.told}.", *left_out]) if labels else ""
     content = AdaptationContent(
         encoder=encoder,
         verdict=Verdict(cast("Word", word), reason, advice),

@@ -16,7 +16,7 @@ from storage.refusals import writing
 from storage.wordnet import find_wordnet
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
 from tasks.evaluation.sets import read_scored_set, resolve_scored_set
-from tasks.inspection import look_at_encoder, look_at_model, look_at_source
+from tasks.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
 from tasks.stage.machine import cores
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
     others = dict.fromkeys(models)
     for config in encoders:
         others.pop((config.model, config.revision), None)
+    hops = dict.fromkeys(hop for view in run.augment.translations for hop in view.hops)
     dev = run.evaluation.dev if run.phases else None
     looks: list[tuple[str, Callable[[], str]]] = [
         ("device", lambda: _device(site)),
@@ -68,6 +69,7 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
         ("runner", lambda: _runner(site)),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
+        *((f"translator {hop.model}", partial(look_at_translator, site, hop, run.augment.shortlist)) for hop in hops),
         *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
         *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
         *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),

@@ -67,14 +67,13 @@ class Hop(BaseModel):
         """The same translator with the pieces of a shortlist alone.
 
         Its fingerprint holds the pieces themselves: a shortlist that is made again and differs is another translator.
-        Pins are the whole model's.
+        Pins stay the whole model's, which is tried by them.
         """
         pieces = tuple(sorted(store.scan(listed).collect()["piece"]))
         whole = self.whole
         return whole.model_copy(
             update={
                 "identity": {**whole.identity, _SHORTLIST: hashlib.sha256("\n".join(pieces).encode()).hexdigest()},
-                "config": self.config.model_copy(update={"pinned": ()}),
                 "listed": listed,
                 "pieces": pieces,
             }

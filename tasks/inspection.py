@@ -11,12 +11,14 @@ from storage.reading import check_columns
 from storage.sources import ResolvedSource, SourceSpec, resolve_sources
 from storage.weights import ResolvedModel
 from storage.word_vectors import find_vectors_file, is_vectors_file
+from tasks.hop import find_hop
 from tasks.pretrained import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
+    from models.translation.config import ShortlistConfig, TranslatorConfig
     from tasks.site import Site
 
 _SHOWN: Final = 80  # characters of a digest or address
@@ -62,6 +64,17 @@ def look_at_model(site: Site, name: str, revision: str | None) -> str:
     if lacking:
         raise SourceError(f"{model.folder} has no {' and no '.join(lacking)}; check that the copy is complete")
     return model.identity[:_SHOWN]
+
+
+def look_at_translator(site: Site, config: TranslatorConfig, shortlist: ShortlistConfig | None) -> str:
+    """What a translator runs on here.
+
+    Raises:
+        SourceError, AssetError: nobody has it.
+        TranslatorLoadError: this machine cannot run it as configured, or not with a shortlist.
+    """
+    hop = find_hop(site, config, shortlist)
+    return f"{hop.direction} on {hop.config.backend} in {hop.config.precision}"
 
 
 def look_at_source(site: Site, spec: SourceSpec) -> str:

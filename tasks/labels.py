@@ -89,8 +89,8 @@ def said_of(figures: Mapping[str, JsonValue], labels: LabelSource | None) -> lis
         said.append(f"Left out of your labels, for too few of their rows can be used: {named}.")
     if between := figures.get(BETWEEN):
         assert labels is not None  # else nothing is counted
-        what = "pairs that share texts with both parts" if labels.kind == "pairs" else "rows"
-        said.append(f"Left out of your labels: {between} {what}, or of which all is learnt.")
+        what = "pairs that share texts with both parts, or" if labels.kind == "pairs" else "rows"
+        said.append(f"Left out of your labels: {between} {what} of which a sentence is learnt.")
     return said
 
 

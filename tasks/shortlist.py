@@ -3,8 +3,12 @@
 Design choices
 - The sample is the sentences of the smallest ids. It is translated with all pieces, into the memory of the translator
   as it is, where every run finds it; the rest goes into the memory of the translator with these pieces alone.
-- One number, the largest id of the sample, says which of the two memories a sentence is looked up in. So what lies in
-  a memory from other runs changes nothing, nor do shards, batches or their order.
+- One number, the largest id of the sample, says which of the two memories a sentence is looked up in: the rest is never
+  taken from the whole translator's, whatever other runs left there.
+- At fp32 neither other runs nor shards, batches or their order change a byte. At int8, what a CPU takes unless told, a
+  near-tie falls by its batch, with a shortlist or without: a sample that other runs translated in other batches may
+  differ in a word, then its pieces may, and these translate the rest anew. Names say which: the shortlist's key holds
+  the sample's translations, the second memory's its pieces. Views' keys, known before either, hold the settings alone.
 - Pieces are those that spell the sample's translations: a memory holds text. A translator that spells otherwise now and
   then loses nothing by it (BENCHMARKS.md).
 """

@@ -8,7 +8,8 @@ Design choices
   artifact; the second finds it and goes on.
 - Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
   lengths differ, and two workers rarely meet.
-- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
+- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does. Of one
+  that may write some pieces only, the whole one is tried, once a process: it may lack the words of plain sentences.
 - SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -105,7 +106,7 @@ def translate_missing(
 def translate(work: Work, hop: Hop, shard: Shard) -> None:
     """Translate one shard of sentences and add it to the translator's memory."""
     settle_threads(work.site)
-    translator = _loaded(hop.model.folder, hop.config, _conversion(work.site, hop), _crew(work.site), hop.pieces)
+    translator = _translator(work.site, hop)
     sentences = shard.read()
     started = time.monotonic()
     translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
@@ -196,6 +197,18 @@ def _crew(site: Site) -> _Crew:
     return _Crew(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
 
 
+def _translator(site: Site, hop: Hop) -> BatchedTranslator:
+    crew = _crew(site)
+    if hop.pieces is not None:
+        _tried(hop.model.folder, hop.config, _conversion(site, hop.whole), crew)
+    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), crew, hop.pieces)
+
+
+@cache
+def _tried(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> None:
+    _loaded(folder, config, converted, crew, None)
+
+
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
 def _loaded(
     folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew, pieces: tuple[str, ...] | None
@@ -208,7 +221,7 @@ def _loaded(
         folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads, pieces=pieces
     )
     if pieces is not None:
-        return translator  # the whole model was tried; this one may lack the words of plain sentences
+        return translator
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator

@@ -67,8 +67,13 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
     names = arguments.methods.split(",") if arguments.methods else None
     methods_of(names)
     options = {name: getattr(arguments, name) for name in ("seeds", "sentences", "teacher", "translators")}
-    changes = {"budget": budget_of(arguments.budget), "methods": names, **options, **given_reading(arguments)}
-    return checked(FieldSettings(), changes | changes_of(arguments.set))
+    budget, changes = budget_of(arguments.budget).model_dump(), changes_of(arguments.set)
+    if isinstance(own := changes.get("budget"), dict):
+        # It is of seconds or of steps: the one that is set takes the place of the other.
+        said = any(value is not None for value in own.values())
+        changes["budget"] = (dict.fromkeys(budget) if said else budget) | own
+    given = {"budget": budget, "methods": names, **options, **given_reading(arguments)}
+    return checked(FieldSettings(), given | changes)
 
 
 def _field(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -129,8 +129,19 @@ def _explain(problem: Any, base: BaseModel) -> str:  # noqa: ANN401 - pydantic's
         return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
     model: object = base
     for part in problem["loc"][:-1]:
-        model = OBJECTIVE_CONFIGS[part]() if part in OBJECTIVE_CONFIGS else getattr(model, str(part), model)
+        model = OBJECTIVE_CONFIGS[part]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
     fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
     nearest = difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    return f"{place}: no such field{hint} Fields here: {', '.join(fields)}"
+    listed = f"{'' if hint else '.'} Fields here: {', '.join(fields)}" if fields else ""
+    return f"{place}: no such field{hint}{listed}"
+
+
+def _section(model: object, name: str) -> object:
+    """What a configuration has by that name; of a section that is not set, one of its kind."""
+    found = getattr(model, name, model)
+    if found is not None or not isinstance(model, BaseModel):
+        return found
+    kinds = get_args(type(model).model_fields[name].annotation)
+    sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return sections[0].model_construct() if len(sections) == 1 else None

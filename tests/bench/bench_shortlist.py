@@ -1,7 +1,7 @@
 """A shorter output vocabulary (`augment.shortlist`): how much faster, and how many translations change.
 
     python tests/bench/bench_shortlist.py            opus-mt shapes, then embedded models on held-out text, greedy
-    python tests/bench/bench_shortlist.py --beam 4   the embedded models as recipes search with them
+    python tests/bench/bench_shortlist.py --beam 4   the embedded models as `bsl field` searches with them (`tiny`: 2)
     python tests/bench/bench_shortlist.py --quick    few sentences, one round
 
 The opus-mt model has the real shapes and random weights, as in bench_translation.py: it tells seconds alone. Ratios are

@@ -112,6 +112,19 @@ def test_fields_of_another_objective_are_explained_by_its_own_names():
     assert str(e.value).endswith("Fields here: name, dims, temperature, head")
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("samples=1", "augment.shortlist.samples: no such field; did you mean 'sample'? Fields here: sample, pieces"),
+        ("width=1", "augment.shortlist.width: no such field. Fields here: sample, pieces"),
+    ],
+)
+def test_a_misspelt_field_of_a_section_that_is_not_there_is_told_those_of_its_kind(setting: str, told: str) -> None:
+    with pytest.raises(ValueError, match=r"no such field") as e:
+        configured("tiny", [f"augment.shortlist.{setting}"])
+    assert str(e.value) == told
+
+
 def test_a_transforms_name_chooses_it_and_its_fields_change_alone():
     flow = recipe("tiny-flow")
     assert override(flow, {"transform": {"lr": 0.01}}).transform == flow.transform.model_copy(update={"lr": 0.01})

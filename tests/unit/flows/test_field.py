@@ -84,6 +84,25 @@ def test_one_setting_of_a_section_leaves_the_others():
     assert (settings.seeds, settings.bootstrap) == (3, BootstrapConfig(resamples=10_000, seed=1))
 
 
+@pytest.mark.parametrize(
+    ("words", "budget"),
+    [
+        (["--set", "budget.steps=100"], Budget(steps=100)),
+        (["--budget", "300steps", "--set", "budget.seconds=60"], Budget(seconds=60)),
+        (["--budget", "300steps", "--set", "budget.seconds=null"], Budget(steps=300)),
+        (["--budget", "300steps", "--set", "held=300"], Budget(steps=300)),
+    ],
+)
+def test_one_field_of_the_budget_takes_the_place_of_the_other(words, budget):
+    assert settings_of(parser_of(["field"]).parse_args(["field", "own.txt", *words])).budget == budget
+
+
+def test_a_budget_of_both_is_refused():
+    words = ["field", "own.txt", "--set", "budget.steps=100", "--set", "budget.seconds=60"]
+    with pytest.raises(ValueError, match=r"seconds 60\.0 and steps 100: expected one of them"):
+        settings_of(parser_of(words).parse_args(words))
+
+
 def test_files_are_read_as_the_settings_say(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("text,body,who\nEs regnet seit Tagen.,Der Zug kam viel zu spät.,a\n")

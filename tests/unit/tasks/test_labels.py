@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -106,6 +106,15 @@ def test_a_rare_class_is_left_out_of_both_halves_and_told(site: Site, tmp_path: 
     assert said_of(figures, source) == [
         "Left out of your labels, for too few of their rows can be used: rare (5 rows)."
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"), [("classes", "rows"), ("pairs", "pairs that share texts with both parts, or")]
+)
+def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "pairs"], what: str) -> None:
+    source = LabelSource(digest="", format="csv", kind=kind, texts=("text",), label="label", path="own.csv")
+    told = f"Left out of your labels: 5 {what} of which a sentence is learnt."
+    assert said_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
 def test_labels_that_leave_nothing_to_learn_are_refused(site: Site, tmp_path: Path) -> None:

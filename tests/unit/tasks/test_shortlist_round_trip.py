@@ -14,13 +14,15 @@ import tasks.translate
 from models.augmentation.config import AugmentConfig, round_trip
 from models.text.normalize import sentence_ids
 from models.translation.catalog import MINI
-from models.translation.config import ShortlistConfig
+from models.translation.config import Pin, ShortlistConfig
+from models.translation.errors import SmokeTestError
 from storage.embedded import embedded_path
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, ShortlistRef, ViewsRef
 from tasks.augment import make_views
 from tasks.hop import find_hop
 from tasks.route import Route
+from tasks.shards import Shard
 from tasks.site import Site
 from tasks.stage.cached import Stage
 from tasks.stage.spread import Errand, run_errand
@@ -113,7 +115,20 @@ def test_the_sample_is_the_whole_translator_s_and_the_rest_the_restricted_one_s(
     ]
 
 
-def test_what_other_runs_left_changes_nothing(here: Site, tmp_path: Path) -> None:
+def test_a_restricted_translator_is_tried_whole_where_nothing_has_loaded_the_whole_one(here: Site) -> None:
+    """As after a kill, or in another process: the sample is there."""
+    store = here.open_store()
+    [out] = [ref for ref in store.refs("shortlist") if store.manifest(ref).figures["hop"] == "en→de"]
+    pin = Pin(source="The boy is reading a book.", translation="Kein Junge.")
+    held = find_hop(here, OUT.model_copy(update={"pinned": (pin,)})).held_to(ShortlistRef(key=out.key), store)
+    with store.workspace() as folder:
+        plan = folder / "missing.parquet"
+        store.scan(corpus_of(here, 2)).select("sentence_id", "text").collect().write_parquet(plan)
+        with pytest.raises(SmokeTestError, match="1 of 1 differ from the pinned translations"):
+            tasks.translate.translate.have(here, held, Shard(digest="2", plan=plan, start=0, rows=2))
+
+
+def test_at_fp32_what_other_runs_left_changes_nothing(here: Site, tmp_path: Path) -> None:
     """The whole translator's memory holds all, but only the sample is taken from it."""
     site = here.model_copy(update={"store": str(tmp_path / "store")})
     whole = views_of(site, WHOLE)
