@@ -20,7 +20,7 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
 
 
-@stage(ref=ReportRef, version=5)
+@stage(ref=ReportRef, version=6)
 def adaptation(
     work: Work,
     encoder: str,
