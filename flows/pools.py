@@ -7,7 +7,8 @@ automation is switched off, other variables of a pool's runs.
 Design choices
 - Two pools, one for each kind of machine. A GPU takes one process: a worker a GPU, started with `--limit 1`, whose slot
   goes with the worker's process; a limit that the server keeps would outlive a worker that is killed with -9.
-- Heartbeats come by the pool's job template, not by each worker's environment, where one would be forgotten.
+- What runs need of Prefect's settings comes by the pool's job template, not by each worker's environment, where one
+  would be forgotten.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flows.automations import automation_changes
 from flows.changes import Change
-from flows.server import HEARTBEAT_SECONDS, HEARTBEATS
+from flows.server import HEARTBEAT_SECONDS, RUN_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -137,12 +138,12 @@ def _pool(client: SyncPrefectClient, pool: Pool, there: WorkPool | None, limit: 
             f"limit {target}",
             lambda server: server.update_work_pool(pool.name, limited),
         )
-    if not _variables(there.base_job_template).items() >= HEARTBEATS.items():
+    if not _variables(there.base_job_template).items() >= RUN_SETTINGS.items():
         beating = WorkPoolUpdate(base_job_template=_with_variables(there.base_job_template))
         yield Change(
             subject,
             "its runs lack variables",
-            ", ".join(f"{name}={value}" for name, value in HEARTBEATS.items()),
+            ", ".join(f"{name}={value}" for name, value in RUN_SETTINGS.items()),
             lambda server: server.update_work_pool(pool.name, beating),
         )
     yield from _queues(pool, client.read_work_queues(pool.name))
@@ -206,5 +207,5 @@ def _with_variables(template: Mapping[str, Any]) -> dict[str, Any]:
     from prefect.workers.process import ProcessWorker
 
     changed = deepcopy(dict(template)) or ProcessWorker.get_default_base_job_template()
-    changed["variables"]["properties"]["env"]["default"] = {**_variables(changed), **HEARTBEATS}
+    changed["variables"]["properties"]["env"]["default"] = {**_variables(changed), **RUN_SETTINGS}
     return changed

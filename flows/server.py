@@ -25,9 +25,11 @@ from flows.presence import enter
 
 HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
 HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
-HEARTBEATS: Final = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS)}
-# A server answers 500 while its database is gone; asked again for a minute, it may have it back.
-_RETRIED: Final = {"PREFECT_CLIENT_RETRY_EXTRA_CODES": "500"}
+RUN_SETTINGS: Final = {  # of every run, begun by `bsl` or on a pool
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),  # a shared server ends a run that is silent
+    # A server answers 500 while its database is gone; asked again for two minutes, it may have it back.
+    "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
+}
 _OWN_SERVER = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
@@ -35,6 +37,7 @@ _OWN_SERVER = {
     "DO_NOT_TRACK": "1",
 }
 _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
+_SECONDS_TO_ANSWER: Final = 20.0  # of a named server, asked before a run
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
 _PATIENCE: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
 _PROGRAM: Final = Path(__file__).with_name("serving.py")
@@ -49,8 +52,7 @@ def use_server() -> str:
         A sentence that says which server it is.
     """
     address = named_server()
-    # A shared server ends a run of ours that is silent (flows/automations.py).
-    for name, value in (HEARTBEATS | _RETRIED).items():
+    for name, value in RUN_SETTINGS.items():
         os.environ.setdefault(name, value)
     if address:
         return f"Prefect server {address}"
@@ -87,7 +89,7 @@ def make_home() -> None:
 
 
 def check_server(address: str) -> str:
-    """Check that a server that a person named answers and takes our credentials, before Prefect tries for long.
+    """Ask a server that a person named once whether it answers and takes our credentials; Prefect would try for long.
 
     Returns:
         Its version.
@@ -97,8 +99,10 @@ def check_server(address: str) -> str:
     """
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
+    from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-    with get_client(sync_client=True) as client:
+    once = {PREFECT_CLIENT_MAX_RETRIES: 0, PREFECT_API_REQUEST_TIMEOUT: _SECONDS_TO_ANSWER}
+    with temporary_settings(once), get_client(sync_client=True) as client:
         fault = client.api_healthcheck()
         try:
             version = client.api_version() if fault is None else ""  # the health check asks for no credentials

@@ -149,7 +149,7 @@ class CorpusVectors:
                 )
                 for shard in wanted
             ]
-            spread(self._work.site, errands)
+            spread(self._work.site, errands, together=True)
 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)

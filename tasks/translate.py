@@ -146,6 +146,7 @@ def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
                 )
                 for shard in sorted(shards, key=scattered)
             ],
+            together=True,
         )
 
 

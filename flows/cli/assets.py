@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, add_site_options, print_json, print_table
-from flows.cli.starting import wait_for
-from flows.server import start_server, use_server
-from flows.site import site_of
+from flows.cli.starting import begin, failed, wait_for
 
 if TYPE_CHECKING:
     from tasks.assets.verify import Check
@@ -68,18 +67,21 @@ def _compared(check: Check) -> dict[str, str]:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    use_server()
-    embedded = start_server()
+    start = begin(arguments)
     from prefect import tags
 
     from flows.assets import AssetsConfig, assets
     from flows.automations import TAG
+    from flows.cli.watching import watching
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
-    site = site_of(vars(arguments))
-    wait_for(embedded, site)
-    with tags(TAG):
-        made = {name: f"asset/{key}" for name, key in assets(config, site, arguments.root).items()}
+    wait_for(start.embedded, start.site)
+    # Not planned, as other flows are: it packs what it made into the package.
+    with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):
+        state = assets(config, start.site, arguments.root, return_state=True)
+    if not state.is_completed():
+        return failed(state.result(raise_on_failure=False))
+    made = {name: f"asset/{key}" for name, key in state.result().items()}
     if arguments.json:
         print_json(made)
     else:

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Final, TextIO
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's own
 # Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
 QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
+def spinner(said: str) -> Live:
+    """What is being waited for, on the error stream alone: rich's own status also takes standard output for itself."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    turning = Spinner("dots", text=said, style="status.spinner")
+    return Live(turning, console=Console(stderr=True), refresh_per_second=12.5, transient=True, redirect_stdout=False)
+
+
 class _Lines(logging.StreamHandler[TextIO]):
-    """This command's own lines."""
+    """This command's own lines, on the error stream of the moment: a spinner's takes lines above it."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]  # as logging's own handler of last resort
+        """The error stream as it is now."""
+        return sys.stderr
 
 
 def start_lines() -> None:

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(FIRST_STEPS)
         return 0
-    if misspelt := _misspelt(words[0]):
+    if misspelt := _misspelt(words):
         print(misspelt, file=sys.stderr)
         return USAGE_ERROR
     arguments, unknown = parser_of(words).parse_known_args(words)
@@ -69,24 +69,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
     except Exception as error:
-        if arguments.debug or not _is_of_a_server(error):
+        from flows.cli.starting import failed, is_of_a_server
+
+        if arguments.debug or not is_of_a_server(error):
             raise
-        line = str(error).partition("\n")[0]
-        print(f"bsl: Prefect's server failed: {line}; what was finished is kept, run again to go on", file=sys.stderr)
-        return FAILURE
+        return failed(error)
 
 
-def _is_of_a_server(error: Exception) -> bool:
-    """Whether Prefect's client gave up, which after a run's end may be raw."""
-    known = sys.modules.get("httpx")  # not imported for this: a verb that talks to a server has it
-    return known is not None and isinstance(error, known.HTTPError)
-
-
-def _misspelt(word: str) -> str:
-    """What is said of a word that is no verb; empty of one that is, and of an option."""
-    names = [verb.name for verb in VERBS]
-    if word in names or word.startswith("-"):
+def _misspelt(words: Sequence[str]) -> str:
+    """What is said of a call that does not begin with a verb; empty of one that does, or asks for help or version."""
+    names, word = [verb.name for verb in VERBS], words[0]
+    if word in (*names, "-h", "--help", "--version"):
         return ""
+    if word.startswith("-"):
+        verb = next((each for each in words if each in names), "")
+        listing = f"bsl {verb} --help" if verb else "bsl --help"
+        return f"bsl: options stand behind the verb: bsl {verb or 'VERB'} … {word}; `{listing}` lists them"
     nearest = difflib.get_close_matches(word, names, n=1)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ";"
     return f"bsl: no verb is called {word!r}{hint} `bsl --help` lists them"

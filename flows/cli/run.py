@@ -5,9 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from flows.cli.lines import be_quiet
+from flows.cli.lines import be_quiet, spinner
 from flows.cli.options import (
     BROWSE,
     add_json,
@@ -57,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     part = Part(arguments.start, arguments.until)
     site = site_of(vars(arguments))
-    with Console(stderr=True).status(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
+    with spinner(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
         from flows.cli.watching import watching
         from flows.pipeline import pipeline, run
         from tasks.stage.watch import planning

@@ -9,9 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from flows.cli.lines import be_quiet
+from flows.cli.lines import be_quiet, spinner
 from flows.server import EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
@@ -54,7 +52,7 @@ class Start:
         """
         from tasks.ingest import locate_sources
 
-        with Console(stderr=True).status("looking for sources and models, starting Prefect"):
+        with spinner("looking for sources and models, starting Prefect"):
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
@@ -134,10 +132,20 @@ def failed(error: object) -> int:
     from models.translation.errors import TranslationStoppedError
     from storage.errors import StorageError
 
-    again = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
-    known = isinstance(error, StorageError | OSError | ModelError)
-    print(f"bsl: {error if known else f'{type(error).__name__}: {error}'}", file=sys.stderr)
+    server = is_of_a_server(error)
+    again = server or isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    known = server or isinstance(error, StorageError | OSError | ModelError)
+    said = str(error) if known else f"{type(error).__name__}: {error}"
+    if server:  # of an answer the second line leads to a page on its status code
+        said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
+    print(f"bsl: {said}", file=sys.stderr)
     print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
     if not known:
         print("With --debug the same call shows where this came from.", file=sys.stderr)
     return 1
+
+
+def is_of_a_server(error: object) -> bool:
+    """Whether Prefect's client gave up on its server, which in a run and after its end may be raw."""
+    known = sys.modules.get("httpx")  # not imported for this: a verb that talks to a server has it
+    return known is not None and isinstance(error, known.HTTPError)

@@ -89,6 +89,8 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
         if not equals or not text or field in axes:
             raise ValueError(f"--over {option}: expected each field once as FIELD=VALUE,VALUE: training.lr=1e-4,3e-4")
         whole = value_of(text)
+        if text.startswith("[") and not isinstance(whole, list):
+            raise ValueError(f"--over {option}: no JSON list; close it and quote its texts: training.lr=[1e-4,3e-4]")
         axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
     return axes
 

@@ -176,7 +176,7 @@ def proof_rows(proof: pl.DataFrame) -> list[dict[str, str]]:
 def _narrow(row: Mapping[str, str]) -> dict[str, str]:
     """A row whose difference stands before what may leave the UI's page: what was asked, in full, comes last."""
     first = ("difference", "p", "before", "after", "figure", "it")
-    asked, _, _ = row["find or order"].partition(":")
+    asked, _, _ = row["find or order"].partition(": ")  # a name may have a colon: embedded:stsb
     return {"of": asked, **{name: row[name] for name in first}, "n": row["n"], "in full": row["find or order"]}
 
 

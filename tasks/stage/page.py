@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from httpx import HTTPError
+from httpx import HTTPError, HTTPStatusError
 from prefect.artifacts import create_image_artifact, create_markdown_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
@@ -50,7 +50,7 @@ _ENDS: Final = {  # what each flow makes once, and last
 _ONCE: Final = ("ingest", "nli", "make_views")  # what a run of one recipe calls once
 _SAID: Final = (*_ONCE, "read_passages", "pair", "train", "embed", "fit_transform", "score", "compare")  # by their kind
 _LONGEST: Final = 60  # letters of a part of a key
-_SECONDS_OF_SILENCE: Final = 300.0  # a client asks for a minute, which not every page is to wait for
+_MINUTES_OF_SILENCE: Final = 30  # a client asks for two, which few pages are to wait for
 _silent_until = 0.0
 _NAMES: Final = ("recipe_name", "name", "row")  # parameters by which flows are told what to run
 
@@ -87,7 +87,9 @@ class StagePage:
 
 
 def shown(what: str, act: Callable[[], T]) -> T | None:
-    """Show something in the UI. A server that cannot take it ends no work: it is warned of, and left alone for a while.
+    """Show something in the UI. A server that cannot take it ends no work: it is warned of.
+
+    A server that is gone or fails is left alone for a while; one that refuses what it is given is asked again.
 
     Args:
         what: what is shown, for people.
@@ -102,9 +104,18 @@ def shown(what: str, act: Callable[[], T]) -> T | None:
     try:
         return act()
     except HTTPError as error:
-        _silent_until = time.monotonic() + _SECONDS_OF_SILENCE
         line = str(error).partition("\n")[0]
-        logger.warning("%s: not in Prefect's UI, for its server failed; the work goes on (%s)", what, line)
+        if isinstance(error, HTTPStatusError) and error.response.status_code < 500:
+            logger.warning("%s: not in Prefect's UI, for its server refused it; the work goes on (%s)", what, line)
+            return None
+        _silent_until = time.monotonic() + 60 * _MINUTES_OF_SILENCE
+        logger.warning(
+            "%s: not in Prefect's UI, for its server failed; the work goes on, what would be shown in the next %d "
+            "minutes is left out too (%s)",
+            what,
+            _MINUTES_OF_SILENCE,
+            line,
+        )
         return None
 
 

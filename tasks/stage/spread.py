@@ -8,8 +8,9 @@ Design choices
   artifacts where they have none that is known elsewhere.
 - Only functions that are declared with `@errand` are called, whatever a message names.
 - Dask and Ray are started when the first errand wants them and end with the flow (`crew`).
-- They are handed several errands at a time (`handfuls`): Prefect builds a context and its clients for each task that it
-  sends to another process, which takes longer than a small shard.
+- The command's own workers are handed several shards at a time (`handfuls`): Prefect builds a context and its clients
+  for each task that it sends to another process, which takes longer than a small shard. A cluster that a person named
+  is handed each alone: it starts workers for the tasks that it sees waiting, and how many it will have is not known.
 """
 
 from __future__ import annotations
@@ -110,14 +111,20 @@ def run_errand(sent: Errand, site: Site) -> None:
 
 
 def spread(
-    site: Site, errands: Sequence[Errand], kept: Callable[[BaseException], bool] | None = None
+    site: Site,
+    errands: Sequence[Errand],
+    kept: Callable[[BaseException], bool] | None = None,
+    *,
+    together: bool = False,
 ) -> dict[int, ModelError]:
     """Have the site's runner do errands in other processes, and wait for all; a planned run sends none.
 
     Args:
         site: whose runner does them.
         errands: what is to be done.
-        kept: which errors of Dask's or Ray's errands do not end the others, each of which is then handed over alone.
+        kept: which errors of Dask's or Ray's errands do not end the others; for those that go one by one.
+        together: whether the command's own workers are handed several at a time, which suits short errands of equal
+            length; one that raises ends those behind it in its task.
 
     Returns:
         Number of an errand → the error that ended it, of those that were kept.
@@ -136,10 +143,9 @@ def spread(
         return {}
     with ExitStack() as stack:
         runner = (_crew.get() or stack.enter_context(crew(site))).runner()
-        handed = [errands[n : n + 1] for n in range(len(errands))] if kept else handfuls(errands, _hands(site, runner))
         runs = [
             runner.submit(_task(some), {"sent": [sent.model_dump(mode="json") for sent in some], "site": abroad})
-            for some in handed
+            for some in handed(site, errands, together=together)
         ]
         faults: dict[int, ModelError] = {}
         for number, run in enumerate(runs):
@@ -150,6 +156,13 @@ def spread(
                     raise
                 faults[number] = error
     return faults
+
+
+def handed(site: Site, errands: Sequence[T], *, together: bool) -> Iterator[Sequence[T]]:
+    """Errands as the site's workers are handed them, a task each: several in one on the command's own workers alone."""
+    if together and not site.cluster:
+        return handfuls(errands, site.workers)
+    return (errands[number : number + 1] for number in range(len(errands)))
 
 
 def handfuls(errands: Sequence[T], hands: int) -> Iterator[Sequence[T]]:
@@ -223,18 +236,6 @@ def _ray(site: Site) -> TaskRunner[Any]:
 
 
 _RUNNERS: Final[dict[str, Callable[[Site], TaskRunner[Any]]]] = {"dask": _dask, "ray": _ray}
-
-
-def _hands(site: Site, runner: TaskRunner[Any]) -> int:
-    """How many errands the started workers do at a time."""
-    if not site.cluster:
-        return site.workers
-    if site.runner == "dask":
-        nthreads: dict[str, int] = cast("Any", runner).client.nthreads()
-        return max(1, sum(nthreads.values()))
-    import ray
-
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _task(some: Sequence[Errand]) -> Task[..., None]:

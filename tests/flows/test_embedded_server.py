@@ -13,7 +13,7 @@ import pytest
 from prefect.settings.models.root import Settings
 
 from flows.automations import LOST_SECONDS
-from flows.server import HEARTBEAT_SECONDS, HEARTBEATS, start_server, use_server
+from flows.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
 
 COMMAND = """
 import os, urllib.request
@@ -41,7 +41,7 @@ def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/api"])
 def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monkeypatch, address):
-    kept = {name: value for name, value in os.environ.items() if name not in HEARTBEATS}
+    kept = {name: value for name, value in os.environ.items() if name not in RUN_SETTINGS}
     monkeypatch.setattr(os, "environ", {**kept, "PREFECT_API_URL": address})
     monkeypatch.chdir(tmp_path)
     use_server()

@@ -21,7 +21,7 @@ from flows.cli.starting import Start
 from flows.errands import do_errand
 from flows.examining import examine_server
 from flows.pools import POOLS, QUEUES, SCHEDULES, find_changes
-from flows.server import HEARTBEATS
+from flows.server import RUN_SETTINGS
 from tasks.site import Site
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_a_server_is_made_ready_once_and_keeps_what_a_person_set(server, monkeyp
             queue.name: queue.priority for queue in QUEUES
         }
         template = server.read_work_pool(pool.name).base_job_template
-        assert template["variables"]["properties"]["env"]["default"] == HEARTBEATS
+        assert template["variables"]["properties"]["env"]["default"] == RUN_SETTINGS
     (lost,) = server.read_automations()
     assert lost.trigger.within.total_seconds() == 90
     capsys.readouterr()

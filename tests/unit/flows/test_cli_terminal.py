@@ -1,6 +1,7 @@
 """What a person sees of a command: slips of the pen, failures, tables in a narrow terminal."""
 
 import io
+import logging
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from flows.cli import options
+from flows.cli.lines import spinner, start_lines
 from flows.cli.main import main
 
 FAILING = """
@@ -29,6 +31,11 @@ logging.getLogger("storage.memory").warning("a part is damaged")
     [
         (["runn"], "bsl: no verb is called 'runn'; did you mean 'run'? `bsl --help` lists them\n"),
         (["xyzzy"], "bsl: no verb is called 'xyzzy'; `bsl --help` lists them\n"),
+        (
+            ["--debug", "run", "tiny"],
+            "bsl: options stand behind the verb: bsl run … --debug; `bsl run --help` lists them\n",
+        ),
+        (["--json"], "bsl: options stand behind the verb: bsl VERB … --json; `bsl --help` lists them\n"),
         (["run", "tiny", "--sett", "x"], "bsl: run takes no --sett x; `bsl run --help` lists what it takes\n"),
     ],
 )
@@ -61,3 +68,35 @@ def test_an_interval_is_whole_in_a_narrow_terminal(monkeypatch, width, line):
     options.print_table("Figures × 100", rows)
     assert [cell.strip() for cell in out.getvalue().splitlines()[4].split("│")[2:4]] == [line] * 2
     assert out.getvalue().count("[42.9, 51.7]") == 2
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what it is given."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def lines():
+    """The command's own handler of log lines, made before any spinner turns."""
+    root = logging.getLogger()
+    others, level = root.handlers[:], root.level
+    root.handlers[:] = []
+    start_lines()
+    yield
+    root.handlers[:] = others
+    root.setLevel(level)
+
+
+def test_a_warning_stands_above_the_spinner_and_results_go_where_they_are_sent(monkeypatch, lines):
+    screen, piped = Screen(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stdout", piped)
+    monkeypatch.setenv("TERM", "xterm")
+    with spinner("starting Prefect"):
+        logging.getLogger("storage").warning("a part is damaged")
+        sys.stdout.write("result\n")
+    (line,) = [line for line in screen.getvalue().splitlines() if "a part is damaged" in line]
+    assert "starting Prefect" not in line
+    assert piped.getvalue() == "result\n"

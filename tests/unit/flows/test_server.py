@@ -6,7 +6,13 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
+from prefect.settings import (
+    PREFECT_API_AUTH_STRING,
+    PREFECT_API_URL,
+    PREFECT_CLIENT_MAX_RETRIES,
+    PREFECT_CLIENT_RETRY_EXTRA_CODES,
+    temporary_settings,
+)
 
 from flows.cli.main import main
 from flows.cli.starting import wait_for
@@ -27,6 +33,30 @@ class Guarded(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class Broken(BaseHTTPRequestHandler):
+    """What answers nothing but 500, as a server whose database is gone."""
+
+    def do_GET(self):
+        self.server.asked += 1
+        self.send_response(500)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_an_address_that_only_fails_is_asked_once():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
+        server.asked = 0
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/api"
+        patient = {PREFECT_API_URL: address, PREFECT_CLIENT_RETRY_EXTRA_CODES: "500", PREFECT_CLIENT_MAX_RETRIES: 1}
+        with temporary_settings(patient), pytest.raises(OSError, match="does not answer"):
+            check_server(address)
+        server.shutdown()
+    assert server.asked == 1
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from prefect.runtime import flow_run
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, temporary_settings
 
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
@@ -117,7 +117,7 @@ class Failing(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.server.asked += 1
-        self.send_response(500)
+        self.send_response(self.server.status)
         self.end_headers()
 
     do_GET = do_POST  # the client asks for the version first
@@ -126,18 +126,36 @@ class Failing(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.filterwarnings("ignore:Artifact creation outside")
-def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_while(store, told, monkeypatch, caplog):
+@pytest.fixture
+def failing(monkeypatch, told):
+    """A server that answers one status to whatever it is asked."""
     told("bsl-pipeline", recipe_name="tiny")
     monkeypatch.setattr(page, "in_run", lambda: True)
     monkeypatch.setattr(page, "_silent_until", 0.0)
     with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
-        server.asked = 0
+        server.asked, server.status = 0, 500
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{server.server_port}/api"}):
-            page.StagePage().publish(store, made(store, "pairs", "pair").ref, "Makes pairs.")
-            asked = server.asked
-            page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
-        assert 0 < asked == server.asked
+        address = f"http://127.0.0.1:{server.server_port}/api"
+        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_RETRY_EXTRA_CODES: ""}):  # or minutes pass
+            yield server
         server.shutdown()
-    assert len([line for line in caplog.messages if "for its server failed; the work goes on" in line]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Artifact creation outside")
+def test_a_server_without_its_database_ends_no_work_and_is_left_alone_for_a_while(store, failing, caplog):
+    page.StagePage().publish(store, made(store, "pairs", "pair").ref, "Makes pairs.")
+    asked = failing.asked
+    page.StagePage().publish(store, made(store, "views", "make_views").ref, "Makes views.")
+    assert 0 < asked == failing.asked
+    (line,) = [line for line in caplog.messages if "for its server failed; the work goes on" in line]
+    assert "in the next 30 minutes is left out too" in line
+
+
+@pytest.mark.filterwarnings("ignore:Artifact creation outside")
+def test_a_page_that_a_server_refuses_costs_no_other(store, failing, caplog):
+    failing.status = 413
+    refused = [made(store, "pairs", "pair").ref, made(store, "views", "make_views").ref]
+    for ref in refused:
+        page.StagePage().publish(store, ref, "Makes something.")
+    warned = [line for line in caplog.messages if "for its server refused it; the work goes on" in line]
+    assert [line.partition(":")[0] for line in warned] == [f"page of {ref}" for ref in refused]

@@ -125,6 +125,11 @@ def test_the_page_says_what_was_found_and_what_is_handed_out() -> None:
     assert "Exported: the start, unchanged." in adaptation_page(_content("NO DIFFERENCE"))
 
 
+def test_a_set_of_the_package_keeps_its_whole_name_on_the_page() -> None:
+    proof = pl.DataFrame([asdict(ROW) | {"evidence": "embedded:stsb test", "role": "guard"}])
+    assert "| embedded:stsb test | +3.10 [" in adaptation_page(replace(_content("BETTER"), proof=proof))
+
+
 def test_dropout_is_named_as_what_it_is() -> None:
     said = learnt(replace(_content("BETTER"), views=("dropout",)))
     assert said.startswith("That two readings under dropout of a sentence belong together")

@@ -1,0 +1,40 @@
+"""How a command ends says whether running it again helps."""
+
+import httpx
+import pytest
+
+from flows.cli.starting import failed
+from models.errors import ModelError
+from storage.errors import SourceError
+
+ANSWER = httpx.Response(500, request=httpx.Request("POST", "http://server/api/artifacts/"))
+
+
+def refused() -> httpx.HTTPStatusError:
+    with pytest.raises(httpx.HTTPStatusError) as raised:
+        ANSWER.raise_for_status()
+    return raised.value
+
+
+def test_a_server_that_failed_is_told_in_a_sentence(capsys):
+    assert failed(refused()) == 1
+    assert capsys.readouterr().err == (
+        "bsl: Prefect's server failed: Server error '500 Internal Server Error' for url 'http://server/api/artifacts/'\n"
+        "What was finished is kept; run again to go on.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (SourceError("no source"), "bsl: no source\nWhat was finished is kept; run again to go on.\n"),
+        (ModelError("no model"), "bsl: no model\nWhat was finished is kept.\n"),
+        (
+            KeyError("x"),
+            "bsl: KeyError: 'x'\nWhat was finished is kept.\nWith --debug the same call shows where this came from.\n",
+        ),
+    ],
+)
+def test_what_is_known_is_told_by_its_message_alone(capsys, error, told):
+    assert failed(error) == 1
+    assert capsys.readouterr().err == told
