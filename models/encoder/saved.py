@@ -263,7 +263,7 @@ def _modules(folder: Path) -> list[SavedModule]:
 def _own_length(saved: SavedEncoder) -> int:
     """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
 
-    What is longer than its transformer takes is cut there: sentence-transformers fails at such a text.
+    What is longer than its transformer's table of positions is cut there: sentence-transformers fails at such a text.
     """
     folder = saved.backbone.folder
     length = min(saved.max_length or _own_limit(folder), LONGEST)

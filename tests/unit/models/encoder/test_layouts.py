@@ -9,12 +9,16 @@ import torch
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import (
+    DebertaV2Config,
+    DebertaV2Model,
     GPT2Config,
     GPT2Model,
     LlamaConfig,
     LlamaModel,
     MistralConfig,
     MistralModel,
+    ModernBertConfig,
+    ModernBertModel,
     PreTrainedTokenizerFast,
     Qwen3Config,
     Qwen3Model,
@@ -38,6 +42,7 @@ from tests.hub.repositories import dense, files_of, model_files, safetensors, se
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+SHORT = {"max_position_embeddings": 4}
 NAMED = {"query": "query: ", "sts": "Instruct: find sentences of the same meaning\nQuery: "}
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
@@ -122,6 +127,20 @@ def decoder(tmp_path, kind=Qwen3Model, config=Qwen3Config, dtype=torch.float32, 
     torch.manual_seed(3)
     wide = {**SMALL, "num_key_value_heads": 2, "vocab_size": 500, "max_position_embeddings": 128, **fields}
     return network(tmp_path, kind(config(**wide)), bpe(), dtype)
+
+
+def modernbert(tmp_path):
+    torch.manual_seed(3)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
+    ends = {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
+    return network(tmp_path, ModernBertModel(ModernBertConfig(**SMALL, **ends, vocab_size=600, **SHORT)), tokenizer)
+
+
+def deberta(tmp_path):
+    torch.manual_seed(3)
+    relative = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
+    config = DebertaV2Config(**SMALL, **relative, vocab_size=600, pad_token_id=1, position_buckets=4, **SHORT)
+    return network(tmp_path, DebertaV2Model(config), PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path)))
 
 
 def t5(tmp_path):
@@ -221,6 +240,11 @@ LAYOUTS = {
     "a length beyond the positions": lambda _: layout(bert(), length=100_000),
     "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
     "positions without end (XLNet)": xlnet,
+    "a length beyond rotary positions, which have no table (Llama)": lambda tmp: layout(
+        decoder(tmp, LlamaModel, LlamaConfig, **SHORT)
+    ),
+    "a length beyond rotary positions (ModernBERT)": lambda tmp: layout(modernbert(tmp)),
+    "a length beyond relative positions (DeBERTa)": lambda tmp: layout(deberta(tmp)),
 }
 
 
