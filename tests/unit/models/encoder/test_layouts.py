@@ -1,6 +1,7 @@
 """Every layout of sentence-transformers that needs no remote code gives the vectors that the library gives."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -237,6 +238,19 @@ LAYOUTS = {
         **layout(bert(), "Normalize"),
         "config_sentence_transformers.json": {"truncate_dim": 8},
     },
+    "as many dimensions as there are, after Normalize": lambda _: {
+        **layout(bert(), "Normalize"),
+        "config_sentence_transformers.json": {"truncate_dim": 32},
+    },
+    "more dimensions than there are, several poolings": lambda _: {
+        **layout(bert(), "Normalize", pooling=("cls", "mean")),
+        "config_sentence_transformers.json": {"truncate_dim": 100},
+    },
+    "as many dimensions as Dense gives": lambda _: {
+        **layout(bert(), "Dense", "Normalize"),
+        **dense_head(2),
+        "config_sentence_transformers.json": {"truncate_dim": 16},
+    },
     "a length beyond the positions": lambda _: layout(bert(), length=100_000),
     "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
     "positions without end (XLNet)": xlnet,
@@ -351,6 +365,35 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
     assert "made for 514 tokens, its transformer takes 512" in caplog.text
     with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
         load_encoder(folder, config.model_copy(update={"max_length": 514}))
+
+
+def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path, caplog):
+    for name, length in (("silent", None), ("named", 514)):
+        files = layout(roberta(), length=length)
+        files["tokenizer_config.json"] = files["tokenizer_config.json"].replace(b'"model_max_length": 512,', b"")
+        folder = write(tmp_path / name, files)
+        config = saved_config(folder, "x")
+        assert config is not None
+        load_encoder(folder, config)
+    said = [message.partition(": ") for message in caplog.messages if "made for" in message]
+    assert [(place, text) for place, _, text in said] == [
+        (str(tmp_path / "named"), "made for 514 tokens, its transformer takes 512, which are kept")
+    ]
+
+
+@pytest.mark.parametrize("kept", [0, -4, "8", 8.0, True])
+def test_a_number_of_dimensions_that_is_none_is_named(tmp_path, kept):
+    files = {**layout(bert()), "config_sentence_transformers.json": {"truncate_dim": kept}}
+    with pytest.raises(EncoderError, match=re.escape(f"truncate_dim is {kept!r}, expected a whole number from 1")):
+        saved_config(write(tmp_path, files), "x")
+
+
+def test_normalize_holds_where_no_dimension_is_left_out(tmp_path):
+    for kept, normalized in ((8, False), (32, True)):
+        files = {**layout(bert(), "Normalize"), "config_sentence_transformers.json": {"truncate_dim": kept}}
+        config = saved_config(write(tmp_path / str(kept), files), "x")
+        assert config is not None
+        assert config.normalize is normalized
 
 
 def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
