@@ -37,7 +37,7 @@ class Contender:
         encoder: where its files are.
         config: how it is read.
         start: what kind it is, which decides the learning rates.
-        heads: its modules after pooling.
+        heads: its modules after pooling; `truncate_dim` where it keeps the first dimensions alone.
         drops: whether it has dropout to be set.
     """
 
@@ -70,7 +70,8 @@ def contender_of(site: Site, name: str) -> Contender:
     if not is_bare(site, encoder):
         from models.encoder.saved import read_saved  # transformers
 
-        heads = tuple(head.kind for head in read_saved(folder).sentence_heads)
+        saved = read_saved(folder)
+        heads = tuple(head.kind for head in saved.sentence_heads) + ("truncate_dim",) * (saved.kept is not None)
         return Contender(name, encoder, as_saved(site, encoder, named), "trained", heads, can_drop(site, encoder))
     width = json.loads((settings_of(folder) / "config.json").read_text(encoding="utf-8")).get("hidden_size", SMALL + 1)
     return Contender(name, encoder, named, "small" if width <= SMALL else "raw")

@@ -210,6 +210,8 @@ def judged(address: str, error: Exception) -> tuple[SourceError, float]:
         return error, 0.0
     if isinstance(error, errors.OfflineModeIsEnabled):
         return SourceError(f"{address} is not kept here and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
+    if isinstance(error, errors.HFValidationError):
+        return HubError(f"{address}: no repository can have this name ({_line(error)})", "correct the name"), 0.0
     status = error.response.status_code if isinstance(error, errors.HfHubHTTPError) else None
     if isinstance(error, errors.GatedRepoError):
         remedy = f"accept its terms at {_page(error)} and set HF_TOKEN"

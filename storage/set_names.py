@@ -9,7 +9,7 @@ from typing import Final
 from storage.declarations import DATASETS
 from storage.sources import SourceSpec
 
-_HUB_SET: Final = re.compile(r"([\w.-]+/[\w.-]+)(?:@([\w.-]+))?(?:/([^/]+))?")
+_HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # `./x` is a path
 
 
 def spec_of(name: str) -> SourceSpec | None:

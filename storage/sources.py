@@ -222,9 +222,9 @@ def listed(path: str) -> tuple[str, ...]:
     names = sorted(str(name) for name in fs.glob(_literal_folder(fs, pattern)) if fs.isfile(name))
     found = tuple(name for name in names if is_readable(name))
     if not found:
-        raise SourceError(
-            f"{path} holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)}); correct `path`"
-        )
+        none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
+        unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"
+        raise SourceError(f"{path} {unread if names else none}; correct the path")
     return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
 
 

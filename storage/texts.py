@@ -13,7 +13,7 @@ import fsspec
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from storage.address import without_password
+from storage.address import reachable, without_password
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.keys import NotInKey
@@ -31,7 +31,7 @@ from storage.readers.table import (
     readable_columns,
 )
 from storage.set_names import perhaps_meant, spec_of
-from storage.sources import SourceSpec, listed, resolve_source, stem_of
+from storage.sources import SourceSpec, listed, mirrored_place, resolve_source, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,15 +187,27 @@ def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tupl
         return stem_of(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
     if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
         return stem_of(path), listed(path)
-    if not path.startswith(EMBEDDED) and (is_readable(path) or (mirror is None and spec_of(path) is None)):
+    spec = SourceSpec(dataset=path) if path.startswith(EMBEDDED) else _named(path, mirror)
+    if spec is None:
         raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
-    # Which says what was tried where nobody has it.
-    resolved = resolve_source(spec_of(path) or SourceSpec(dataset=path), mirror, cache)
+    resolved = resolve_source(spec, mirror, cache)  # which says what was tried where nobody has it
     if resolved.hub is not None:
         raise SourceError(
             f"{path} is no file here; if the Hub has it, run `bsl mirror FOLDER {path}` and give --mirror FOLDER"
         )
     return resolved.name, resolved.files
+
+
+def _named(name: str, mirror: str | None) -> SourceSpec | None:
+    """The data set that a name which is no file's may mean: declared, the Hub's, or a mirror's own."""
+    if is_readable(name):
+        return None
+    if (spec := spec_of(name)) is not None or mirror is None or "/" in name:
+        return spec
+    spec = SourceSpec(dataset=name)
+    with reachable(mirror):
+        fs, root = fsspec.url_to_fs(f"{mirror.rstrip('/')}/{mirrored_place(spec)}")
+        return spec if fs.isfile(root) else None
 
 
 def _guess(

@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrained
 from transformers.modeling_outputs import BaseModelOutput
 
 from models.encoder.pooling import LAYERS, POOLER
-from models.encoder.transformer import check_length, settle_tokenizer
+from models.encoder.transformer import check_length, most_of_folder, settle_tokenizer
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
         )
     backbone = Graph(graph, folder)
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    check_length(backbone, config, folder)
+    check_length(most_of_folder(folder, config.length), config, folder)
     settle_tokenizer(tokenizer, config)
     return backbone, tokenizer
 

@@ -13,6 +13,7 @@ another module) is refused, not left out.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import re
@@ -32,6 +33,7 @@ from models.encoder.route import followed
 from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
 from models.encoder.static import static_settings
 from models.encoder.transformer import most_of_folder
+from models.encoder.truncation import read_kept
 from models.encoder.word_embeddings import longest_input
 from models.errors import EncoderError
 
@@ -129,11 +131,9 @@ def _read(folder: Path) -> SavedEncoder:
     texts = read_json(folder / "config_sentence_transformers.json", {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
-    kept = texts.get("truncate_dim")
+    kept = read_kept(folder, modules)
     backbone, *others = modules
-    token_heads, sentence_heads = (
-        tuple(module for module in others if LETTERS[module.kind] == level) for level in "ts"
-    )
+    token_heads, sentence_heads = (tuple(head for head in others if LETTERS[head.kind] == level) for level in "ts")
     saved = SavedEncoder(
         backbone,
         normalize=modules[-1].kind == "Normalize" and kept is None,  # what is left of a vector is not scaled again
@@ -263,15 +263,21 @@ def _modules(folder: Path) -> list[SavedModule]:
 def _own_length(saved: SavedEncoder) -> int:
     """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
 
-    What is longer than its transformer takes is cut there: sentence-transformers fails at such a text.
+    What is longer than its transformer's table of positions is cut there: sentence-transformers fails at such a text.
     """
     folder = saved.backbone.folder
     length = min(saved.max_length or _own_limit(folder), LONGEST)
     most = most_of_folder(folder, length) if saved.backbone.kind == "Transformer" else None
     if most is not None and length > most:
-        logger.warning("%s: made for %d tokens, its transformer takes %d, which are kept", folder, length, most)
+        if saved.max_length is not None:
+            _say_cut(folder, saved.max_length, most)
         return most
     return length
+
+
+@functools.cache  # once, however often a folder is looked into
+def _say_cut(folder: Path, length: int, most: int) -> None:
+    logger.warning("%s: made for %d tokens, its transformer takes %d, which are kept", folder, length, most)
 
 
 def _own_limit(transformer: Path) -> int:

@@ -7,7 +7,9 @@ that some architectures add is removed: only `cls-pooler` uses it, as a head of 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+import re
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,8 @@ DROPOUTS = (
     "dropout_rate",
 )
 _MOST_UNUSED = 8  # positions that an architecture may keep for itself
+# What transformers' architectures call a table with a row for each position; rotary and relative ones have none.
+_TABLE = re.compile(r"(^|\.)(\w*position_embeddings?|embed_positions|positions_embed|wpe|pos_encoding)(\.|$)")
 ENCODER_HALVES: dict[str, type[PreTrainedModel]] = {
     "t5": T5EncoderModel,
     "mt5": MT5EncoderModel,
@@ -85,7 +89,7 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
             f"{len(info['mismatched_keys'])} have another shape, expected a complete encoder; "
             "newly initialised layers are refused: use a folder whose weights belong to its config.json"
         )
-    check_length(backbone, config, folder)
+    check_length(most_tokens(backbone), config, folder)
     settle_tokenizer(tokenizer, config)
     if config.pooling != POOLER:
         _drop_pooler(backbone)
@@ -166,13 +170,12 @@ def _set_dropout(settings: PreTrainedConfig, rate: float, folder: Path) -> None:
         setattr(settings, name, rate)
 
 
-def check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path) -> None:
-    """Compare the longest input with the positions that a transformer has.
+def check_length(most: int | None, config: EncoderConfig, folder: Path) -> None:
+    """Compare the longest input with what a transformer takes at most, None for any length.
 
     Raises:
         EncoderError: It is longer.
     """
-    most = most_tokens(backbone)
     if most is not None and config.length > most:
         raise EncoderError(
             f"{folder}: the model takes {most} tokens, max_length asks for {config.length}; lower max_length"
@@ -180,9 +183,13 @@ def check_length(backbone: PreTrainedModel, config: EncoderConfig, folder: Path)
 
 
 def most_tokens(backbone: PreTrainedModel) -> int | None:
-    """The longest input that a transformer has positions for; None where any length does (XLNet says -1)."""
+    """The longest input that a transformer's table of positions has rows for; None without one: any length does.
+
+    Rotary and relative architectures name `max_position_embeddings` too, but compute what lies beyond.
+    """
     positions = getattr(backbone.config, "max_position_embeddings", None)
-    if not isinstance(positions, int) or positions <= 0:
+    weights = itertools.chain(backbone.named_parameters(), backbone.named_buffers())
+    if not isinstance(positions, int) or not any(_TABLE.search(name) for name, _ in weights):
         return None
     # RoBERTa and its kin give the padding id a position, and tokens those behind it: of 514 they use 512.
     table = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)

@@ -256,3 +256,10 @@ def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
 
 def test_a_table_s_address_is_that_of_its_key():
     assert re.fullmatch(r"a/b@c/d/train", HubTable(hub_id="a/b", config="d", revision="c").address)
+
+
+def test_a_name_that_no_repository_can_have_is_told_at_once(hub, monkeypatch):
+    monkeypatch.setattr(hub_client.time, "sleep", pytest.fail)
+    with pytest.raises(HubError, match="someone/a--b@main: no repository can have this name"):
+        resolve_source(SourceSpec(dataset="someone/a--b"))
+    assert hub.requests("") == []

@@ -1,6 +1,7 @@
 """The table of methods: every point resolves, budgets are read, rates fit what training starts from."""
 
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
@@ -20,6 +21,7 @@ from storage.manifest import Provenance
 from storage.refs import TransformRef
 from tasks.pretrained import check_there
 from tasks.site import Site
+from tests.tiny_encoder import write_tiny
 
 SETTINGS = FieldSettings()
 BY_NAME = {method.name: method for method in METHODS}
@@ -76,6 +78,15 @@ def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
     reasons = inapplicable(METHODS, bert, FieldSettings(lang="fi"))
     assert list(reasons) == [method.name for method in METHODS if method.views == "round trips"]
     assert "no translator of 'embedded' knows a way from 'fi' and back" in reasons["bsl"]
+
+
+def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp_path):
+    """Its sentence vectors are narrower than its token vectors."""
+    folder = tmp_path / "nested"
+    write_tiny(folder)
+    SentenceTransformer(str(folder), device="cpu", truncate_dim=8).save(str(tmp_path / "saved"))
+    found = contender_of(Site(store=str(tmp_path / "store"), device="cpu"), str(tmp_path / "saved"))
+    assert "has truncate_dim after pooling" in inapplicable(METHODS, found, SETTINGS)["isbert"]
 
 
 def test_one_setting_of_a_section_leaves_the_others():

@@ -92,6 +92,11 @@ def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):
     assert sentences(resolve_source(SourceSpec(path=str(tmp_path / "b*")))) == [["two"]]
     with pytest.raises(SourceError, match="holds 1 files, none of a known format"):
         resolve_source(SourceSpec(path=str(tmp_path / "c*")))
+    with pytest.raises(SourceError, match=r"d\* matches no file; correct the path"):
+        resolve_source(SourceSpec(path=str(tmp_path / "d*")))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="empty holds no file; correct the path"):
+        resolve_source(SourceSpec(path=str(tmp_path / "empty")))
     with pytest.raises(SourceError, match="no such file or folder"):
         resolve_source(SourceSpec(path=str(tmp_path / "d.txt")))
 

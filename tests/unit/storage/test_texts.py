@@ -55,6 +55,23 @@ def test_a_pattern_names_files_of_an_object_store_too(folder: Path) -> None:
     assert next(records(found, ReadReport("lines")))["text"].to_list() == PROSE
 
 
+@pytest.mark.parametrize("name", ["./missing", "/data/missing", "letters/", "../x/y", "reviews", ".../x", "a/b/c\\d"])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_path_that_is_not_there_is_told_as_one_without_asking_the_hub(
+    tmp_path: Path, name: str, *, mirrored: bool
+) -> None:
+    with pytest.raises(SourceError) as refused:
+        sources([name], mirror=str(tmp_path) if mirrored else None)
+    assert str(refused.value) == f"{name}: no such file or folder, and no data set; correct it"
+
+
+def test_a_set_of_a_mirror_s_own_is_found_by_its_name(folder: Path) -> None:
+    (folder / "reviews").mkdir()
+    pl.DataFrame({"text": PROSE}).write_parquet(folder / "reviews" / "train.parquet")
+    (found,) = sources(["reviews"], mirror=str(folder))
+    assert found.files == (f"{folder}/reviews/train.parquet",)
+
+
 def test_an_address_with_a_password_is_refused_before_it_is_shown() -> None:
     with pytest.raises(ValueError, match="holds a password"):
         sources(["ftp://user:planted@host/folder"])

@@ -1,6 +1,7 @@
 """Every layout of sentence-transformers that needs no remote code gives the vectors that the library gives."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -9,12 +10,16 @@ import torch
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import (
+    DebertaV2Config,
+    DebertaV2Model,
     GPT2Config,
     GPT2Model,
     LlamaConfig,
     LlamaModel,
     MistralConfig,
     MistralModel,
+    ModernBertConfig,
+    ModernBertModel,
     PreTrainedTokenizerFast,
     Qwen3Config,
     Qwen3Model,
@@ -38,6 +43,7 @@ from tests.hub.repositories import dense, files_of, model_files, safetensors, se
 TEXTS = sorted(sentences()[:24], key=len)
 FP32 = {"dtype": torch.float32}
 SMALL = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+SHORT = {"max_position_embeddings": 4}
 NAMED = {"query": "query: ", "sts": "Instruct: find sentences of the same meaning\nQuery: "}
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 
@@ -122,6 +128,20 @@ def decoder(tmp_path, kind=Qwen3Model, config=Qwen3Config, dtype=torch.float32, 
     torch.manual_seed(3)
     wide = {**SMALL, "num_key_value_heads": 2, "vocab_size": 500, "max_position_embeddings": 128, **fields}
     return network(tmp_path, kind(config(**wide)), bpe(), dtype)
+
+
+def modernbert(tmp_path):
+    torch.manual_seed(3)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path))
+    ends = {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
+    return network(tmp_path, ModernBertModel(ModernBertConfig(**SMALL, **ends, vocab_size=600, **SHORT)), tokenizer)
+
+
+def deberta(tmp_path):
+    torch.manual_seed(3)
+    relative = {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
+    config = DebertaV2Config(**SMALL, **relative, vocab_size=600, pad_token_id=1, position_buckets=4, **SHORT)
+    return network(tmp_path, DebertaV2Model(config), PreTrainedTokenizerFast.from_pretrained(_xlmr_folder(tmp_path)))
 
 
 def t5(tmp_path):
@@ -218,9 +238,27 @@ LAYOUTS = {
         **layout(bert(), "Normalize"),
         "config_sentence_transformers.json": {"truncate_dim": 8},
     },
+    "as many dimensions as there are, after Normalize": lambda _: {
+        **layout(bert(), "Normalize"),
+        "config_sentence_transformers.json": {"truncate_dim": 32},
+    },
+    "more dimensions than there are, several poolings": lambda _: {
+        **layout(bert(), "Normalize", pooling=("cls", "mean")),
+        "config_sentence_transformers.json": {"truncate_dim": 100},
+    },
+    "as many dimensions as Dense gives": lambda _: {
+        **layout(bert(), "Dense", "Normalize"),
+        **dense_head(2),
+        "config_sentence_transformers.json": {"truncate_dim": 16},
+    },
     "a length beyond the positions": lambda _: layout(bert(), length=100_000),
     "a length beyond the positions, some of them unused": lambda _: layout(roberta(), length=514),
     "positions without end (XLNet)": xlnet,
+    "a length beyond rotary positions, which have no table (Llama)": lambda tmp: layout(
+        decoder(tmp, LlamaModel, LlamaConfig, **SHORT)
+    ),
+    "a length beyond rotary positions (ModernBERT)": lambda tmp: layout(modernbert(tmp)),
+    "a length beyond relative positions (DeBERTa)": lambda tmp: layout(deberta(tmp)),
 }
 
 
@@ -327,6 +365,35 @@ def test_a_length_that_is_cut_to_the_positions_is_said_and_one_that_is_asked_for
     assert "made for 514 tokens, its transformer takes 512" in caplog.text
     with pytest.raises(EncoderError, match="the model takes 512 tokens, max_length asks for 514"):
         load_encoder(folder, config.model_copy(update={"max_length": 514}))
+
+
+def test_a_cut_is_said_once_and_only_of_a_length_that_the_folder_names(tmp_path, caplog):
+    for name, length in (("silent", None), ("named", 514)):
+        files = layout(roberta(), length=length)
+        files["tokenizer_config.json"] = files["tokenizer_config.json"].replace(b'"model_max_length": 512,', b"")
+        folder = write(tmp_path / name, files)
+        config = saved_config(folder, "x")
+        assert config is not None
+        load_encoder(folder, config)
+    said = [message.partition(": ") for message in caplog.messages if "made for" in message]
+    assert [(place, text) for place, _, text in said] == [
+        (str(tmp_path / "named"), "made for 514 tokens, its transformer takes 512, which are kept")
+    ]
+
+
+@pytest.mark.parametrize("kept", [0, -4, "8", 8.0, True])
+def test_a_number_of_dimensions_that_is_none_is_named(tmp_path, kept):
+    files = {**layout(bert()), "config_sentence_transformers.json": {"truncate_dim": kept}}
+    with pytest.raises(EncoderError, match=re.escape(f"truncate_dim is {kept!r}, expected a whole number from 1")):
+        saved_config(write(tmp_path, files), "x")
+
+
+def test_normalize_holds_where_no_dimension_is_left_out(tmp_path):
+    for kept, normalized in ((8, False), (32, True)):
+        files = {**layout(bert(), "Normalize"), "config_sentence_transformers.json": {"truncate_dim": kept}}
+        config = saved_config(write(tmp_path / str(kept), files), "x")
+        assert config is not None
+        assert config.normalize is normalized
 
 
 def test_an_architecture_of_its_own_is_refused_with_the_reason(tmp_path):
