@@ -94,7 +94,8 @@ def test_a_sweep_on_dask_has_the_figures_of_one_process(tmp_path, alone):
 def test_an_errand_names_nothing_of_this_machine_and_is_done_by_any_runner(tmp_path, model, here, monkeypatch):
     sent: list[str] = []
 
-    def by_message(site: Site, errands: list[Errand]) -> None:
+    def by_message(site: Site, errands: list[Errand], *, together: bool) -> None:
+        assert together
         sent.extend(errand.model_dump_json() for errand in errands)
         abroad = site.abroad(2).model_dump(mode="json", exclude_unset=True)
         assert set(abroad) == {"store", "device"}

@@ -115,7 +115,8 @@ def test_another_process_makes_the_same_bytes_and_is_told_nothing_of_this_machin
     here, _ = embedded(site_in(tmp_path / "here"), model)
     sent: list[str] = []
 
-    def by_message(site: Site, errands: list[Errand]) -> None:
+    def by_message(site: Site, errands: list[Errand], *, together: bool) -> None:
+        assert together
         sent.extend(errand.model_dump_json() for errand in errands)
         for text in sent:
             run_errand(Errand.model_validate(json.loads(text)), Site(store=site.store, device="cpu", threads=1))

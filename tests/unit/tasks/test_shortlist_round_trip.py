@@ -34,7 +34,8 @@ WHOLE = AugmentConfig(translations=(round_trip(OUT, BACK),))
 SHORT = WHOLE.model_copy(update={"shortlist": ShortlistConfig(sample=SAMPLE, pieces=400)})
 
 
-def here_and_now(site: Site, errands: list[Errand]) -> None:
+def here_and_now(site: Site, errands: list[Errand], *, together: bool) -> None:
+    assert together
     for errand in errands:
         run_errand(Errand.model_validate_json(errand.model_dump_json()), site)
 
