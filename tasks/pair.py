@@ -81,7 +81,7 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
     sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
     bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
     labels: Counter[int] = Counter()
-    first: list[pl.DataFrame] = []
+    first: list[dict[str, object]] = []
 
     def counted(rows: pl.DataFrame) -> pl.DataFrame:
         labels.update(dict(rows["label"].value_counts().iter_rows()))
@@ -96,7 +96,7 @@ def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig
             "give sources with more labelled pairs"
         )
     work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})
-    _show_first(pl.concat(first))
+    _show(first)
 
 
 @stage(ref=PairsRef, version=1)
@@ -105,27 +105,31 @@ def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None
     pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
     work.draft.write(pairs)
     work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
-    _show_first(pairs)
+    _show(_shown(pairs))
 
 
 def _pair(work: Work, views: Ranges, config: PairConfig, bits: int) -> None:
     counts = count_pairs(views, config, bits)
     require_pairs(counts)
-    first: list[pl.DataFrame] = []
+    first: list[dict[str, object]] = []
     with work.store.workspace() as scratch:
         work.draft.write_all(_remembered(build_pairs(views, config, bits, scratch), first))
     pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
     work.draft.note({"pairings": pairings})
     show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
-    _show_first(pl.concat(first))
+    _show(first)
 
 
-def _remembered(lots: Iterable[pl.DataFrame], first: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _remembered(lots: Iterable[pl.DataFrame], first: list[dict[str, object]]) -> Iterator[pl.DataFrame]:
+    """Lots as they are; the first rows are remembered by value, as a slice would keep the memory of its whole lot."""
     for rows in lots:
-        first.append(rows.head(SAMPLE_ROWS))
+        first += _shown(rows)[: SAMPLE_ROWS - len(first)]
         yield rows
 
 
-def _show_first(pairs: pl.DataFrame) -> None:
-    first = pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group")
-    show_table("pair-samples", first.to_dicts(), "The first pairs in training order")
+def _shown(pairs: pl.DataFrame) -> list[dict[str, object]]:
+    return pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").to_dicts()
+
+
+def _show(first: list[dict[str, object]]) -> None:
+    show_table("pair-samples", first, "The first pairs in training order")
