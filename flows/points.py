@@ -17,7 +17,7 @@ from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, require_deployments
 from tasks.stage.machine import cores
 from tasks.stage.spread import ErrandError, errand, spread
-from tasks.stage.watch import is_planning, planning
+from tasks.stage.watch import is_planning, planning, watchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,13 +64,16 @@ def attempted(attempt: Attempt, way: Callable[[Job], Run]) -> Run | ModelError:
         Exception: whatever ended it that is no fault of its own; the log names the point.
     """
     try:
-        return way(attempt.job)
+        made = way(attempt.job)
     except Exception as error:
         if isinstance(error, ModelError) and is_fault(error):
             _tell(attempt, error)
             return error
         logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
         raise
+    for watcher in () if is_planning() else watchers():
+        watcher.tells(f"{attempt.name}: done")
+    return made
 
 
 def _tell(attempt: Attempt, error: ModelError) -> None:

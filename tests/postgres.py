@@ -6,9 +6,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.flows.test_embedded_server import is_alive
 from tests.operation.killing import children
-from tests.servers import free_port
+from tests.servers import free_port, is_alive
 
 INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
 

@@ -45,3 +45,11 @@ def wait_until_healthy(url: str) -> None:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.5)
     raise TimeoutError(f"{url} is not healthy after {SECONDS_TO_START:.0f} s")
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"  # whom nobody waits for in a container without an init

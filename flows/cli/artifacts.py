@@ -16,6 +16,7 @@ from rich.text import Text
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, print_json
 from flows.site import site_of
+from models.report.sizes import sized
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
@@ -229,10 +230,10 @@ def _print(manifests: list[Manifest], where: str) -> None:
     # Whole names always: cut, those of one kind would look alike. In a narrow terminal the rest gives way.
     narrow = console.is_terminal and console.width < _OTHERS + longest
     table = Table(title=Text(where))
-    for name in ("artifact", "rows", "MB", "made", *(() if narrow else ("seconds", "run"))):
-        table.add_column(name, justify="right" if name in {"rows", "MB", "seconds"} else "left", no_wrap=True)
+    for name in ("artifact", "rows", "size", "made", *(() if narrow else ("seconds", "run"))):
+        table.add_column(name, justify="right" if name in {"rows", "size", "seconds"} else "left", no_wrap=True)
     for manifest in manifests:
         made = manifest.created_at.astimezone().strftime("%m-%d %H:%M" if narrow else "%Y-%m-%d %H:%M:%S")
         rest = () if narrow else (f"{manifest.duration_s:.1f}", _plain(manifest.provenance.run))
-        table.add_row(str(manifest.ref), f"{manifest.rows:,}", f"{manifest.size / 1e6:.2f}", made, *rest)
+        table.add_row(str(manifest.ref), f"{manifest.rows:,}", sized(manifest.size), made, *rest)
     Console(width=max(console.width, (_NARROW if narrow else _OTHERS) + longest)).print(table)

@@ -46,6 +46,7 @@ class Terminal:
         self._numbers: dict[str, int] = {}
         self._open = threading.local()  # a sweep runs several points side by side
         self._made: set[str] = set()
+        self._ended: set[str] = set()
         self._counts: set[str] = set()  # stages that say how far they have come
         self._told = 0.0
         self._remaining = Remaining(distinct)
@@ -82,6 +83,10 @@ class Terminal:
         elif next(reversed(began)) in self._counts:
             return
         made = step.ref.path in self._made
+        self._made.discard(step.ref.path)
+        if not made and step.ref.path in self._ended:
+            return  # another point of the sweep found what this run has told of
+        self._ended.add(step.ref.path)
         rows = self._rows(step) if made else ""
         title = f"{'  ' * len(began)}{_title(step)}"
         line = f"{self._place(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
@@ -96,6 +101,10 @@ class Terminal:
         began.pop(step.ref.path)
         if not began:
             self._remaining.ends(step, time.monotonic())
+
+    def tells(self, text: str) -> None:
+        """A line below those of its stages."""
+        self.console.print(Text(text, style="bold"), soft_wrap=True)
 
     def show(self, place: str, progress: Progress) -> None:
         """A line now and then."""

@@ -12,6 +12,7 @@ import numpy as np
 from models.evaluation.correlation import average_ranks
 from models.report.html import Cell, Line, Station, Table, Way
 from models.report.page import score_rows
+from models.report.sizes import sized
 from models.report.tables import MISSING, paper_lines
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def stage_table(artifacts: Sequence[Artifact]) -> Table:
             "of": artifact.system or MISSING,
             "artifact": f"{artifact.kind}/{artifact.key[:12]}",
             "rows": f"{artifact.rows:,}",
-            "MB": f"{artifact.size / 1e6:.2f}",
+            "size": sized(artifact.size),
             "seconds": f"{artifact.seconds:,.1f}",
             "share": f"{100 * artifact.seconds / total:.1f} %",
             "in this run": "made" if artifact.made else "cached",
@@ -133,7 +134,7 @@ def _station(artifact: Artifact, names: Mapping[str, Artifact]) -> Station:
     lines = [
         *([f"of {artifact.system}"] if artifact.system else []),
         artifact.key[:12],
-        " · ".join(filter(None, [f"{artifact.rows:,} rows" if artifact.rows else "", f"{artifact.size / 1e6:.2f} MB"])),
+        " · ".join(filter(None, [f"{artifact.rows:,} rows" if artifact.rows else "", sized(artifact.size)])),
         *([f"from {', '.join(made_from)}"] if made_from else []),
     ]
     return Station(artifact.kind, lines, artifact.made)

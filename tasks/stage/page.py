@@ -23,6 +23,7 @@ from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
 
 from models.report.escaping import plain
+from models.report.sizes import sized
 from storage.errors import StorageError
 from storage.refs import ArtifactRef
 from tasks.stage.parts import current_part
@@ -188,7 +189,7 @@ def head(store: Store, manifest: Manifest, what: str) -> str:
 
 def _size(manifest: Manifest) -> str:
     tables = [f"{table.rows:,} rows of {name}" for name, table in manifest.tables.items()]
-    return " · ".join([*tables, f"{manifest.size / 1e6:.2f} MB in {manifest.duration_s:.1f} s"])
+    return " · ".join([*tables, f"{sized(manifest.size)} in {manifest.duration_s:.1f} s"])
 
 
 def _link(store: Store, ref: ArtifactRef, run: str) -> str:

@@ -42,6 +42,9 @@ class Watcher(Protocol):
     def fails(self, step: Step) -> None:
         """It ended without one; the run may go on."""
 
+    def tells(self, text: str) -> None:
+        """Several stages are done: a point of a sweep."""
+
 
 _watchers: list[Watcher] = []
 _plans: list[list[Step]] = []

@@ -98,6 +98,9 @@ def test_a_watcher_hears_what_is_made_and_what_is_found(run):
         def ends(self, step):
             heard.append(("ends", step.stage))
 
+        def tells(self, text):
+            raise AssertionError(text)
+
         def fails(self, step):
             heard.append(("fails", step.stage))
 

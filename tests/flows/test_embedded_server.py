@@ -7,13 +7,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 from prefect.settings.models.root import Settings
 
 from flows.automations import LOST_SECONDS
 from flows.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
+from tests.servers import is_alive
 
 COMMAND = """
 import os, urllib.request
@@ -133,11 +133,3 @@ def refuses(url: str, within: float) -> bool:
             return True
         time.sleep(0.2)
     return False
-
-
-def is_alive(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"  # whom nobody waits for in a container without an init

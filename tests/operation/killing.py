@@ -34,8 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.flows.test_embedded_server import is_alive  # noqa: E402
-from tests.servers import free_port, wait_until_healthy  # noqa: E402
+from tests.servers import free_port, is_alive, wait_until_healthy  # noqa: E402
 
 BSL = (sys.executable, "-m", "flows.cli.main")
 SECONDS = 400.0  # within which a command whose server is gone must end
@@ -174,6 +173,8 @@ class Household:
         self._seen |= {run.pid, *children(run.pid)}
         for process in {"command": [run.pid], "server": run.server(), "both": [run.pid, *run.server()]}[victim]:
             os.kill(process, signal.SIGKILL)
+        if victim != "command" and Forked.serving is not None:
+            Forked.serving.wait()  # or the next run takes it for one that serves
         if run.wait(SECONDS) is None:
             raise AssertionError(f"{victim} was killed {SECONDS:.0f} s ago and the run goes on: {self.log()}")
         return True
@@ -282,6 +283,8 @@ def main() -> int:
     arguments = parser.parse_args()
     way = Typed if arguments.typed else Forked
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # threads that wait for each other starve else
+    if "prefect" in sys.modules:
+        raise RuntimeError("Prefect has read its settings before a server's address stood there")
     folder = Path(tempfile.mkdtemp())  # a TemporaryDirectory goes with the first fork that ends
     try:
         if way is Forked:

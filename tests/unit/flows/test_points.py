@@ -19,9 +19,28 @@ from storage.errors import SourceError
 from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, _completed
 from tasks.stage.spread import ErrandError
-from tasks.stage.watch import planning
+from tasks.stage.watch import planning, watched_by
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
+
+
+class Reader:
+    """Keeps what it is told of points."""
+
+    def __init__(self):
+        self.lines = []
+
+    def tells(self, text):
+        self.lines.append(text)
+
+
+def test_a_point_that_is_done_is_told_and_none_of_a_plan():
+    there = Run(None, None, None, None)
+    with watched_by(reader := Reader()):
+        with planning():
+            attempted(POINT, lambda _: there)
+        assert attempted(POINT, lambda _: there) is there
+    assert reader.lines == ["momentum 0.5, seed 1: done"]
 
 
 def ending(error: Exception):

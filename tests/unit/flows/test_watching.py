@@ -43,10 +43,10 @@ def printed(terminal_of, store, **console) -> str:
 
 
 def test_a_line_says_what_was_made_and_what_was_found(store):
-    made, *_, found = printed(Terminal, store, width=100).splitlines()
+    made, *later = printed(Terminal, store, width=100).splitlines()
     assert made.split()[:6] == ["1/2", "make", "views", "made", "2", "views"]
     assert made.endswith(f"s  {VIEWS.ref}")
-    assert found.split()[:4] == ["1/2", "make", "views", "made"]  # by this process, so it says so again
+    assert not any("views" in line for line in later), "what this run has made it does not tell of again"
 
 
 def test_a_stage_that_was_there_is_cached(store):
@@ -73,8 +73,8 @@ def lines_of(store, plan, *walk):
 
 
 def test_stages_of_a_run_that_cannot_be_planned_are_counted(store):
-    first, second, again = lines_of(store, None, (VIEWS, [], False), (LAST, [], False), (VIEWS, [], False))
-    assert first.split() == again.split() == ["1", "make", "views", "cached", str(VIEWS.ref)]
+    first, second = lines_of(store, None, (VIEWS, [], False), (LAST, [], False), (VIEWS, [], False))
+    assert first.split() == ["1", "make", "views", "cached", str(VIEWS.ref)]
     assert second.split() == ["2", "report", "cached", str(LAST.ref)]
 
 
