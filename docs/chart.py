@@ -1,4 +1,7 @@
-"""The chart of the README, drawn from the table below it: `python -m docs.chart` writes docs/tiny.svg."""
+"""Charts of tables that stand in the documents: `python -m docs.chart` writes them.
+
+docs/tiny.svg is README's table; docs/memory.svg is BENCHMARKS' table of memory and cost before training.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 import models.report
 from models.report.charts import Mark, score_chart
+from models.report.svg import MUTED, SERIES, inline, new_figure, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE: Final = Path(__file__).parent
 CHART: Final = HERE / "tiny.svg"
+MEMORY: Final = HERE / "memory.svg"
 _STYLE: Final = Path(models.report.__file__).parent / "templates" / "style.css"
 _ROW: Final = re.compile(
     r"^\| (?P<system>.+?) \|.*\| (?P<value>[\d.]+) \[(?P<low>[\d.]+), (?P<high>[\d.]+)\] \|$", re.M
 )
+_SIZES: Final = re.compile(
+    r"^\| step \| peak GiB: (?P<sizes>[\d, |]+) \| 100 M, computed \|.*\n\|[-:|]+\n(?P<rows>(?:\|.*\|\n?)+)", re.M
+)
+_GOAL_GIB: Final = 4
 _PAPER: Final = re.compile(r"the paper's (?P<system>BSL-BERT).*?has (?P<value>[\d.]+) on test", re.DOTALL)
 
 
@@ -36,8 +45,53 @@ def marks(readme: str) -> Iterator[Mark]:
 
 
 def chart(readme: str) -> str:
-    """A file that stands by itself, on light and on dark pages: the report's chart with the report's colours."""
-    drawn = score_chart(list(marks(readme)), "Spearman × 100 on STS-B test, with 95 % interval")
+    """README's table as a file that stands by itself."""
+    return _alone(score_chart(list(marks(readme)), "Spearman × 100 on STS-B test, with 95 % interval"))
+
+
+def costs(benchmarks: str) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
+    """Sizes, and peak GiB and µs a sentence of each step at each.
+
+    Args:
+        benchmarks: text of BENCHMARKS.md.
+    """
+    found = _SIZES.search(benchmarks)
+    assert found, "BENCHMARKS.md has no table of memory as bench_memory.py prints it"
+    sizes = [int(size.replace(",", "")) for size in found["sizes"].split(" | ")]
+    steps = {}
+    for line in found["rows"].splitlines():
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        figures = [float(cell) for cell in cells]
+        steps[name] = (figures[: len(sizes)], figures[len(sizes) + 1 :])
+    return sizes, steps
+
+
+def memory_chart(benchmarks: str) -> str:
+    """That table as a file that stands by itself: both figures by the number of sentences."""
+    sizes, steps = costs(benchmarks)
+    with styled():
+        figure = new_figure(5.2)
+        above, below = figure.subplots(2, sharex=True)
+        for (name, lines), colour in zip(steps.items(), (*SERIES, MUTED), strict=True):
+            for axes, line in zip((above, below), lines, strict=True):
+                axes.plot(sizes, line, marker="o", markersize=3.5, color=colour, label=name)
+        above.axhline(_GOAL_GIB, color=MUTED, linestyle="--", linewidth=0.8, label="goal")
+        above.set_title("Peak memory, GiB", loc="left")
+        below.set_title("CPU time, µs a sentence", loc="left")
+        for axes in (above, below):
+            axes.set_ylim(bottom=0)
+        below.set_xscale("log")
+        below.set_xticks(sizes, [f"{size / 1e6:g} M" for size in sizes])
+        below.minorticks_off()
+        below.set_xlabel("sentences")
+        figure.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        last = (f"{name} {peaks[-1]:g} GiB and {cost[-1]:g} µs" for name, (peaks, cost) in steps.items())
+        label = f"Peak memory and CPU time a sentence by sentences; at {sizes[-1] / 1e6:g} M {', '.join(last)}"
+        return _alone(inline(figure, "memory", label))
+
+
+def _alone(drawn: str) -> str:
+    """A chart of a page with the page's colours, light and dark."""
     colours = _STYLE.read_text(encoding="utf-8").partition("* {")[0]
     style = f"{colours}:root {{ background: var(--paper); font-family: system-ui, sans-serif; }}"
     opening, inside = drawn.split(">", 1)
@@ -46,4 +100,5 @@ def chart(readme: str) -> str:
 
 
 if __name__ == "__main__":
+    MEMORY.write_text(memory_chart((HERE.parent / "BENCHMARKS.md").read_text(encoding="utf-8")), encoding="utf-8")
     CHART.write_text(chart((HERE.parent / "README.md").read_text(encoding="utf-8")), encoding="utf-8")

@@ -3,6 +3,7 @@
     python tests/bench/bench_operation.py                        500 shards by threads; a cached run of a million rows
     python tests/bench/bench_operation.py --shards 10000         as many shards, by threads
     python tests/bench/bench_operation.py --runner dask          by two workers of Dask; ray likewise
+    python tests/bench/bench_operation.py --runner pool          by two workers of a pool that start no process a run
     python tests/bench/bench_operation.py --shards 0 --s3        the cached run alone, on an S3 endpoint of this machine
 
 A shard is one sentence through a translator of random weights: all but Prefect, store and memory is small. It is
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,10 +64,11 @@ def shards(folder: Path, runner: str, count: int) -> str:
         return translate_all(site, hop, identified([f"Tom sings {number}." for number in range(count)]), 1)
 
     told = []
-    for _ in range(2):
-        started, spent = time.perf_counter(), time.process_time()
-        figures = one_hop(site, hop)
-        told.append((time.perf_counter() - started, time.process_time() - spent, figures["sentences"]))
+    with pool_of_two(folder) if runner == "pool" else nullcontext():
+        for _ in range(2):
+            started, spent = time.perf_counter(), time.process_time()
+            figures = one_hop(site, hop)
+            told.append((time.perf_counter() - started, time.process_time() - spent, figures["sentences"]))
     (cold, cpu, made), (warm, warm_cpu, again) = told
     if (made, again) != (count, 0):
         raise SystemExit(f"{made} and {again} shards were made, expected {count} and 0")
@@ -74,6 +76,27 @@ def shards(folder: Path, runner: str, count: int) -> str:
         f"| {count:,} shards, {runner} | {cold:.0f} | {1000 * cpu / count:.0f} ms CPU a shard here | found again in "
         f"{warm:.1f} s, {1000 * warm_cpu / count:.1f} ms CPU a part |"
     )
+
+
+@contextmanager
+def pool_of_two(folder: Path) -> Iterator[None]:
+    """A pool to which errands are sent, and two workers of it."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+
+    from flows.errands import do_errand
+
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="bench", type="process"))
+        client.create_deployment(client.create_flow(do_errand), "any", work_pool_name="bench")
+    command = [sys.executable, str(Path(__file__).with_name("pool_worker.py")), "bench"]
+    environment = os.environ | {"BSL_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    workers = [subprocess.Popen(command, env=environment) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.kill()
 
 
 @contextmanager
@@ -196,7 +219,7 @@ def main() -> int:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, default=500)
-    parser.add_argument("--runner", default="threads", choices=["threads", "dask", "ray"])
+    parser.add_argument("--runner", default="threads", choices=["threads", "dask", "ray", "pool"])
     parser.add_argument("--no-warm", action="store_true", help="shards alone")
     parser.add_argument("--s3", action="store_true", help="the cached run on moto's S3 instead of a folder")
     parser.add_argument("--step", help=argparse.SUPPRESS)
@@ -208,6 +231,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
+        os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))  # a database of its own
         print("| step | seconds | | |\n|---|--:|---|---|")
         if arguments.shards:
             print(shards(folder / "shards", arguments.runner, arguments.shards), flush=True)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from docs.build import ROOT, assemble
-from docs.chart import CHART, chart, marks
+from docs.chart import CHART, MEMORY, chart, costs, marks, memory_chart
 from docs.kinds import KINDS, STORE, Kind
 from flows.cli.main import main, parser_of
 from flows.recipes import RECIPES
@@ -124,6 +124,16 @@ def test_the_chart_shows_the_table() -> None:
     label = re.search('aria-label="[^"]*"', chart(readme))
     assert label
     assert label[0] in CHART.read_text(encoding="utf-8"), "run `python -m docs.chart`"
+
+
+def test_the_chart_of_memory_shows_its_table() -> None:
+    benchmarks = (ROOT / "BENCHMARKS.md").read_text(encoding="utf-8")
+    sizes, steps = costs(benchmarks)
+    assert sizes == [1_000_000, 5_000_000, 20_000_000]
+    assert all(len(line) == len(sizes) for lines in steps.values() for line in lines)
+    label = re.search('aria-label="[^"]*"', memory_chart(benchmarks))
+    assert label
+    assert label[0] in MEMORY.read_text(encoding="utf-8"), "run `python -m docs.chart`"
 
 
 def test_every_recipe_has_its_page(site: Path) -> None:
