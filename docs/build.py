@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from docs.chart import CHART
+from docs.chart import CHART, MEMORY
 from docs.contents import contents
 from docs.kinds import kind_pages
 from docs.recipes import recipe_pages
@@ -31,10 +31,11 @@ def assemble(folder: Path) -> None:
         folder: where; it exists.
     """
     for name in DOCUMENTS:
-        shutil.copyfile(ROOT / name, folder / name)
+        (folder / name).write_text(_as_page(name), encoding="utf-8")
     shutil.copyfile(ROOT / "NOTICE", folder / "NOTICE")
     shutil.copyfile(HERE / "conf.py", folder / "conf.py")
-    shutil.copyfile(CHART, folder / CHART.name)
+    for drawn in (CHART, MEMORY):
+        shutil.copyfile(drawn, folder / drawn.name)
     for guide in GUIDES:
         shutil.copyfile(HERE / f"{guide}.md", folder / f"{guide}.md")
     for name, page in (recipe_pages() | kind_pages()).items():
@@ -46,9 +47,13 @@ def assemble(folder: Path) -> None:
         "Reference": ("recipes/index", "artifacts/index"),
         "Documents": [Path(name).stem for name in DOCUMENTS],
     }
-    start = (ROOT / START).read_text(encoding="utf-8").replace("](docs/", "](")
     lists = "".join(contents(pages, caption) for caption, pages in chapters.items())
-    (folder / "index.md").write_text(start + lists, encoding="utf-8")
+    (folder / "index.md").write_text(_as_page(START) + lists, encoding="utf-8")
+
+
+def _as_page(name: str) -> str:
+    """A document of the repository's root, with links as from the site's."""
+    return (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
 
 
 def main(folder: str = "site") -> int:

@@ -17,7 +17,7 @@ from prefect.runtime import flow_run
 from flows.commands import command_of
 from flows.contender import Contender, contender_of, inapplicable
 from flows.field_methods import Entry, Ground, entry_of
-from flows.recipes.field import LABELS, Method, methods_of
+from flows.recipes.field import LABELS, PROBED, Method, methods_of
 from flows.recipes.field_settings import FieldSettings
 from flows.site import site_of
 from models.augmentation.config import AugmentConfig
@@ -82,7 +82,10 @@ def field(
     if chosen.teacher is not None and any(method.taught for method in tried):
         contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
     ground = _ground(place, files, labelled, chosen, tried)
+    reasons |= _unproved(ground, tried)
+    tried = tuple(method for method in tried if method.name not in reasons)
     entries, faults = _entries(ground, contender, tried)
+    learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
     return compare_field(
         place,
         f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
@@ -94,6 +97,7 @@ def field(
         {name: entry.pace for name, entry in entries.items() if entry.pace},
         {name: entry.translators for name, entry in entries.items() if entry.translators},
         reasons | faults,
+        learnt_views,
         ground.passages,
         ground.corpus,
         ground.trips,
@@ -102,7 +106,7 @@ def field(
         chosen.questions,
         chosen.may_forget,
         chosen.bootstrap,
-        _notes(ground, contender, entries),
+        _notes(ground, contender, entries, learnt_views),
         files,
         chosen.model_dump_json(indent=1),
         Told(command=_command(texts, encoder, labels, chosen)),
@@ -172,6 +176,17 @@ def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: t
     return augment(site, field_held(site, divided), first)
 
 
+def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
+    """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
+    store = ground.site.open_store()
+    if ground.labels is not None or (is_planning() and store.defect(ground.asked)):
+        return {}
+    if question_counts(store, ground.asked).keys() - PROBED.values():
+        return {}
+    reason = "not tried: held-out text without titles and neighbours can only be asked what crops teach; give documents"
+    return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
+
+
 def _entries(
     ground: Ground, contender: Contender, methods: tuple[Method, ...]
 ) -> tuple[dict[str, Entry], dict[str, str]]:
@@ -189,7 +204,9 @@ def _entries(
     return entries, faults
 
 
-def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> tuple[str, ...]:
+def _notes(
+    ground: Ground, contender: Contender, entries: dict[str, Entry], learnt_views: tuple[str, ...]
+) -> tuple[str, ...]:
     store = ground.site.open_store()
     counts = store.manifest(ground.corpus).figures
     settings = ground.settings
@@ -204,8 +221,9 @@ def _notes(ground: Ground, contender: Contender, entries: dict[str, Entry]) -> t
         f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
         f"Rates are those for {contender.said}.",
     ]
-    if ground.trips:
-        notes.append("Round trips are shown and decide nothing, for some methods have learnt from such.")
+    if learnt_views:
+        views = " and ".join(f"{name}s" for name in learnt_views)
+        notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
     notes += said_of(counts, ground.labels)
     notes += [note for entry in entries.values() for note in entry.notes]
     return tuple(notes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.contender import Contender, contender_of
-from flows.recipes.field import FOREVER, START, WORDS, Method
+from flows.recipes.field import FOREVER, LABELS, START, WORDS, Method
 from flows.recipes.field_settings import FieldSettings, augmentation, pairing
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
@@ -115,7 +115,7 @@ def entry_of(ground: Ground, contender: Contender, method: Method) -> Entry:
 
 def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     site, settings = ground.site, ground.settings
-    views = augmentation(method.views, settings) if method.views in ("round trips", "deleted", "sentence") else None
+    views = augmentation(method.views, settings) if method.views and method.views != LABELS else None
     pairs = _pairs(ground, method, views)
     student, teacher, notes = _taught(ground, contender) if method.taught else (contender, None, ())
     encoder = student.config.model_copy(update=dict(method.encoder))

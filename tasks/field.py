@@ -46,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=7)
+@stage(ref=FieldRef, version=8)
 def compare_field(
     work: Work,
     title: str,
@@ -58,6 +58,7 @@ def compare_field(
     paces: dict[str, PaceRef],
     translators: dict[str, tuple[str, ...]],
     faults: dict[str, str],
+    learnt_views: tuple[str, ...],
     passages: PassagesRef,
     corpus: CorpusRef,
     trips: ViewsRef | None,
@@ -84,9 +85,10 @@ def compare_field(
         paces: name → what a step takes, where it was measured.
         translators: name → memories of the translators that its views came through.
         faults: name → why a method has no vectors.
+        learnt_views: questions that are made as some method's views are: they are shown and decide nothing.
         passages: the text, with its held-out parts.
         corpus: what was learnt.
-        trips: round trips of held-out sentences; they decide nothing where methods learn from such.
+        trips: round trips of held-out sentences.
         labels: labels, if there are any.
         checks: scored pairs on which a method must not lose.
         questions: most questions of a probe.
@@ -109,7 +111,7 @@ def compare_field(
     vectors = [[open_vectors(work.store, ref) for ref in asked[name]] for name in scored]
     found = own_probes(work.store, passages, trips, questions)
     proofs = [
-        *text_proofs(found, vectors, config, learnt_trips=bool(translators)),
+        *text_proofs(found, vectors, learnt_views, config),
         *label_proofs(work.store, passages, labels, vectors, config),
         *checks_of(work.store, [checked[name] for name in scored], checks, config),
     ]

@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 def text_proofs(
-    found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], config: BootstrapConfig, *, learnt_trips: bool
+    found: Mapping[str, Retrieval], vectors: Sequence[Sequence[Vectors]], learnt: Sequence[str], config: BootstrapConfig
 ) -> Iterator[Proof]:
     """How well methods find what belongs together in held-out text.
 
     Args:
         found: probes by name.
         vectors: of each method, a seed each.
+        learnt: probes that are made as some method's views are, so that they decide nothing.
         config: how differences are drawn.
-        learnt_trips: whether a method learnt from round trips, so that those decide nothing.
     """
     from models.evaluation.field import Proof, outcome_draws
 
     for number, (name, probe) in enumerate(found.items()):
         ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
         draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed + number)
-        group = "" if name == "round trip" and learnt_trips else "text"
+        group = "" if name in learnt else "text"
         yield Proof(name, "mean reciprocal rank", group, draws)
 
 

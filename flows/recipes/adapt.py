@@ -7,7 +7,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import ALONE, PIVOTS, trips_of
+from flows.recipes.shared import ALONE, CROPS, PIVOTS, trips_of
 from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
@@ -23,7 +23,6 @@ from models.translation.config import TranslatorConfig
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
 """The general set that is always asked of."""
-CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 

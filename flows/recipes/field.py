@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from models.baselines.config import AnyTransform
     from models.objectives.config import AnyObjective
 
-Views = Literal["sentence", "deleted", "round trips", "labels"]
+Views = Literal["sentence", "deleted", "round trips", "crops", "labels"]
 Start = Literal["small", "raw", "trained"]
 """What training starts from: a masked language model no wider than `SMALL`, a larger one, or a sentence encoder."""
 SMALL: Final = 384
@@ -35,6 +35,8 @@ START: Final = "mean"
 WORDS: Final = "tfidf"
 LABELS: Final = "labels"
 FOREVER: Final = 1000  # epochs; the budget ends training before
+PROBED: Final = {"round trips": "round trip", "crops": "crop"}
+"""Views → the question about held-out text that is made as they are: where a method learns them, it decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ METHODS: Final = (
         _TWO_BRANCHES,
         encoder=_DROPS,
     ),
+    Method("crops", "crops, held to the start", "crops", ContrastiveConfig(anchor_weight=3.0), Rates(2e-4, 2e-4)),
     Method(
         "distil",
         "distillation",

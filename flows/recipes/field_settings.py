@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from flows.recipes.field import NAMES
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import NO_VIEWS, trips_of
+from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
-from models.augmentation.rewritings import DeletedView
+from models.augmentation.rewritings import CropView, DeletedView
 from models.evaluation.bootstrap import BootstrapConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
@@ -107,16 +107,20 @@ def augmentation(views: Views, settings: FieldSettings) -> AugmentConfig:
         return AugmentConfig(translations=settings.trips)
     if views == "deleted":
         return AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
+    if views == "crops":
+        return AugmentConfig(rewritings=(CropView(),))
     return NO_VIEWS
 
 
 def pairing(views: Views, settings: FieldSettings) -> PairConfig:
     """How a method's views are paired: round trips as by `tiny`, for embedded translators lose much of a sentence."""
+    spoken = {"lang_1": settings.lang, "lang_2": settings.lang}
+    if views == "crops":
+        return PairConfig(pairings=(CROPS.model_copy(update=spoken),), drop_identical=True)
     sides = [("deleted" if views == "deleted" else ORIGINAL, ORIGINAL)]
     if views == "round trips":
         methods = [trip.method for trip in settings.trips]
         sides = [*itertools.combinations(methods, 2), *((ORIGINAL, method) for method in methods)]
     base = whole_sample().pairs if views == "round trips" else PairConfig()
-    spoken = settings.lang
-    pairings = tuple(ViewPair(view_1=one, view_2=two, lang_1=spoken, lang_2=spoken) for one, two in sides)
+    pairings = tuple(ViewPair(view_1=one, view_2=two, **spoken) for one, two in sides)
     return base.model_copy(update={"pairings": pairings})

@@ -33,6 +33,9 @@ EMBEDDED_STSB: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:sts
 NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
 """The sentence is its only view."""
 
+CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
+"""Two stretches of words of each sentence."""
+
 ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),))
 """Each sentence beside itself, for objectives that read one view."""
 

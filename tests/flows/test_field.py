@@ -97,6 +97,29 @@ def test_one_more_method_trains_itself_alone_and_one_that_cannot_is_a_row(store,
     assert first["mean"].item() == second["mean"].item()
 
 
+CROPS = SETTINGS.model_copy(update={"methods": ("tfidf", "crops")})
+
+
+def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, site, text):
+    table = store.scan(field([text], labels=text, settings=CROPS, site=site), "field").collect()
+    own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
+    names = table["label"].unique(maintain_order=True).to_list()
+    assert names == ["as it is", "TF-IDF", "crops, held to the start"]
+    assert all(own[TEXT, name] == own["your labels", name] for name in names)
+    assert (TEXT, "crop") not in own
+    assert ("crop", names[0]) in own
+
+
+def test_crops_are_not_tried_where_nothing_else_is_asked(store, site, text):
+    found = field([text], settings=CROPS, site=site)
+    methods = {
+        row["method"]: row["fault"] for row in store.scan(found, "field_methods").collect().iter_rows(named=True)
+    }
+    assert "can only be asked what crops teach" in methods["crops"]
+    table = store.scan(found, "field").collect()
+    assert table.filter(dataset=TEXT)["mean"].to_list() == table.filter(dataset="crop")["mean"].to_list()
+
+
 def test_a_budget_of_seconds_is_measured_once_and_found_again(store, site, text):
     settings = SETTINGS.model_copy(update={"methods": ("masked-lm",), "budget": Budget(seconds=0.5)})
     once = field([text], settings=settings, site=site)
