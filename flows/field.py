@@ -76,13 +76,13 @@ def field(
     methods = contested(chosen, labelled)
     contender = contender_of(place, encoder)
     reasons = inapplicable(methods, contender, chosen)
-    for name, reason in () if is_planning() else reasons.items():  # the run that follows says it
-        logger.warning("%s is %s", name, reason)
     tried = tuple(method for method in methods if method.name not in reasons)
     if chosen.teacher is not None and any(method.taught for method in tried):
         contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
     ground = _ground(place, files, labelled, chosen, tried)
     reasons |= _unproved(ground, tried)
+    for name, reason in () if is_planning() else reasons.items():  # the run that follows says it
+        logger.warning("%s is %s", name, reason)
     tried = tuple(method for method in tried if method.name not in reasons)
     entries, faults = _entries(ground, contender, tried)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))

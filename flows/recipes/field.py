@@ -144,7 +144,7 @@ METHODS: Final = (
         _TWO_BRANCHES,
         encoder=_DROPS,
     ),
-    Method("crops", "crops, held to the start", "crops", ContrastiveConfig(anchor_weight=3.0), Rates(2e-4, 2e-4)),
+    Method("crops", "crops held to the start", "crops", ContrastiveConfig(anchor_weight=3.0), Rates(2e-4, 2e-4)),
     Method(
         "distil",
         "distillation",
