@@ -37,6 +37,7 @@ SHAPES: Final = (
     Shape(("anchor", "positive", "negative")),  # all-nli/triplet
     Shape(("anchor", "positive")),  # all-nli/pair
     Shape(("sentence1", "sentence2")),  # STS sets
+    Shape(("sentence_A", "sentence_B")),  # SICK as distributed
     Shape(("text",)),
     Shape(("sentence",)),
 )

@@ -8,7 +8,7 @@ import pytest
 from storage.declarations import DATASETS
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
-from storage.reading import read_scored_pairs
+from storage.reading import read_scored_pairs, read_source
 from storage.sources import SourceSpec, resolve_source
 from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
 from tasks.evaluation.sets import read_scored_set, resolve_scored_set
@@ -66,8 +66,12 @@ def test_sts_benchmark_has_no_quotes_and_no_header(tmp_path):
 
 def test_sick_as_distributed(tmp_path):
     table = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
-    frame, _ = pairs(write(tmp_path, {"sickr/SICK/SICK_test_annotated.txt": table}), "sickr")
+    mirror = write(tmp_path, {"sickr/SICK/SICK_test_annotated.txt": table})
+    frame, _ = pairs(mirror, "sickr")
     assert frame.rows() == [("", "A kid.", "A boy.", 3.3)]
+    source = resolve_source(SourceSpec(dataset="sickr", split="test"), mirror)
+    (learnt,) = read_source(source, ReadReport("sickr"), max_bad_share=0.0)  # as `bsl-sts` does
+    assert learnt.rows() == [("A kid.", "A boy.")]
 
 
 def test_tokenised_text_is_a_set_of_its_own(tmp_path):
