@@ -27,6 +27,7 @@ from storage.readers.clusters import read_clusters
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
 from storage.readers.senteval import TRANSFER_SETS
+from storage.readers.sts_files import parts_of
 from storage.readers.table import format_of, read_table, readable_columns
 from storage.reading import check_columns, local_files
 from storage.scored import read_declared_pairs
@@ -103,18 +104,19 @@ class Mirror:
         if source.hub is not None and source.hub.archive is not None:
             yield from self._unpacked(source, source.hub)
             return
-        if source.hub is None and source.format != "parquet" and table is None:
-            for file in source.files:  # read as distributed
-                yield self._file(self._place(dataset, file), file, source.digest)
+        if source.hub is None and source.format != "parquet":
+            # As distributed: in another form it would have another key, and all that was made of it be made again.
+            for part in (part for file in source.files for part in parts_of(file, source.format)):
+                yield self._file(self._place(dataset, part), part, source.digest)
             return
         in_lists = declared is not None and declared.original_format == "clusters"
         with whole(self.folder / name) as path:
-            if source.hub is not None and not in_lists:
-                _write_hub(source, path, check=declared is not None)
-            elif source.format == "parquet" or table is None:
+            if source.hub is None:
                 _copy(source.files[0], path)
-            else:
+            elif in_lists and table is not None:
                 table.write_parquet(path, compression="zstd")
+            else:
+                _write_hub(source, path, check=declared is not None)
         self._note(name, source.digest)
         yield name, "written"
 

@@ -41,13 +41,18 @@ def read(mirror, name):
 def test_what_was_mirrored_reads_the_same(stand_in, tmp_path):
     made = tmp_path / "made"
     mirror = Mirror(made, str(stand_in))
-    for name in ("sts17-en-de", "sts17-en-en"):
-        assert list(mirror.add(name)) == [(f"{name}/test.parquet", "written")]
+    files = {
+        "sts17-en-de": ["sts17-en-de/test.parquet"],
+        "sts17-en-en": ["sts17/STS.input.track5.en-en.txt", "sts17/STS.gs.track5.en-en.txt"],  # as distributed
+    }
+    for name, written in files.items():
+        assert list(mirror.add(name)) == [(file, "written") for file in written]
         assert read(made, name).equals(read(stand_in, name))
-    assert sorted(json.loads((made / "mirror.json").read_bytes())) == [
-        "sts17-en-de/test.parquet",
-        "sts17-en-en/test.parquet",
-    ]
+        digests = {resolve_source(SourceSpec(dataset=name), str(place)).digest for place in (made, stand_in)}
+        assert len(digests) == 1, "what was made of the one is made of the other"
+    assert sorted(json.loads((made / "mirror.json").read_bytes())) == sorted(
+        name for written in files.values() for name in written
+    )
     assert not list(made.rglob(".mirror-*"))
 
 
