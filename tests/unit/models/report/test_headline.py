@@ -55,7 +55,7 @@ def test_shares_of_time_and_the_way_of_the_data():
     corpus = Artifact("ingest", "", "corpus", "a" * 64, 10, 1000, 1.0, made=False, inputs=())
     views = Artifact("make_views", "", "views", "b" * 64, 30, 2000, 3.0, made=True, inputs=(f"corpus/{'a' * 64}",))
     rows = [texts(row) for row in stage_table([corpus, views]).rows]
-    assert rows[1] == ["make views", "–", "views/bbbbbbbbbbbb", "30", "0.00", "3.0", "75.0 %", "made"]
+    assert rows[1] == ["make views", "–", "views/bbbbbbbbbbbb", "30", "2.0 kB", "3.0", "75.0 %", "made"]
     first, second = way([views, corpus]).groups
     assert (first[0].title, first[0].made, second[0].title, second[0].made) == ("corpus", False, "views", True)
     assert second[0].lines[-1] == "from corpus aaaaaa"
