@@ -61,7 +61,9 @@ def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str,
 
 def _loaded(fixtures: Fixtures, device: str, budget: int | None = None, **fields: object) -> BatchedTranslator:
     config = direction(**fields)  # type: ignore[arg-type]
-    return load_translator(fixtures.translator, config, device, fixtures.scratch / "converted", 1, budget)
+    return load_translator(
+        fixtures.translator, config, device, fixtures.scratch / "converted", torch.get_num_threads(), budget
+    )
 
 
 def _alike(one: list[str], other: list[str]) -> float:
@@ -115,7 +117,9 @@ def _rate(
     precision: str,
 ) -> Rate:  # fmt: skip
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
-    translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", 1)
+    # As many cores as torch has: with fewer, transformers' backend would leave the whole process with fewer.
+    cores = torch.get_num_threads()
+    translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", cores)
     some = texts if beam == 1 else texts[: len(texts) // 4]
     sources = translator.vocabulary.encode(some)
     pieces = 0

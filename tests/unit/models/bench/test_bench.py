@@ -71,6 +71,17 @@ def test_both_engines_translate_alike_and_are_timed(fixtures):
     assert [rate.ratio is None for rate in rates] == [True, False, False, False, False]
 
 
+def test_what_translates_leaves_torch_its_threads(fixtures):
+    few = Fixtures(fixtures.texts[:2], fixtures.encoder, fixtures.translator, fixtures.scratch)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        list(translation.parity(few, CPU, 2))
+        assert torch.get_num_threads() == 3, "what is timed next would be held against more cores than it has"
+    finally:
+        torch.set_num_threads(before)
+
+
 def broken_off(error):
     yield Rate("before", 7.0, "pairs/s", 0.5, "products", 2.0)
     raise error
