@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -55,8 +56,19 @@ def parity(fixtures: Fixtures, device: torch.device, count: int) -> Iterator[Che
 def _translated(fixtures: Fixtures, device: str, texts: list[str], backend: str, precision: str) -> list[str]:
     if precision not in (offered := precisions(backend, device)):  # type: ignore[arg-type]
         raise ValueError(f"it offers {', '.join(offered) or 'nothing'} on {device}")
-    translator = _loaded(fixtures, device, backend=backend, precision=precision)
-    return [translation.text for translation in translator.translate(texts)]
+    with _threads_kept():
+        translator = _loaded(fixtures, device, backend=backend, precision=precision)
+        return [translation.text for translation in translator.translate(texts)]
+
+
+@contextmanager
+def _threads_kept() -> Iterator[None]:
+    """Leave torch as many threads as it has: CTranslate2 sets OpenMP's, which are torch's too."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _loaded(fixtures: Fixtures, device: str, budget: int | None = None, **fields: object) -> BatchedTranslator:
@@ -109,7 +121,9 @@ def rates(fixtures: Fixtures, card: Card, sentences: int, **smaller: int) -> Ite
     yield peer
     for (backend, precision), beam in itertools.product((("transformers", plain), ("ctranslate2", low)), (1, 4)):
         if precision in precisions(backend, str(card.device)):  # type: ignore[arg-type]
-            yield _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
+            with _threads_kept():
+                found = _rate(folder, fixtures, card, texts, peer, backend, beam, precision)
+            yield found
 
 
 def _rate(
@@ -117,7 +131,6 @@ def _rate(
     precision: str,
 ) -> Rate:  # fmt: skip
     config = direction(beam, backend=backend, precision=precision, new_tokens_ratio=1.0, new_tokens_constant=1)
-    # As many cores as torch has: with fewer, transformers' backend would leave the whole process with fewer.
     cores = torch.get_num_threads()
     translator = load_translator(folder, config, str(card.device), fixtures.scratch / "converted-opus", cores)
     some = texts if beam == 1 else texts[: len(texts) // 4]
