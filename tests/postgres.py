@@ -6,8 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.operation.killing import children
-from tests.servers import free_port, is_alive
+from tests.servers import children, free_port, is_alive
 
 INITDB = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
 

@@ -53,3 +53,12 @@ def is_alive(process: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"  # whom nobody waits for in a container without an init
+
+
+def children(process: int) -> list[int]:
+    """Processes that a process has started, and theirs, in the order of starting."""
+    try:
+        direct = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+    return [found for child in map(int, direct) for found in (child, *children(child))]

@@ -76,7 +76,7 @@ def faults(_: Sequence[str]) -> int:
 
 def layouts(_: Sequence[str]) -> int:
     """Largest differences of any number of any vector."""
-    from tests.unit.models.encoder.test_layouts import LAYOUTS, compared
+    from tests.layouts import LAYOUTS, compared
 
     _row("layout", "width", "max abs diff", "of its export")
     _row("---", "---", "---", "---")

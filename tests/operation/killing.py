@@ -34,7 +34,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.servers import free_port, is_alive, wait_until_healthy  # noqa: E402
+from tests.servers import children, free_port, is_alive, wait_until_healthy  # noqa: E402
 
 BSL = (sys.executable, "-m", "flows.cli.main")
 SECONDS = 400.0  # within which a command whose server is gone must end
@@ -236,15 +236,6 @@ class Household:
         done = subprocess.run([*BSL, *gc], env=kept, cwd=self.folder, capture_output=True, text=True)
         failed = [f"gc failed: {done.stderr}"] if done.returncode else []
         return failed + [f"{path} outlives gc" for pattern in LEFT for path in self.store.glob(pattern)]
-
-
-def children(process: int) -> list[int]:
-    """Processes that a process has started, and theirs, in the order of starting."""
-    try:
-        direct = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [found for child in map(int, direct) for found in (child, *children(child))]
 
 
 def kill_lives(folder: Path, kills: int, seed: int, way: type[Typed | Forked]) -> tuple[Counter[str], list[str]]:
