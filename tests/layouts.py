@@ -1,4 +1,4 @@
-"""Folders in every layout of sentence-transformers without remote code, and how far our vectors are from the library's."""
+"""Every layout of sentence-transformers without remote code, and how far our vectors are from the library's."""
 
 import json
 import warnings
