@@ -7,13 +7,12 @@ from typing import Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import ALONE, CROPS, PIVOTS, trips_of
+from flows.recipes.shared import ALONE, ANCHORED, CROPS, PIVOTS, trips_of
 from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
-from models.objectives.contrastive_config import ContrastiveConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
@@ -28,7 +27,7 @@ _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
 # Small steps, few of them, and held to the start: what a good encoder knows is soon lost.
 GENTLE: Final = TrainingConfig(
-    objective=ContrastiveConfig(anchor_weight=3.0),
+    objective=ANCHORED,
     lr=2e-5,
     max_steps=100,
     epochs=1000,

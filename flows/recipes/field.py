@@ -10,6 +10,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from flows.recipes.shared import ANCHORED
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
@@ -144,7 +145,7 @@ METHODS: Final = (
         _TWO_BRANCHES,
         encoder=_DROPS,
     ),
-    Method("crops", "crops held to the start", "crops", ContrastiveConfig(anchor_weight=3.0), Rates(2e-4, 2e-4)),
+    Method("crops", "crops held to the start", "crops", ANCHORED, Rates(2e-4, 2e-4)),
     Method(
         "distil",
         "distillation",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from models.augmentation.config import ORIGINAL, AugmentConfig, TranslatedView, round_trip
 from models.augmentation.rewritings import EntailView
 from models.evaluation.config import EvaluationConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 from models.pairs import PairConfig, ViewPair
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
@@ -32,6 +33,9 @@ SAMPLE: Final = IngestConfig(sources=(SourceSpec(dataset="embedded:nli-sample"),
 EMBEDDED_STSB: Final = EvaluationConfig(sets=("embedded:stsb/dev", "embedded:stsb/test"), dev="embedded:stsb/dev")
 NO_VIEWS: Final = AugmentConfig(filters=UNFILTERED)
 """The sentence is its only view."""
+
+ANCHORED: Final = ContrastiveConfig(anchor_weight=3.0)
+"""What `bsl adapt` minimises: views against the batch, held to what the start says of them."""
 
 CROPS: Final = ViewPair(view_1="crop", view_2="crop-2")
 """Two stretches of words of each sentence."""
