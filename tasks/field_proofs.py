@@ -38,13 +38,13 @@ def text_proofs(
         learnt: probes that are made as some method's views are, so that they decide nothing.
         config: how differences are drawn.
     """
-    from models.evaluation.field import Proof, outcome_draws
+    from models.evaluation.field import probe_proofs
 
-    for number, (name, probe) in enumerate(found.items()):
-        ranks = [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
-        draws = outcome_draws(ranks, probe.unit, resamples=config.resamples, seed=config.seed + number)
-        group = "" if name in learnt else "text"
-        yield Proof(name, "mean reciprocal rank", group, draws)
+    ranks = {
+        name: [np.stack([_ranks(encoder, probe) for encoder in seeds]) for seeds in vectors]
+        for name, probe in found.items()
+    }
+    return probe_proofs(ranks, found, learnt, resamples=config.resamples, seed=config.seed)
 
 
 def _ranks(encoder: Vectors, probe: Retrieval) -> NDArray[np.float64]:

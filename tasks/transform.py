@@ -69,7 +69,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
 
 
-@stage(ref=CheckpointRef, version=2)
+@stage(ref=CheckpointRef, version=3)
 def fold_transform(
     work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from models.encoder.cnn import CNN, TokenReLU
 from models.encoder.config import CNNConfig
-from models.encoder.network import Encoder
 from models.encoder.static import StaticTable
 from models.errors import EncoderError
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.encoder.heads import TokenHead
+    from models.encoder.network import Encoder
 
 
 def with_convolutions(encoder: Encoder) -> Encoder:
@@ -35,7 +35,7 @@ def with_convolutions(encoder: Encoder) -> Encoder:
     cnn = CNN(encoder.token_width, config.channels, config.kernels)
     added = [cnn, TokenReLU(config.channels * len(config.kernels))] if config.relu else [cnn]
     heads = [*encoder.token_heads, *(head.to(encoder.device) for head in added)]
-    return Encoder(encoder.backbone, encoder.config, heads, encoder.sentence_heads).train(encoder.training)
+    return encoder.with_heads(encoder.config, heads, encoder.sentence_heads)
 
 
 def check_convolutions(encoder: Encoder) -> None:

@@ -5,11 +5,15 @@ Shapes: D width of the encoder's vectors, K of those that the map gives, E of a 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
 from models.encoder.heads import Dense, Normalize
-from models.encoder.network import Encoder
+
+if TYPE_CHECKING:
+    from models.encoder.network import Encoder
 
 
 def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
@@ -28,7 +32,7 @@ def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Enc
     # What scaled the vectors before stays, as a head; it is no longer the last.
     config = encoder.config.model_copy(update={"normalize": True})
     heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
-    return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()
+    return encoder.with_heads(config, encoder.token_heads, heads).eval()
 
 
 def first_of(width: int, kept: int) -> Dense:

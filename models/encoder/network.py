@@ -93,6 +93,25 @@ class Encoder(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    def with_heads(
+        self, config: EncoderConfig, token_heads: Sequence[TokenHead], sentence_heads: Sequence[Head]
+    ) -> Encoder:
+        """The same transformer below other heads, which share weights with those here; what is skipped stays so.
+
+        Raises:
+            EncoderError: A head takes vectors of another width than it is given.
+        """
+        made = Encoder(self.backbone, config, token_heads, sentence_heads)
+        made.skipped = self.skipped
+        return made.train(self.training)
+
+    def unscaled(self) -> Encoder:
+        """The encoder without a `Normalize` that ends it: what a head that `add_head` adds is given."""
+        heads = list(self.sentence_heads)
+        ends = heads and isinstance(heads[-1], Normalize)
+        config = self.config.model_copy(update={"normalize": False})
+        return self.with_heads(config, self.token_heads, heads[:-1] if ends else heads)
+
     def add_head(self, head: Head) -> None:
         """Put a head behind those on sentence vectors, before a `Normalize` that ends them.
 

@@ -16,11 +16,12 @@ import torch
 
 from models.encoder.folding import dense_of
 from models.encoder.heads import Normalize
-from models.encoder.network import Encoder
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from models.encoder.network import Encoder
 
 
 def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -61,4 +62,4 @@ def shortened(encoder: Encoder, axes_DD: NDArray[np.float64], kept: int) -> Enco
     weight_KD = torch.from_numpy(np.ascontiguousarray(axes_DD[:, :kept].T))
     heads = [*encoder.sentence_heads, dense_of(weight_KD, torch.zeros(kept)), Normalize()]
     config = encoder.config.model_copy(update={"normalize": True})
-    return Encoder(encoder.backbone, config, list(encoder.token_heads), heads).eval()
+    return encoder.with_heads(config, encoder.token_heads, heads).eval()

@@ -21,7 +21,7 @@ from models.encoder.encode import encode_tokens
 from models.encoder.network import Encoder
 from models.encoder.rotation import principal_axes
 from models.encoder.static import StaticTable, static_tokenizer
-from models.encoder.tokens import Tokens, tokenise
+from models.encoder.tokens import Tokens, around, tokenise
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def tabulate(
     sentences_ND = _unit(vectors_ND)
     axes_DK = principal_axes(sentences_ND)[:, :width]
     counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(_unit(_alone(encoder, tokenizer, plain)) @ axes_DK, counts_NV)
+    start_VK = _start(_unit(_alone(encoder, tokenizer)) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
     return Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain
@@ -80,18 +80,12 @@ def check_transformer(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> N
         )
 
 
-def _alone(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, plain: PreTrainedTokenizerBase) -> NDArray[np.float32]:
-    """The encoder's vector (V, D) of each token between the special tokens that stand around a text."""
-    (inner,), (whole,) = (list(_rows(tokenise(form, ["the"], encoder.config.length))) for form in (plain, tokenizer))
-    before = next(n for n in range(len(whole)) if whole[n : n + len(inner)].tolist() == inner.tolist())
-    after = whole[before + len(inner) :]
-    ids = [np.concatenate([whole[:before], [token], after]) for token in range(len(tokenizer))]
-    offsets = np.arange(len(ids) + 1, dtype=np.int64) * (before + 1 + len(after))
-    return encode_tokens(encoder, Tokens(np.concatenate(ids).astype(np.int32), offsets, tokenizer.pad_token_id))
-
-
-def _rows(tokens: Tokens) -> list[NDArray[np.int32]]:
-    return np.split(tokens.ids, tokens.offsets[1:-1])
+def _alone(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> NDArray[np.float32]:
+    """The encoder's vector (V, D) of each token between prompt and special tokens that stand around a text."""
+    before, after = around(tokenizer)
+    ids = np.array([[*before, token, *after] for token in range(len(tokenizer))], dtype=np.int32)
+    offsets = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
+    return encode_tokens(encoder, Tokens(ids.ravel(), offsets, tokenizer.pad_token_id))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

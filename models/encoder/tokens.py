@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -79,9 +80,16 @@ def prompt_of(tokenizer: PreTrainedTokenizerBase) -> str:
 
 def prompt_tokens(tokenizer: PreTrainedTokenizerBase) -> int:
     """How many tokens at the beginning of a text are its prompt's, a special token before it included."""
-    call: Any = tokenizer(prompt_of(tokenizer), return_attention_mask=False)
-    ids = list(call["input_ids"])
-    return len(ids) - (ids[-1] in tokenizer.all_special_ids)
+    return len(around(tokenizer)[0])
+
+
+def around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """Ids of what stands before a text, its prompt and special tokens, and of the special tokens after it."""
+    prompt, call = prompt_of(tokenizer), cast("Any", tokenizer)
+    alone, followed = (list(call(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the"))
+    special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
+    after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
+    return alone[: len(alone) - len(after)], after
 
 
 def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int) -> Tokens:

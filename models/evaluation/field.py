@@ -5,7 +5,7 @@ of one run of a long document, is drawn together. Two corrections for many compa
 methods where each is compared with the start, and over all pairs of methods where the best is compared with another,
 for which one is best was not known before.
 
-Shapes: M methods, S seeds, Q their encoders, N questions, K units (documents or runs), R draws.
+Shapes: M methods, S seeds, Q their encoders, N questions, R draws.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from models.evaluation.forgetting import forgets
 from models.evaluation.hierarchical import Draws, difference_of, holm
 from models.evaluation.study import LEVEL, study_rows, verdict
+from models.evaluation.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.evaluation.paired import Difference
+    from models.evaluation.retrieval import Retrieval
 
 TEXT: Final = "your text"
 """The mean of what decides."""
-CHUNK_CELLS: Final = 2_000_000  # R·K of one chunk: bounds memory to some tens of MB
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,35 @@ def outcome_draws(
         outcomes: of each method (S, N): how well each question was answered, such as 1 by the rank, or 0 and 1.
         unit_N: whose answers are drawn together: a document, or a run of one.
         resamples: R.
-        seed: of the draws.
+        seed: of the draws; questions about one text that are averaged need the same.
     """
     values_QN = np.concatenate([answers.astype(np.float64) for answers in outcomes])
-    _, own_N = np.unique(unit_N, return_inverse=True)
-    sums_KQ = np.stack([np.bincount(own_N, values_N) for values_N in values_QN], axis=1)
-    sizes_K = np.bincount(own_N).astype(np.float64)
-    draws_RQ = np.concatenate(
-        [(counts_RK @ sums_KQ) / (counts_RK @ sizes_K)[:, None] for counts_RK in _draws(len(sizes_K), resamples, seed)]
-    )
+    draws_RQ = unit_means(values_QN, unit_N, resamples=resamples, seed=seed)
     ends = np.cumsum([len(answers) for answers in outcomes])[:-1]
     parts = zip(np.split(values_QN.mean(axis=1), ends), np.split(draws_RQ, ends, axis=1), strict=True)
     return tuple(Draws(figures_S, draws_RS) for figures_S, draws_RS in parts)
+
+
+def probe_proofs(
+    ranks: Mapping[str, Sequence[NDArray[np.float64]]],
+    probes: Mapping[str, Retrieval],
+    learnt: Collection[str],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Iterator[Proof]:
+    """How well methods find what belongs together in one held-out text, all probes on the same draws of its units.
+
+    Args:
+        ranks: by probe, of each method (S, N): reciprocal ranks.
+        probes: by name.
+        learnt: names of those that are made as some method's views are, so that they decide nothing.
+        resamples: R.
+        seed: of the draws.
+    """
+    for name, probe in probes.items():
+        draws = outcome_draws(ranks[name], probe.unit, resamples=resamples, seed=seed)
+        yield Proof(name, "mean reciprocal rank", "" if name in learnt else "text", draws)
 
 
 def decisive(proofs: Sequence[Proof]) -> tuple[Draws, ...]:
@@ -198,12 +216,3 @@ def _mean_of(sets: Sequence[Sequence[Draws]]) -> tuple[Draws, ...]:
         )
         for method in zip(*sets, strict=True)
     )
-
-
-def _draws(units: int, resamples: int, seed: int) -> Iterator[NDArray[np.float64]]:
-    """How often each unit is drawn, (r, K), chunk by chunk."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    size = max(1, CHUNK_CELLS // units)
-    shares_K = np.full(units, 1 / units)
-    for start in range(0, resamples, size):
-        yield generator.multinomial(units, shares_K, min(size, resamples - start)).astype(np.float64)

@@ -4,7 +4,7 @@ Given a sentence, find what belongs to it among all others of held-out documents
 title, its round trip through another language, the other half of its words. A probe of the view that was trained on
 proves little; the others do. The figure is the mean reciprocal rank.
 
-Shapes: N queries, M targets, D width, K units (documents, or runs of them), R draws, P probes.
+Shapes: N queries, M targets, D width.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from models.errors import EvaluationError
 from models.evaluation.intervals import percentile_interval
 from models.evaluation.paired import Difference, drawn_difference
+from models.evaluation.units import unit_means
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,8 +93,8 @@ def chance(targets: int) -> float:
 
 def tells(ranks_N: NDArray[np.float64], probe: Retrieval) -> bool:
     """Whether an encoder does better than a guess on a probe: else its order of the targets says nothing."""
-    draws = _draws(ranks_N - chance(len(probe.targets)), probe.unit, resamples=1000, seed=0)
-    return percentile_interval(draws)[0] > 0
+    above_1N = (ranks_N - chance(len(probe.targets)))[None]
+    return percentile_interval(unit_means(above_1N, probe.unit, resamples=1000, seed=0)[:, 0])[0] > 0
 
 
 def compare_ranks(
@@ -136,24 +137,8 @@ def mean_difference(
         seed: of the draws.
     """
     value = float(np.mean([gain.mean() for gain, _ in gains.values()]))
-    draws = np.mean([_draws(gain, unit, resamples, seed) for gain, unit in gains.values()], axis=0)
-    return drawn_difference(value, draws)
-
-
-def _draws(values_N: NDArray[np.float64], unit_N: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
-    """Means (R,) over draws of units; a draw's weight of a unit depends on its number and the seed alone."""
-    names, own = np.unique(unit_N, return_inverse=True)
-    sums_K = np.bincount(own, values_N)
-    sizes_K = np.bincount(own).astype(np.float64)
-    generator = np.random.Generator(np.random.PCG64(seed))
-    last = int(names[-1]) + 1
-    out = np.empty(resamples)
-    for draw in range(resamples):
-        # Poisson weights are a bootstrap whose draws are independent of how many units a probe has.
-        weights_K = generator.poisson(1.0, last)[names]
-        total = weights_K @ sizes_K
-        out[draw] = (weights_K @ sums_K) / total if total else np.nan
-    return out
+    draws = [unit_means(gain[None], unit, resamples=resamples, seed=seed)[:, 0] for gain, unit in gains.values()]
+    return drawn_difference(value, np.mean(draws, axis=0))
 
 
 def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:

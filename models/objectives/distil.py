@@ -59,16 +59,18 @@ class Distil(Objective):
         """
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
-            dense = self._dense(sample, vectors_ND.shape[1])
-            if self.config.projection == "kept":
+            kept = self.config.projection == "kept"
+            # A kept one stands before the scaling to length 1 that ends the student.
+            dense = self._dense(self.online.unscaled() if kept else self.online, sample, vectors_ND.shape[1])
+            if kept:
                 self.online.add_head(dense)
             else:
                 self.projection = dense
 
-    def _dense(self, sample: Batch, width: int) -> Dense:
-        dense = Dense(self.online.width, width, activation=ACTIVATIONS[self.config.activation])
+    def _dense(self, below: Encoder, sample: Batch, width: int) -> Dense:
+        dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
         if self.config.projection_start == "fitted":
-            h_NS = torch.from_numpy(encode_tokens(self.online, sample.tokens.take(sample.view_1)))
+            h_NS = torch.from_numpy(encode_tokens(below, sample.tokens.take(sample.view_1)))
             weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.teacher))
             dense.linear.weight.data.copy_(weight_DS)
             dense.linear.bias.data.copy_(bias_D)

@@ -48,7 +48,8 @@ class BSLConfig(TwoBranchConfig):
 
     name: Literal["bsl"] = "bsl"
     loss_scale: Literal["paper", "released"] = "paper"
-    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Matters through clipping only."""
+    """`paper`: equation 2, in [-1, 1]; `released`: 4 + 4 times that, in [0, 8]. Alone it matters through clipping and
+    Adam's ε only; the weights of further terms are beside the scaled loss."""
     contrastive_weight: float = Field(default=0.0, ge=0, le=10)
     """Weight of an in-batch contrastive term beside the loss.
     Deviation: 0 is published; above 0 the other pairs of the batch serve as negatives (InfoNCE, both directions)."""

@@ -155,7 +155,8 @@ def _sureness(ranking: Ranking) -> str:
     if not near:
         return "It is above every other method for sure."
     names = ", ".join(f"{plain(standing.label)} ({100 * -standing.behind.value:+.1f})" for standing in near)
-    return f"It cannot be told apart from {names}; it is above the other {len(ranking.others) - len(near)} for sure."
+    beaten = len(ranking.others) - len(near)
+    return f"It cannot be told apart from {names}{f'; it is above the other {beaten} for sure' if beaten else ''}."
 
 
 def _cost(content: FieldContent, best: str) -> str:

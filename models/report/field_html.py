@@ -27,7 +27,7 @@ _DRAWN: Final = (
 
 def field_html(content: FieldContent) -> str:
     """The page as one HTML file; equal content gives equal text."""
-    said = [line.replace("**", "") for line in advice(content)]
+    said = [line.replace("**", "").replace("`", "") for line in advice(content)]
     return Page(
         title=content.title,
         word="",

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from models.errors import CollapseError, DeclineError
@@ -56,7 +57,8 @@ def _suspicion(start: Evaluation, now: Evaluation, bounds: CollapseConfig) -> st
         return f"effective rank is below {bounds.min_effective_rank}"
     if now.std < min(bounds.min_std, start.std):
         return f"the spread of the unit vectors is below {bounds.min_std}"
-    if start.dev_spearman is not None and now.dev_spearman is not None:
+    # A start whose dev pairs all have one cosine has no figure to fall from.
+    if start.dev_spearman is not None and now.dev_spearman is not None and not math.isnan(start.dev_spearman):
         drop = start.dev_spearman - now.dev_spearman
         if not drop <= bounds.max_dev_drop:  # written so that NaN counts as a drop
             return f"dev Spearman fell by {drop:.3f}, more than {bounds.max_dev_drop}"
@@ -67,10 +69,14 @@ def _finding(history: Sequence[Evaluation], reason: str, config: TrainingConfig)
     start, now = history[0], history[-1]
     shrunk = now.effective_rank < HALF * start.effective_rank or now.std < HALF * start.std
     # All pairs of the dev set at one cosine is the end of a collapse too.
-    if shrunk or (now.dev_spearman is not None and now.dev_spearman != now.dev_spearman):
+    if shrunk or (now.dev_spearman is not None and math.isnan(now.dev_spearman)):
         return CollapseError(now.step, reason, _evidence(start, now), _collapse_remedy(config))
-    best = max(history, key=lambda seen: -2.0 if seen.dev_spearman is None else seen.dev_spearman)
+    best = max(history, key=_dev)
     return DeclineError(now.step, reason, _evidence(start, now), _decline_remedy(config, best.step))
+
+
+def _dev(seen: Evaluation) -> float:
+    return -2.0 if seen.dev_spearman is None or math.isnan(seen.dev_spearman) else seen.dev_spearman
 
 
 def _collapse_remedy(config: TrainingConfig) -> str:

@@ -5,12 +5,17 @@ import re
 
 import numpy as np
 import pytest
+import torch
 
-from models.encoder.config import EncoderConfig
+from models.encoder.appended import with_convolutions
+from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.encode import encode
+from models.encoder.folding import fold
 from models.encoder.loading import load_encoder
+from models.encoder.rotation import first_axes, shortened
 from models.encoder.saved import saved_config
-from models.encoder.tokens import prompt_tokens
+from models.encoder.tabulate import tabulate
+from models.encoder.tokens import around, prompt_tokens
 from models.errors import EncoderError
 from tests.layouts import (
     LAYOUTS,
@@ -55,6 +60,37 @@ def test_a_prompt_that_leaves_no_room_for_text_is_refused(tmp_path):
         load_encoder(folder, EncoderConfig(model="x", max_length=taken))
     roomy = load_encoder(folder, EncoderConfig(model="x", max_length=taken + 1))
     assert np.isfinite(encode(*roomy, TEXTS)).all()
+
+
+def test_a_prompt_that_is_not_pooled_is_not_below_other_heads_either(tmp_path):
+    """Whitening, fewer dimensions and convolutions pooled it again."""
+    folder = write(tmp_path, prompted("sts", include_prompt=False))
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=96))
+    vectors, width = encode(encoder, tokenizer, TEXTS), encoder.width
+    same = fold(encoder, torch.eye(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64))
+    np.testing.assert_allclose(encode(same, tokenizer, TEXTS), unit(vectors), atol=1e-5)
+    few = shortened(encoder, first_axes(width), 8)
+    np.testing.assert_allclose(encode(few, tokenizer, TEXTS), unit(vectors[:, :8]), atol=1e-5)
+    encoder.config = encoder.config.model_copy(update={"cnn": CNNConfig(channels=4)})
+    assert with_convolutions(encoder).skipped == encoder.skipped > 0
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("prompt", ["", "query: ", "passage"])
+@pytest.mark.parametrize("model", [bert, roberta])
+def test_a_table_can_be_made_of_an_encoder_with_any_prompt(tmp_path, model, prompt):
+    """A tokenizer of bytes writes a word otherwise behind a space than at the beginning."""
+    folder = write(tmp_path, layout(model()))
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="x", max_length=32, prompt=prompt))
+    before, after = around(tokenizer)
+    whole = tokenizer(prompt)["input_ids"]
+    assert [*before, *after] == whole
+    assert len(after) == 1
+    table, plain = tabulate(encoder, tokenizer, TEXTS, encode(encoder, tokenizer, TEXTS), 4)
+    assert encode(table, plain, TEXTS).shape == (len(TEXTS), 4)
 
 
 def test_a_default_prompt_is_said(tmp_path, caplog):

@@ -11,6 +11,7 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells
+from models.evaluation.units import unit_means
 from models.text.documents import documents
 from models.text.passages import HoldOutConfig, hold_out, passages
 
@@ -85,6 +86,16 @@ def test_documents_are_drawn_together() -> None:
         compare_ranks({"p": np.zeros(400)}, {"p": by_document}, {"p": probe}) for probe in (together, alone)
     )
     assert wide.ci_high - wide.ci_low > 3 * (narrow.ci_high - narrow.ci_low)
+
+
+@pytest.mark.parametrize("left_out", [0, 99])
+def test_a_probe_that_asks_nothing_of_a_document_is_drawn_as_the_others(left_out: int) -> None:
+    gain, unit = np.random.default_rng(3).normal(0, 0.2, 100), np.arange(100)
+    kept = unit != left_out
+    whole = unit_means(gain[None], unit, resamples=500, seed=7)[:, 0]
+    part = unit_means(gain[None, kept], unit[kept], resamples=500, seed=7)[:, 0]
+    assert np.corrcoef(whole, part)[0, 1] > 0.97
+    assert whole.std() == pytest.approx(gain.std() / 10, rel=0.1)
 
 
 def test_a_guess_is_known_for_one() -> None:

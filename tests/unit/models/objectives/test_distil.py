@@ -23,7 +23,7 @@ from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from models.training.teacher import Teacher
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 from tests.tiny_training import CONFIG, run
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"
@@ -179,6 +179,22 @@ def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(sett
         objective, _ = met((copy.deepcopy(encoder), pairs, known), config)
         losses.append(objective(pairs, 24).item())
     assert losses[1] < 0.7 * losses[0]
+
+
+@pytest.mark.parametrize("projection", ["kept", "dropped"])
+def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
+    """A kept one stands before the scaling, and is given vectors of another length than the student's own."""
+    _, tokenizer = tiny_encoder(tmp_path / "start")
+    encoder, _ = load_encoder(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": ORIGINALS}), 24)
+    vectors = encode(encoder, tokenizer, ORIGINALS)
+    wide = (vectors @ np.random.default_rng(0).normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32)
+    config = DistilConfig(loss="vectors", distance="cosine", projection=projection, projection_start="fitted")
+    objective = Distil(encoder, config)
+    taught = replace(pairs, teacher=wide)
+    objective.meet_teacher(taught, wide)
+    objective.eval()
+    assert objective(taught, 24).item() < 0.1
 
 
 @pytest.mark.parametrize("config", [DistilConfig(queue=3), DistilConfig(loss="vectors", projection="dropped")])

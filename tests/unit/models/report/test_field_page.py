@@ -62,6 +62,12 @@ def test_the_best_is_named_with_how_sure_and_what_it_costs():
     ]
 
 
+def test_a_best_that_beats_nobody_says_so_of_nobody():
+    rows = [row("as it is", 0.40), row("BSL", 0.45, 0.05, 0.001, "above")]
+    said = advice(content(rows, Ranking("BSL", (standing("as it is", 0.05, 0.4),))))
+    assert said[1] == "It cannot be told apart from as it is (-5.0)."
+
+
 def test_what_is_not_above_for_sure_is_not_recommended():
     rows = [row("as it is", 0.40), row("BSL", 0.405, 0.005, 0.3, "no")]
     (said,) = advice(content(rows, Ranking("BSL", (standing("as it is", 0.005, 0.3),))))
@@ -139,6 +145,8 @@ def test_the_html_page_says_first_which_to_use_and_draws_all_beside_the_start():
     page = field_html(content(ROWS, RANKED))
     assert '<p class="verdict">Use BSL: 45.00 beside 40.00' in page
     assert 'aria-label="mean × 100 on your text. BSL: 45.0; SimCSE: 44.0; as it is: 40.0"' in page
+    assert "/store/checkpoint/c/encoder" in page
+    assert "`" not in page.split('id="what-went-wrong"')[0]
     assert "loss is nan at step 3" in page.split('id="what-went-wrong"')[1]
     assert "a &lt;b&gt; c" in page
     assert "bsl field r.csv" in page

@@ -67,6 +67,19 @@ def test_an_encoder_that_starts_below_a_bound_has_not_collapsed():
     assert not stopped([poor, poor, poor], final=True)
 
 
+def test_a_start_that_gives_every_dev_pair_one_cosine_has_nothing_to_fall_from():
+    start = later(0, dev_spearman=float("nan"))
+    assert not stopped([start, later(1, dev_spearman=0.5), later(2, dev_spearman=0.6)], final=True)
+    assert not stopped([start, start, start], final=True)
+
+
+def test_a_step_without_a_figure_is_not_the_best():
+    history = [START, later(10), later(20, dev_spearman=float("nan")), later(30, dev_spearman=0.2)]
+    best = [later(0, dev_spearman=0.5), *history[1:]]
+    with pytest.raises(DeclineError, match="dev was best at step 10"):
+        check_health(best, CONFIG, final=True)
+
+
 def test_without_a_dev_set_geometry_decides():
     start = later(0, dev_spearman=None)
     assert not stopped([start, start], final=True)
