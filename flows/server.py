@@ -57,6 +57,7 @@ def use_server() -> str:
     if address:
         return f"Prefect server {address}"
     os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
+    make_home()  # or Prefect warns, of which it would make the last part alone
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"

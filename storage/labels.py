@@ -12,15 +12,18 @@ from storage.keys import NotInKey
 from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
+from storage.readers.shapes import SHAPES
 from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
-from storage.texts import is_prose
+from storage.texts import TITLES, is_prose
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
+_BESIDE: Final = (*TITLES, "summary")  # what stands beside a text and is no other side of a pair
+_NOTHING: Final = ("", "NaN", "nan")  # what pandas and Python's json write for no label
 
 
 class LabelSource(BaseModel):
@@ -64,7 +67,8 @@ def label_source(path: str) -> LabelSource:
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Of their different values too: 300 questions may have 15 answers between them.
     repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
-    found = _taken(table, prose) or _taken(table, repeated)
+    known = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*table.columns}), ())  # however short they are
+    found = _taken(table, prose) or _taken(table, repeated) or _taken(table, [*known])
     if found is not None:
         kind, texts, label = found
         source = LabelSource(
@@ -73,8 +77,9 @@ def label_source(path: str) -> LabelSource:
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, repeated)) or 'none'} "
-        f"hold text; expected two of text and a number ({', '.join(_SCORES)}), or one of text and a class "
-        f"({', '.join(_CLASSES)}); rename the columns"
+        f"hold text{_hindrance(table, repeated or [*known])}; expected two of text and a number "
+        f"({', '.join(_SCORES)}), or one of text and 2 to {_MOST_CLASSES} classes ({', '.join(_CLASSES)}); "
+        "rename the columns or correct their values"
     )
 
 
@@ -89,14 +94,36 @@ def read_labels(source: LabelSource) -> pl.DataFrame:
 
 def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "classes"], list[str], str] | None:
     """What the labels are, their columns of text and their own; None where these columns of text are of no labels."""
-    lower = {name.lower(): name for name in table.columns if name not in prose}
-    score = next((lower[name] for name in _SCORES if name in lower and _numbers(table[lower[name]])), None)
-    if len(prose) == 2 and score is not None:
-        return "pairs", prose, score
-    chosen = next((lower[name] for name in _CLASSES if name in lower), None)
-    if len(prose) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
-        return "classes", prose, chosen
+    texts = _without_titles(prose)
+    score = next((name for name in _named(table, prose, _SCORES) if _strange(table[name]) is None), None)
+    if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
+        return "pairs", texts, score
+    chosen = next(_named(table, prose, _CLASSES), None)
+    if len(texts) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
+        return "classes", texts, chosen
     return None
+
+
+def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
+    """Why columns of the right names are no labels; empty where their names are not right either."""
+    texts = _without_titles(prose)
+    chosen = next(_named(table, prose, _SCORES if len(texts) == 2 else _CLASSES), None)
+    if chosen is None:
+        return ""
+    if len(texts) == 2 and (strange := _strange(table[chosen])) is not None:
+        return f", and {chosen!r} has {strange!r}, which is no number"
+    return f", and {chosen!r} has {table[chosen].drop_nulls().n_unique():,} different values"
+
+
+def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Iterator[str]:
+    """Columns of such names, however they are written, that are none of text."""
+    lower = {name.lower(): name for name in table.columns if name not in prose}
+    return (lower[name] for name in names if name in lower)
+
+
+def _without_titles(prose: list[str]) -> list[str]:
+    """Columns of text, a title aside that stands beside one."""
+    return [name for name in prose if name.lower() not in _BESIDE] or prose
 
 
 def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
@@ -110,9 +137,13 @@ def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
     if not frames:
         raise SourceError(f"{path} holds no record; give labelled text, or leave --labels out")
     # CSV has no null: what is blank there is what another format leaves out.
-    return pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
+    table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
+    labels = [name for name in table.columns if name.lower() in (*_SCORES, *_CLASSES)]
+    return table.with_columns(pl.col(labels).replace(list(_NOTHING), None))
 
 
-def _numbers(values: pl.Series) -> bool:
+def _strange(values: pl.Series) -> str | None:
+    """The first value that is no number; None where all are."""
     known = values.drop_nulls()
-    return bool(known.cast(pl.Float64, strict=False).is_finite().fill_null(value=False).all()) and known.n_unique() > 1
+    finite = known.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
+    return next(iter(known.filter(~finite)), None)

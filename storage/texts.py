@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SAMPLE: Final = 200  # records that a guess looks at
 _NAME: Final = "name"
-_TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
+TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
 _DOCUMENTS: Final = (
     "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",
     "conversation_id", "book", "chapter", "url", "page",
@@ -223,7 +223,7 @@ def _guess(
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
     lower = {name.lower(): name for name in held}
     if title is None:
-        named = (lower[name] for name in _TITLES if name in lower and lower[name] not in columns)
+        named = (lower[name] for name in TITLES if name in lower and lower[name] not in columns)
         title = next((name for name in named if _may_be_title(name, sample)), None)
     title = title or None
     texts = tuple(columns) or _texts(sample, lower, title)

@@ -17,7 +17,7 @@ from storage.wordnet import find_wordnet
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
 from tasks.evaluation.sets import read_scored_set, resolve_scored_set
 from tasks.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
-from tasks.stage.machine import cores
+from tasks.stage.machine import cores, device_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -99,8 +99,7 @@ def _pairs_of(site: Site, name: str) -> str:
 def _device(site: Site) -> str:
     import torch
 
-    if site.device.startswith("cuda") and not torch.cuda.is_available():
-        raise RuntimeError(f"{site.device} is asked for, but torch {torch.__version__} sees no GPU; use --device cpu")
+    device_of(site)
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}"
 

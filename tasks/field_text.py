@@ -55,7 +55,7 @@ def field_asked(
     work.draft.note({"texts": unique.height, "questions": {name: len(probe) for name, probe in found.items()}})
 
 
-@stage(ref=PairsRef, version=4)
+@stage(ref=PairsRef, version=5)
 def pair_own_labels(work: Work, passages: PassagesRef, labels: LabelSource) -> None:
     """What labels teach as scored pairs: those given, or texts beside others of their class and of other classes.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -9,6 +10,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from storage.address import Address, at_home
 from storage.store import Store
+
+
+def _known(device: str) -> str:
+    if re.fullmatch(r"auto|cpu|(cuda|mps|xpu)(:\d+)?", device) is None:
+        raise ValueError(f"{device!r}, expected auto, cpu, cuda, or one of several such as cuda:1")
+    return device
 
 
 class Site(BaseModel):
@@ -22,10 +29,10 @@ class Site(BaseModel):
     """Folder `<name>/<split>.parquet` that stands in for the Hub; `BSL_DATA_MIRROR` on the command line."""
     cache: Annotated[str, AfterValidator(at_home)] | None = None
     """Local folder for copies of remote artifacts and Hub files."""
-    device: str = "auto"
+    device: Annotated[str, AfterValidator(_known)] = "auto"
     """`cpu`, `cuda`, `cuda:1`, …; `auto` takes a GPU if there is one."""
     threads: int | None = Field(None, ge=1)
-    """CPU threads for torch; all cores unless given."""
+    """CPU threads for torch; all cores, or OMP_NUM_THREADS, unless given."""
 
     translator_copies: int | None = Field(None, ge=1)
     """Copies of a translator that CTranslate2 has at work, each on a batch of its own: as many as there are threads for

@@ -59,6 +59,10 @@ def _adapt(arguments: argparse.Namespace) -> int:
     from flows.recipes.adapt import AdaptConfig
 
     config = checked(AdaptConfig(), changes)
+    if arguments.suite:
+        from tasks.evaluation.kinds import frozen_names
+
+        frozen_names(config.evaluation.sets)
     begun = begin(arguments)
     from storage.labels import label_source
 

@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (StorageError, ModelError, OSError, ImportError, ValueError) as error:
         if arguments.debug:
             raise
-        print(f"bsl: {error}", file=sys.stderr)
+        print(f"bsl: {_told(error)}", file=sys.stderr)
         # A ValueError that is none of ours: an unknown recipe, field or value, said before anything was started. An
         # ImportError is an optional package that is missing, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)
@@ -74,6 +74,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.debug or not is_of_a_server(error):
             raise
         return failed(error)
+
+
+def _told(error: Exception) -> str:
+    """An error in words; of a value that a configuration refuses, which field it is."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
 
 
 def _misspelt(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.server import is_alone, make_home, named_server, use_server
+from flows.server import is_alone, named_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,6 @@ def _ui(arguments: argparse.Namespace) -> int:
     if address := named_server():
         print(f"{server} serves its own UI: {address.removesuffix('/api')}")
         return 0
-    make_home()
     is_alone(inherited=True)  # so that no other command takes its runs for dead
     url = f"http://127.0.0.1:{arguments.port}"
     os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port

@@ -8,19 +8,45 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from models.errors import ModelError
+
 if TYPE_CHECKING:
     from tasks.site import Site
 
 
+class DeviceError(ModelError):
+    """A device that this machine does not have."""
+
+
 def device_of(site: Site) -> str:
-    """The torch device of a site; `auto` takes a GPU if there is one."""
+    """The torch device of a site; `auto` takes a GPU if there is one.
+
+    Raises:
+        DeviceError: the site names one that torch does not find.
+    """
+    if site.device == "cpu":
+        return "cpu"
     if site.device != "auto":
-        return site.device
+        return _found(site.device)
     if not _may_have_gpu():
         return "cpu"
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _found(device: str) -> str:
+    import torch
+
+    kind, _, number = device.partition(":")
+    there = torch.accelerator.current_accelerator()
+    count = torch.accelerator.device_count() if there is not None and there.type == kind else 0
+    if int(number or 0) >= count:
+        raise DeviceError(
+            f"device {device} is asked for (--device, BSL_DEVICE), but torch {torch.__version__} finds {count} of kind "
+            f"{kind}; use --device cpu, or install a build of torch and a driver for it"
+        )
+    return device
 
 
 def _may_have_gpu() -> bool:
@@ -35,8 +61,13 @@ def _may_have_gpu() -> bool:
 
 
 def cores() -> int:
-    """CPU cores that this process may use; where the system keeps no affinity (macOS), all of them."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPU cores that this process may use: those of its affinity, or all where the system keeps none (macOS).
+
+    No more than OMP_NUM_THREADS, by which people and clusters share a machine out.
+    """
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of the outermost level
+    return min(own, int(asked)) if asked.isdecimal() and int(asked) > 0 else own
 
 
 def settle_threads(site: Site) -> None:

@@ -14,11 +14,15 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.cli.main import main
 from flows.cli.settings import configured
 from flows.cli.verbs import VERBS
+from flows.pipeline import run
 from models.objectives.contrastive_config import ContrastiveConfig
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef, PairsRef, ViewsRef
-from storage.schemas import PAIRS, TRANSLATIONS
+from storage.schemas import CORPUS, PAIRS, TRANSLATIONS
 from storage.store import Store
+from tasks.site import Site
+from tasks.stage.parts import Part, working_on
+from tasks.stage.watch import planning
 
 REF = ViewsRef(key=f"{7:064x}")
 
@@ -241,10 +245,17 @@ def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
     assert [str(ref) for ref in store.refs()] == [str(REF)]
 
 
-def test_a_part_without_stages_is_said_to_have_none(store, capsys):
+def test_a_part_is_listed_where_what_lies_before_is_there(store, capsys):
     part = ["--from", "views", "--until", "pairs"]  # of a recipe that trains nothing
+    words = ["run", "tiny-avg", "--device", "cpu", "--dry-run", *part]
     with patch.dict(os.environ):
-        assert main(["run", "tiny-avg", "--device", "cpu", "--dry-run", *part]) == 0
+        assert main(words) == 1
+        assert "this part begins after views and makes nothing that lies before" in capsys.readouterr().err
+        with planning() as plan, working_on(Part(until="views")):
+            run(configured("tiny-avg", []), Site(store=store.url, device="cpu"))
+        with store.draft(plan[0].ref, Provenance(stage_version=1, config={})) as draft:
+            draft.write(pl.DataFrame(schema=CORPUS))
+        assert main(words) == 0
     assert capsys.readouterr().out == "0 stages, 0 to be made\n"
 
 

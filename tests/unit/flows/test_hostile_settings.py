@@ -123,5 +123,5 @@ def test_a_password_in_a_source_is_refused_without_being_repeated():
 
 
 def test_an_empty_address_is_none():
-    with pytest.raises(ValidationError, match="at least 1 character"):
+    with pytest.raises(ValueError, match="at least 1 character"):
         site_of({"store": ""})

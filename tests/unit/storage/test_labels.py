@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -80,9 +81,45 @@ def test_pairs_without_a_score_or_a_text_are_left_out(tmp_path: Path, suffix: st
 
 
 def test_a_score_that_is_no_number_makes_no_pairs(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["nan", *map(str, range(11))]})
-    with pytest.raises(SourceError, match="expected two of text and a number"):
+    rows = pl.DataFrame({"a": TEXTS, "b": TEXTS, "score": ["45%", *map(str, range(11))]})
+    with pytest.raises(SourceError, match="'score' has '45%', which is no number; expected two of text and a number"):
         label_source(_written(rows, tmp_path / "pairs.csv"))
+
+
+@pytest.mark.parametrize("title", ["title", "Summary", "headline"])
+@pytest.mark.parametrize("label", ["label", "Rating", "stars"])
+def test_a_title_beside_its_text_is_no_pair_with_it(tmp_path: Path, title: str, label: str) -> None:
+    rows = pl.DataFrame({title: TEXTS[::-1], "Text": TEXTS, label: [n % 4 for n in range(12)]})
+    source = label_source(_written(rows, tmp_path / "news.csv"))
+    assert (source.kind, source.texts, source.label) == ("classes", ("Text",), label)
+
+
+def test_more_classes_than_can_be_told_apart_are_named(tmp_path: Path) -> None:
+    texts = [f"How long does delivery number {n} take?" for n in range(300)]
+    rows = pl.DataFrame({"text": texts, "label": [str(n // 2) for n in range(300)]})
+    with pytest.raises(SourceError, match=r"'label' has 150 different values; expected .* 2 to 100 classes"):
+        label_source(_written(rows, tmp_path / "intents.csv"))
+
+
+def test_short_text_is_known_by_its_name(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": [f"refund {n}" for n in range(12)], "intent": list("xyz" * 4)})
+    source = label_source(_written(rows, tmp_path / "intents.csv"))
+    assert (source.kind, source.texts, source.label) == ("classes", ("text",), "intent")
+    pairs = pl.DataFrame({"sentence1": list("abcdefghijkl"), "sentence2": list("bcdefghijkla"), "score": range(12)})
+    assert label_source(_written(pairs, tmp_path / "pairs.csv")).kind == "pairs"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_nan_is_no_label(tmp_path: Path, suffix: str) -> None:
+    rows = pl.DataFrame({"text": TEXTS, "label": [float("nan"), *(float(n % 2) for n in range(11))]})
+    path = tmp_path / f"classes.{suffix}"
+    if suffix == "jsonl":  # as Python's json writes it
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_dicts()))
+        source = label_source(str(path))
+    else:
+        source = label_source(_written(rows, path))
+    assert source.left_out == 1
+    assert {float(label) for label in read_labels(source)["label"]} == {0, 1}
 
 
 def test_columns_of_other_types_do_not_stand_in_the_way(tmp_path: Path) -> None:

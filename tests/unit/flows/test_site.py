@@ -1,0 +1,48 @@
+"""Where a run happens, by options and environment: what is refused, and in which words."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from flows.site import site_of
+from tasks.site import Site
+from tasks.stage.machine import DeviceError, cores, device_of
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("device", "gpu", r"device \(BSL_DEVICE\): 'gpu', expected auto, cpu, cuda"),
+        ("processes", 0, r"processes \(BSL_PROCESSES\): Input should be greater than or equal to 1"),
+        ("runner", "dak", r"runner \(BSL_RUNNER\): Input should be 'threads', 'dask', 'ray' or 'pool'"),
+        ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer"),
+    ],
+)
+def test_a_value_that_is_refused_is_told_by_the_name_that_a_person_gave_it(monkeypatch, field, value, told):
+    with pytest.raises(ValueError, match=told):
+        site_of({field: value})
+    monkeypatch.setenv(f"BSL_{field.upper()}", str(value))
+    with pytest.raises(ValueError, match=told):
+        site_of()
+
+
+def test_a_device_that_is_not_there_is_said_before_anything_is_loaded():
+    with pytest.raises(DeviceError, match=r"device cuda:77 is asked for .* finds \d+ of kind cuda; use --device cpu"):
+        device_of(Site(device="cuda:77"))
+    assert device_of(Site(device="cpu")) == "cpu"
+
+
+@pytest.mark.parametrize(("asked", "given"), [("1", 1), ("1,2", 1), ("1000000", None), ("", None), ("0", None)])
+def test_threads_are_those_that_openmp_is_allowed(monkeypatch, asked, given):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    own = cores()
+    assert own == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert cores() == (given or own)
+
+
+def test_threads_are_said_by_a_variable(monkeypatch):
+    monkeypatch.setenv("BSL_THREADS", "3")
+    assert site_of().threads == 3
