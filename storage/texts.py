@@ -18,11 +18,11 @@ from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.keys import NotInKey
 from storage.mirror_record import joint_sha256
+from storage.paths import listed
 from storage.readers.columns import Columns, require
 from storage.readers.report import ReadReport
 from storage.readers.shapes import SHAPES
 from storage.readers.table import (
-    SUFFIXES,
     Format,
     columns_of,
     format_of,
@@ -31,7 +31,7 @@ from storage.readers.table import (
     readable_columns,
 )
 from storage.set_names import perhaps_meant, spec_of
-from storage.sources import SourceSpec, listed, mirrored_place, resolve_source, stem_of
+from storage.sources import SourceSpec, mirrored_place, resolve_source, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,9 +111,8 @@ def sources(
     """Find files and guess what their columns hold.
 
     Args:
-        paths: files, folders (all readable files in them, folders in them too), patterns with `*`, data sets: embedded,
-            declared (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be
-            mixed.
+        paths: files, folders (all readable files below them, none hidden), patterns with `*`, data sets: embedded, declared
+            (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be mixed.
         mirror: folder that may hold data sets.
         cache: where the Hub's files are kept; its own default if None.
         lang: language of all of them.
@@ -179,14 +178,10 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tuple[str, ...]]:
-    fs, root = fsspec.url_to_fs(path)
-    if not path.startswith(EMBEDDED) and fs.isdir(root):
-        names = sorted(str(name) for name in fs.find(root) if is_readable(str(name)))
-        if not names:
-            raise SourceError(f"{path}: no file in it is of a known format ({', '.join(SUFFIXES)}); correct the path")
-        return stem_of(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
-    if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
-        return stem_of(path), listed(path)
+    if not path.startswith(EMBEDDED):
+        fs, root = fsspec.url_to_fs(path)
+        if "*" in path or fs.exists(root):
+            return stem_of(path), listed(path)
     spec = SourceSpec(dataset=path) if path.startswith(EMBEDDED) else _named(path, mirror)
     if spec is None:
         raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
