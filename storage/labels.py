@@ -11,9 +11,9 @@ from storage.errors import SourceError
 from storage.keys import NotInKey
 from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns
+from storage.readers.prose import is_prose
 from storage.readers.report import ReadReport
 from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
-from storage.texts import is_prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
