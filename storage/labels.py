@@ -11,10 +11,11 @@ from storage.errors import SourceError
 from storage.keys import NotInKey
 from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns
+from storage.readers.prose import is_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import SHAPES
 from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
-from storage.texts import TITLES, is_prose
+from storage.texts import TITLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

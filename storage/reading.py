@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from storage.hub import table_files
 from storage.readers.columns import Columns, require
 from storage.readers.nli import labelled, read_nli
+from storage.readers.prose import only_prose
 from storage.readers.report import ReadReport
-from storage.readers.shapes import Shape, detect
+from storage.readers.shapes import Shape, known_shape, no_shape
 from storage.readers.sts import read_sts, scored_shape
-from storage.readers.table import columns_of, format_of, read_table
+from storage.readers.table import columns_of, format_of, read_table, require_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +56,7 @@ def is_nli(source: ResolvedSource) -> bool:
     Raises:
         SourceError: a column that the source names is missing, or the columns have no known shape.
     """
-    shape = _shape(source, source.name, source_columns(source))
+    shape = _shape(source, local_files(source)[0])
     return shape.label is not None and len(shape.texts) == 2
 
 
@@ -102,23 +103,27 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
     Raises:
         SourceError: a file or column is missing, or the columns have no known shape.
     """
-    report, texts = ReadReport(source.name), dict[str, None]()
-    for path in local_files(source):
-        kind = source.format or format_of(path)
-        texts |= dict.fromkeys(_shape(source, path, columns_of(path, kind, report)).texts)
-    return tuple(texts)
+    return tuple(dict.fromkeys(text for path in local_files(source) for text in _shape(source, path).texts))
 
 
 def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
     for path in local_files(source):
-        kind = source.format or format_of(path)
-        shape = _shape(source, path, columns_of(path, kind, report))
-        yield shape, read_table(path, kind, shape.columns, report)
+        shape = _shape(source, path)
+        yield shape, read_table(path, source.format or format_of(path), shape.columns, report)
 
 
-def _shape(source: ResolvedSource, origin: str, found: tuple[str, ...]) -> Shape:
-    if not source.columns:
-        return detect(origin, found)
-    shape = Shape(source.columns, source.label)
-    require(origin, found, shape.columns.names)
-    return shape
+def _shape(source: ResolvedSource, path: str) -> Shape:
+    """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
+    kind = source.format or format_of(path)
+    found = columns_of(path, kind, ReadReport(source.name))
+    if source.columns:
+        shape = Shape(source.columns, source.label)
+        require(path, found, shape.columns.names)
+        return shape
+    if (known := known_shape(found)) is not None:
+        return known
+    require_header(path, kind, found)
+    text = found[0] if len(found) == 1 else only_prose(path, kind)
+    if text is None:
+        raise no_shape(path, found)
+    return Shape((text,))

@@ -19,8 +19,9 @@ from storage.errors import SourceError
 from storage.hub import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.mirror_record import joint_sha256, origin_of
+from storage.paths import listed
 from storage.readers.sts_files import parts_of
-from storage.readers.table import SUFFIXES, Format, format_of, is_readable
+from storage.readers.table import Format, format_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,8 @@ class SourceSpec(BaseModel):
     dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
     """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
     path: Address | None = None
-    """File, folder or pattern with `*` at any fsspec address; read instead of looking the data set up."""
+    """File, folder (all below it that is not hidden) or pattern with `*` at any fsspec address; read instead of looking
+    the data set up."""
     split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
     """Split of a data set; `train`, or its only one, unless given."""
     name: str | None = Field(None, min_length=1)
@@ -205,33 +207,6 @@ def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
         lacking = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
         raise SourceError(f"{declared.name}: {mirror} has a part of it but no {', '.join(lacking)}; copy all its files")
     return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
-
-
-def listed(path: str) -> tuple[str, ...]:
-    """The file at a path, or the readable files in a folder or behind a pattern, by name.
-
-    Raises:
-        SourceError: there is none.
-    """
-    fs, root = fsspec.url_to_fs(path)
-    if fs.isfile(root):
-        return (path,)
-    pattern = f"{root.rstrip('/')}/*" if fs.isdir(root) else root
-    if "*" not in pattern:
-        raise SourceError(f"{path}: no such file or folder; correct the path")
-    names = sorted(str(name) for name in fs.glob(_literal_folder(fs, pattern)) if fs.isfile(name))
-    found = tuple(name for name in names if is_readable(name))
-    if not found:
-        none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
-        unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"
-        raise SourceError(f"{path} {unread if names else none}; correct the path")
-    return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
-
-
-def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:
-    """The pattern with the folder before its first `*` taken literally, if there is such a folder: `run[1]/*.txt`."""
-    folder, slash, _ = pattern.partition("*")[0].rpartition("/")
-    return f"{glob.escape(folder)}{pattern[len(folder) :]}" if slash and fs.isdir(folder) else pattern
 
 
 def _embedded(name: str, split: str | None) -> tuple[str, ...]:

@@ -18,26 +18,26 @@ from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.keys import NotInKey
 from storage.mirror_record import joint_sha256
+from storage.paths import listed
 from storage.readers.columns import Columns, require
+from storage.readers.prose import PROSE_WORDS, first_records, is_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import SHAPES
 from storage.readers.table import (
-    SUFFIXES,
     Format,
     columns_of,
     format_of,
     is_readable,
     read_table,
-    readable_columns,
+    require_header,
 )
 from storage.set_names import perhaps_meant, spec_of
-from storage.sources import SourceSpec, listed, mirrored_place, resolve_source, stem_of
+from storage.sources import SourceSpec, mirrored_place, resolve_source, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-SAMPLE: Final = 200  # records that a guess looks at
 _NAME: Final = "name"
 TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
 _DOCUMENTS: Final = (
@@ -48,10 +48,6 @@ _TEXTS: Final = (
     "text", "sentence", "sentences", "content", "body", "review", "comment", "message", "post", "description",
     "abstract", "article", "passage", "document",
 )  # fmt: skip
-_PROSE_WORDS: Final = 3.0  # a column of fewer words a record, or of few different records, holds no text
-_PROSE_UNIQUE: Final = 0.2
-_LETTER: Final = re.compile(r"[^\W\d_]")
-_UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
 _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 _PAGE: Final = 120  # characters; a longer line is not cut where a page ends
 
@@ -111,7 +107,7 @@ def sources(
     """Find files and guess what their columns hold.
 
     Args:
-        paths: files, folders (all readable files in them, folders in them too), patterns with `*`, data sets: embedded,
+        paths: files, folders (all readable files below them, none hidden), patterns with `*`, data sets: embedded,
             declared (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be
             mixed.
         mirror: folder that may hold data sets.
@@ -179,14 +175,10 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
 
 
 def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tuple[str, ...]]:
-    fs, root = fsspec.url_to_fs(path)
-    if not path.startswith(EMBEDDED) and fs.isdir(root):
-        names = sorted(str(name) for name in fs.find(root) if is_readable(str(name)))
-        if not names:
-            raise SourceError(f"{path}: no file in it is of a known format ({', '.join(SUFFIXES)}); correct the path")
-        return stem_of(path), tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in names)
-    if not path.startswith(EMBEDDED) and (fs.isfile(root) or "*" in path):
-        return stem_of(path), listed(path)
+    if not path.startswith(EMBEDDED):
+        fs, root = fsspec.url_to_fs(path)
+        if "*" in path or fs.exists(root):
+            return stem_of(path), listed(path)
     spec = SourceSpec(dataset=path) if path.startswith(EMBEDDED) else _named(path, mirror)
     if spec is None:
         raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
@@ -217,7 +209,9 @@ def _guess(
     kind = format_of(path)
     columns = [name for name in columns if name in held]
     title, document = (name if name in ("", *held) else None for name in (title, document))
-    sample = _sample(path, kind)
+    if len(held) == 1 and not columns:
+        require_header(path, kind, held)
+    sample = first_records(path, kind)
     plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
@@ -229,7 +223,7 @@ def _guess(
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
         raise SourceError(
-            f"{path}: none of {', '.join(map(repr, held))} has over {_PROSE_WORDS:g} words a record; name --columns"
+            f"{path}: none of {', '.join(map(repr, held))} has over {PROSE_WORDS:g} words a record; name --columns"
         )
     if document is None:
         document = next((lower[name] for name in _DOCUMENTS if lower.get(name, texts[0]) not in texts), None)
@@ -253,28 +247,6 @@ def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tu
     if known is None and title is not None and not prose and is_prose(sample[title]):
         return (title,)
     return (known,) if known is not None else tuple(prose)
-
-
-def is_prose(values: pl.Series) -> bool:
-    """Whether strings are text: words, of letters, that seldom repeat."""
-    texts = [text for text in (value.strip() for value in values.drop_nulls()) if text]
-    if not texts or len(set(texts)) < _PROSE_UNIQUE * len(texts):
-        return False
-    chars = sum(map(len, texts))
-    letters = sum(len(_LETTER.findall(text)) for text in texts) / chars
-    words = sum(len(text.split()) for text in texts) / len(texts)
-    unspaced = sum(len(_UNSPACED.findall(text)) for text in texts) > chars / 2
-    return letters > 0.5 and (unspaced or words > _PROSE_WORDS)
-
-
-def _sample(path: str, kind: Format) -> pl.DataFrame:
-    """The first records, all columns that can be read as strings."""
-    columns = readable_columns(path, kind, ReadReport(path))
-    first = next(read_table(path, kind, Columns((), columns), ReadReport(path)), None)
-    if first is None or first.is_empty():
-        raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")
-    strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
-    return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))
 
 
 def _is_wrapped(lines: pl.Series) -> bool:

@@ -108,8 +108,8 @@ def embed_file(
 ) -> int:
     """Write `text` and `embedding` of a file's sentences, in its order and each as often as it stands there.
 
-    Of a folder, files of one format follow those of another. A killed call leaves what it made in a folder beside the
-    target, and the same call goes on from there.
+    Of a folder, files of one format follow those of another. A killed call leaves what it made in a hidden folder
+    beside the target, and the same call goes on from there.
 
     Args:
         site: store, mirror and device.
@@ -155,7 +155,8 @@ def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate,
     """The folder of unfinished work, named after all that decides it."""
     decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
-    folder = target.with_name(f"{target.name}.{digest}.parts")
+    # Hidden: beside the text, it would be text of the same call made again.
+    folder = target.with_name(f".{target.name}.{digest}.parts")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -165,5 +165,6 @@ def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
     return (
         f"no sentence is left of {tally.read:,} read: {tally.empty:,} empty, {tally.too_short:,} shorter than "
         f"{bounds.min_chars} and {tally.too_long:,} longer than {bounds.max_chars} characters; a corpus needs at least "
-        "one; look at the sources, their columns and split, or widen min_chars and max_chars"
+        "one; look at the sources, their columns and split, or in a recipe widen `ingest.corpus.normalize.min_chars` "
+        "and `.max_chars`"
     )

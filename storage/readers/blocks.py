@@ -137,8 +137,9 @@ def _block(content: bytes, line: int) -> Block:
 
 
 def _decompressed(path: str, raw: IO[bytes]) -> IO[bytes]:
-    if path.endswith(".gz"):
+    name = path.lower()
+    if name.endswith(".gz"):
         return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-    if path.endswith(".zst"):
+    if name.endswith(".zst"):
         return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
     return raw

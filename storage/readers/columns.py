@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+NAME_COLUMNS: Final = "(`--column NAME`; in a recipe `ingest.sources[].columns`)"
+"""How whoever reads a source says which columns hold text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ def require(path: str, found: Sequence[str], expected: Sequence[str]) -> None:
     if missing:
         raise SourceError(
             f"{path}: column {', '.join(map(repr, missing))} is missing; found {_listed(found)}, expected "
-            f"{_listed(expected)}{_hint(missing, found)}; name the right columns in the source"
+            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {NAME_COLUMNS}"
         )
 
 

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line. In CSV a field may be quoted; in TSV a quote is a character like any other.
+"""CSV and TSV with a header line, which says how a CSV's fields are parted (`header`).
 
 Polars parses blocks of whole records. A record may span lines inside quotes, so a block ends where the number of quotes
 so far is even. The first block that Polars refuses, or in which a quote stands where none may, hands the rest of the
@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,48 +18,20 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks, unpacked_by_polars
+from storage.readers.header import LONE_RETURN, read_header, told
 from storage.readers.report import ReadReport
 
 if TYPE_CHECKING:
-    import _csv
     from collections.abc import Iterator
 
     from storage.readers.columns import Columns
+    from storage.readers.header import Dialect
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
 _QUOTE: Final = b'"'
-_LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 # Stands for a carriage return within a line, at which the csv module would give up; no decoded byte becomes this.
 _RETURN: Final = "\udc0d"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How fields are told apart.
-
-    Attributes:
-        separator: one character.
-        quoted: whether `"` encloses fields.
-    """
-
-    separator: str
-    quoted: bool
-
-    def reader(self, lines: Iterator[str]) -> _csv.Reader:
-        """The csv module's reader of this dialect."""
-        csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
-        # Not strict, text after a closing quote is taken into the field, and a later quote swallows the next records.
-        return csv.reader(
-            lines,
-            delimiter=self.separator,
-            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
-            strict=True,
-        )
-
-
-CSV: Final = Dialect(",", quoted=True)
-TSV: Final = Dialect("\t", quoted=False)
 
 
 def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
@@ -70,7 +41,7 @@ def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
         SourceError: the file is empty, or its header is not UTF-8 or has a carriage return within.
     """
     for block in line_blocks(path, ReadReport(report.name), 1 << 20):
-        return _header(path, block, dialect)[0]
+        return read_header(path, block, dialect).names
     raise SourceError(f"{path} is empty; expected a header line with the names of the columns")
 
 
@@ -89,7 +60,8 @@ def read(
     for block in blocks:
         body = block
         if not header:
-            header, body = _header(path, block, dialect)
+            first = read_header(path, block, dialect)
+            header, dialect, body = first.names, first.dialect, first.body
         frame = _fast(body.content, header, wanted, dialect)
         if frame is None:
             rest = itertools.chain([body], blocks)
@@ -127,31 +99,6 @@ def _end_outside_quotes(content: bytes) -> int:
         odd = (odd + content.count(_QUOTE, previous, end)) % 2
         end = previous
     return end
-
-
-def _header(path: str, block: Block, dialect: Dialect) -> tuple[tuple[str, ...], Block]:
-    """The names, and the block without them."""
-    end = block.content.find(b"\n") + 1 or len(block.content)
-    try:
-        line = block.content[:end].decode()
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path}: the header is not UTF-8 ({error}); save the file as UTF-8") from error
-    if _LONE_RETURN.search(line):
-        raise SourceError(
-            f"{path}: the header has a carriage return within ({line[:40]!r}), as if lines ended in one alone; "
-            "expected line feeds; save the file with Unix or Windows line ends"
-        )
-    try:
-        names = tuple(name.strip() for name in next(dialect.reader(iter([line])), []))
-    except csv.Error as error:
-        raise SourceError(
-            f"{path}: the header cannot be read ({_told(error, 1)}): {line[:100]!r}; quote its names in pairs"
-        ) from error
-    if not any(names):
-        raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
-    if len(set(names)) < len(names):
-        raise SourceError(f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own")
-    return names, Block(block.content[end:], block.first_line + 1)
 
 
 def _fast(content: bytes, header: tuple[str, ...], wanted: Columns, dialect: Dialect) -> pl.DataFrame | None:
@@ -239,7 +186,7 @@ def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Rec
         nonlocal first
         for block in rest.blocks:
             for line in io.BytesIO(block.content):
-                text = _LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
+                text = LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
                 first = first or text
                 yield text
 
@@ -256,7 +203,7 @@ def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Rec
             report.reject(
                 rest.path,
                 number,
-                _told(error, span),
+                told(error, span),
                 first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape"),
                 span,
             )
@@ -267,13 +214,6 @@ def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Rec
         if fields:
             yield _Record([field.replace(_RETURN, "\r") for field in fields], number, reader.line_num - before)
         before = reader.line_num
-
-
-def _told(error: csv.Error, span: int) -> str:
-    """What the csv module means."""
-    if "end of data" in str(error):
-        return f"one record spans {span} lines, as if a quote were never closed"
-    return "text follows a closing quote" if "expected after" in str(error) else str(error)
 
 
 def _too_long(path: str, number: int, error: csv.Error) -> SourceError:

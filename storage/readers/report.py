@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import SourceError
+from storage.readers.columns import NAME_COLUMNS
 
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
@@ -72,8 +73,8 @@ class ReadReport:
         if self.rejected > max_bad_share * total:
             raise SourceError(
                 f"{self.name}: {self.rejected:,} of {total:,} records ({self.rejected / total:.2%}) cannot be read, "
-                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; correct them, give the right "
-                "format and columns, or raise max_bad_share"
+                f"more than max_bad_share = {max_bad_share:.2%} allows: {self._first()}; correct them, name the right "
+                f"columns {NAME_COLUMNS}, or in a recipe give `ingest.sources[].format` or raise `ingest.max_bad_share`"
             )
 
     def _first(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import SourceError
-from storage.readers.columns import Columns
+from storage.readers.columns import NAME_COLUMNS, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,19 +43,24 @@ SHAPES: Final = (
 )
 
 
-def detect(origin: str, found: Sequence[str]) -> Shape:
-    """The first known shape of which all columns are there; a single column is text whatever its name.
+def known_shape(found: Sequence[str]) -> Shape | None:
+    """The first known shape of which all columns are there, in its spelling or else in any capitals.
 
-    Raises:
-        SourceError: no shape fits.
+    Its columns are called as they were found.
     """
-    for shape in SHAPES:
-        if set(shape.columns.names) <= set(found):
-            return shape
-    if len(found) == 1:
-        return Shape((found[0],))
+    for spelt in (str, str.lower):
+        held = {spelt(name): name for name in reversed(found)}
+        for shape in SHAPES:
+            if {spelt(name) for name in shape.columns.names} <= held.keys():
+                texts = tuple(held[spelt(text)] for text in shape.texts)
+                return Shape(texts, shape.label and held[spelt(shape.label)])
+    return None
+
+
+def no_shape(origin: str, found: Sequence[str]) -> SourceError:
+    """What to say of a source whose columns of text nobody named and nobody knows."""
     known = "; ".join(", ".join(shape.columns.names) for shape in SHAPES)
-    raise SourceError(
-        f"{origin} has the columns {', '.join(map(repr, found))}, none of the known sets ({known}); name the columns "
-        "that hold text in the source's `columns`"
+    return SourceError(
+        f"{origin} has the columns {', '.join(map(repr, found))}, none of the known sets ({known}), and not one alone "
+        f"that holds text; name the columns that hold text {NAME_COLUMNS}"
     )

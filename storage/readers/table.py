@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import afs, clusters, delimited, jsonl, lines, parquet, senteval, sts_files, useb
+from storage.readers import afs, clusters, delimited, header, jsonl, lines, parquet, senteval, sts_files, useb
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
@@ -34,23 +34,27 @@ class FileFormat:
         read: the wanted columns, in frames of bounded size.
         suffixes: what such files are called; none where only a data set's declaration says so.
         readable: those of the columns that can be read, where a format has columns of other types too.
+        headed: whether the first line names the columns, and may be missing.
     """
 
     columns: Callable[[str, ReadReport], tuple[str, ...]]
     read: _Read
     suffixes: tuple[str, ...] = ()
     readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
+    headed: bool = False
 
 
-def _delimited(dialect: delimited.Dialect, *suffixes: str) -> FileFormat:
-    return FileFormat(partial(delimited.columns, dialect=dialect), partial(delimited.read, dialect=dialect), suffixes)
+def _delimited(dialect: header.Dialect, *suffixes: str) -> FileFormat:
+    return FileFormat(
+        partial(delimited.columns, dialect=dialect), partial(delimited.read, dialect=dialect), suffixes, headed=True
+    )
 
 
 FORMATS: Final[dict[str, FileFormat]] = {
     "txt": FileFormat(lines.columns, lines.read, (".txt", ".text")),
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
-    "csv": _delimited(delimited.CSV, ".csv"),
-    "tsv": _delimited(delimited.TSV, ".tsv"),
+    "csv": _delimited(header.CSV, ".csv"),
+    "tsv": _delimited(header.TSV, ".tsv"),
     "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
     "sts-task": FileFormat(sts_files.columns, sts_files.read_task),
     "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
@@ -82,7 +86,8 @@ def format_of(path: str) -> Format:
         return SUFFIXES[_suffix(path)]
     raise SourceError(
         f"{path}: its suffix names no known format; known are {', '.join(SUFFIXES)}, each also with "
-        f"{' or '.join(_COMPRESSIONS)}; rename the file or set format to one of {', '.join(FORMATS)}"
+        f"{' or '.join(_COMPRESSIONS)}; rename the file, or in a recipe set `ingest.sources[].format` to one of "
+        f"{', '.join(FORMATS)}"
     )
 
 
@@ -110,6 +115,16 @@ def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, 
     """
     known = FORMATS[kind]
     return (known.readable or known.columns)(path, report)
+
+
+def require_header(path: str, kind: Format, found: Sequence[str]) -> None:
+    """Check that the names of a file's columns are no text, in a format where a first line of text would be taken so.
+
+    Raises:
+        SourceError: one of them reads like a text.
+    """
+    if FORMATS[kind].headed:
+        header.require_names(path, found)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

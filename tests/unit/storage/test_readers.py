@@ -11,6 +11,7 @@ from storage.errors import SourceError
 from storage.readers import delimited, jsonl, lines
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
+from storage.readers.header import CSV
 from storage.readers.report import ReadReport
 from storage.readers.table import columns_of, format_of
 from tests.reading import table, texts, where
@@ -126,7 +127,7 @@ def test_csv_blocks_end_between_records(write, report, block_bytes):
     rows = [(f'text {number}, "q"\nsecond line', f"b{number}") for number in range(30)]
     quoted = [",".join('"' + field.replace('"', '""') + '"' for field in row) for row in rows]
     path = write("a.csv", "a,b\n" + "\n".join(quoted) + "\n")
-    frame = pl.concat(delimited.read(path, Columns(("a", "b")), report, delimited.CSV, block_bytes))
+    frame = pl.concat(delimited.read(path, Columns(("a", "b")), report, CSV, block_bytes))
     assert frame.rows() == rows
 
 
@@ -180,13 +181,13 @@ def test_csv_without_a_usable_header(write, report, content, message):
 # All formats
 
 
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
+@pytest.mark.parametrize("suffix", ["gz", "zst", "GZ", "Zst"])
 @pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv"])
 def test_compressed(write, report, name, suffix):
     content = {"a.txt": "one\ntwo\n", "a.jsonl": '{"text": "one"}\n{"text": "two"}\n', "a.csv": "text\none\ntwo\n"}[
         name
     ].encode()
-    packed = gzip.compress(content) if suffix == "gz" else pa.compress(content, codec="zstd", asbytes=True)
+    packed = gzip.compress(content) if suffix.lower() == "gz" else pa.compress(content, codec="zstd", asbytes=True)
     assert texts(write(f"{name}.{suffix}", packed), report) == ["one", "two"]
 
 
@@ -214,10 +215,15 @@ def test_missing_column_names_what_is_there_and_what_is_near(write, report):
         caught.value
     )
     assert "did you mean 'sentence" in str(caught.value)
+    assert str(caught.value).endswith(
+        "name the right columns (`--column NAME`; in a recipe `ingest.sources[].columns`)"
+    )
 
 
 def test_unknown_suffix(tmp_path):
-    with pytest.raises(SourceError, match=r"names no known format; known are \.txt"):
+    with pytest.raises(
+        SourceError, match=r"no known format; known are \.txt.* in a recipe set `ingest.sources\[\].format`"
+    ):
         format_of("corpus.docx")
 
 
@@ -234,6 +240,8 @@ def test_too_much_that_cannot_be_read(write, report):
         report.check(max_bad_share=0.029)
     assert "3 of 100 records (3.00%) cannot be read, more than max_bad_share = 2.90% allows" in str(caught.value)
     assert f"{path}, line 98: not JSON" in str(caught.value)
+    assert "(`--column NAME`; in a recipe `ingest.sources[].columns`)" in str(caught.value)
+    assert "or in a recipe give `ingest.sources[].format` or raise `ingest.max_bad_share`" in str(caught.value)
 
 
 def test_only_the_first_examples_are_kept(write, report):

@@ -12,7 +12,6 @@ from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.keys import artifact_key
 from storage.readers.report import ReadReport
-from storage.readers.shapes import detect
 from storage.reading import read_nli_pairs, read_scored_pairs, read_source
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.weights import resolve_model
@@ -79,10 +78,6 @@ def test_named_columns_are_read_whatever_the_shape(tmp_path):
         sentences(resolve_source(SourceSpec(path=str(path), columns=("bodi",))))
     with pytest.raises(SourceError, match="none of the known sets"):
         sentences(resolve_source(SourceSpec(path=str(path))))
-
-
-def test_single_column_is_text_whatever_its_name():
-    assert detect("a.csv", ("satz",)).texts == ("satz",)
 
 
 def test_folder_and_pattern_are_read_in_order_of_name(tmp_path):

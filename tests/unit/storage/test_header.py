@@ -1,0 +1,114 @@
+"""What parts the fields of a CSV, and whether its first line names columns."""
+
+import polars as pl
+import pytest
+
+from storage.errors import SourceError
+from storage.readers import delimited
+from storage.readers.columns import Columns
+from storage.readers.header import CSV
+from storage.readers.report import ReadReport
+from storage.readers.table import columns_of
+from storage.reading import check_columns, read_source
+from storage.sources import SourceSpec, resolve_source
+from storage.texts import sources
+from tests.reading import table, texts, where
+
+LINES = ["The cat sat on the mat.", "A dog ran over the meadow.", "Nobody was at home."]
+
+
+def resolved(path, *columns):
+    return resolve_source(SourceSpec(path=path, columns=columns))
+
+
+def found(path, *columns):
+    return pl.concat(read_source(resolved(path, *columns), ReadReport("own"), 0.0)).to_series().to_list()
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+@pytest.mark.parametrize("way", ["fast", "slow"])
+def test_a_csv_is_parted_by_what_its_header_has_for_commas(write, report, separator, way):
+    rows = ["id;text;stars", "1;Das Essen war gut, sehr;4,5", '2;"Kalt; und ""fad""\nwar es";1']
+    content = "\r\n".join(rows).replace(";", separator)
+    odd = "\r\n3" if way == "slow" else ""
+    frame = table(write("a.csv", content + odd), Columns(("text",), ("stars",)), report)
+    assert frame.rows() == [("Das Essen war gut, sehr", "4,5"), (f'Kalt{separator} und "fad"\nwar es', "1")]
+    assert where(report) == ([(5, "1 fields, expected 3")] if odd else [])
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
+def test_the_separator_holds_for_every_block(write, report, block_bytes):
+    rows = [(f"text, {number}; \n", f"b{number}") for number in range(30)]
+    path = write("a.csv", pl.DataFrame(rows, schema=["a", "b"], orient="row").write_csv(separator=";"))
+    assert pl.concat(delimited.read(path, Columns(("a", "b")), report, CSV, block_bytes)).rows() == rows
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("id;review;stars", ("id", "review", "stars")),
+        ('"id";"review, text";"stars"', ("id", "review, text", "stars")),
+        ("id,a;b", ("id", "a;b")),
+        ('"a;b"', ("a;b",)),
+        ("text\t", ("text",)),
+        ("\ttext\tstars", ("", "text", "stars")),
+        ("id;a|b;c", ("id", "a|b", "c")),
+        ("text", ("text",)),
+    ],
+)
+def test_the_separator_is_looked_for_outside_quotes_and_after_commas(write, report, header, names):
+    assert columns_of(write("a.csv", f"{header}\n"), "csv", report) == names
+
+
+def test_a_tsv_is_parted_by_tabs_whatever_its_header_holds(write, report):
+    assert columns_of(write("a.tsv", "a;b\n"), "tsv", report) == ("a;b",)
+
+
+def test_a_semicolon_table_is_searched_as_excel_writes_it(write):
+    path = write("semi.csv", "id;Review;stars\n1;Das Essen war gut, und warm;4\n2;Der Fisch war leider kalt;1\n")
+    assert found(path) == ["Das Essen war gut, und warm", "Der Fisch war leider kalt"]
+    (guessed,) = sources([path])
+    assert guessed.texts == ("Review",)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_first_line_of_text_is_no_header(write, suffix):
+    """Each of these lines would be taken for a name, and the first sentence lost."""
+    for number, line in enumerate(
+        [LINES[0], "ist das so?", "Nein!", "彼は家にいた。", "he went home and slept", "x" * 50]
+    ):
+        path = write(f"{number}.{suffix}", "\n".join([line, *LINES]))
+        for read in (lambda path: check_columns(resolved(path)), lambda path: sources([path])):
+            with pytest.raises(
+                SourceError, match=r"line 1 would be taken as the header, but .* reads like a text"
+            ) as said:
+                read(path)
+            assert "expected a name such as 'text'; add a header line, or name the file .txt" in str(said.value)
+            assert "if it is the header, name the column of text (`--column NAME`; in a recipe" in str(said.value)
+
+
+def test_a_first_line_of_text_among_columns_is_none_either(write):
+    path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
+    with pytest.raises(
+        SourceError, match=r"'The cat sat on the mat\.' reads like a text; .*; add a header line; if it is"
+    ):
+        check_columns(resolved(path))
+
+
+@pytest.mark.parametrize("name", ["satz", "Review text", "0", "Comment of the guest"])
+def test_a_single_column_with_a_name_is_text(write, name):
+    assert found(write("a.csv", "\n".join([name, *LINES]))) == LINES
+
+
+def test_a_question_may_be_the_header_where_that_is_said(write):
+    path = write("a.csv", "\n".join(["What did you like?", *LINES]))
+    assert found(path, "What did you like?") == LINES
+    assert sources([path], columns=["What did you like?"])[0].texts == ("What did you like?",)
+
+
+def test_a_key_of_json_is_a_name_whatever_it_reads_like(write):
+    assert check_columns(resolved(write("a.jsonl", '{"What did you like?": "The cat."}\n'))) == ("What did you like?",)
+
+
+def test_lines_without_a_header_are_read_as_text(write, report):
+    assert texts(write("a.txt", "\n".join(LINES)), report) == LINES

@@ -1,0 +1,89 @@
+"""Which files a folder stands for: the same for every verb, and none that is hidden."""
+
+import fsspec
+import pytest
+
+from storage.errors import SourceError
+from storage.paths import listed
+from storage.sources import SourceSpec, resolve_source
+from storage.texts import sources
+
+HELD = ["b.txt", "2023/a.txt", "2023/winter/c.txt", "notes.pdf"]
+HIDDEN = [
+    ".draft.txt",
+    ".git/x/desc.txt",
+    ".venv/lib/LICENSE.txt",
+    "2023/.old/d.txt",
+    ".bsl/store/corpus/1/part.parquet",
+]
+TEXT = "A dog runs over the wide meadow.\n"
+
+
+@pytest.fixture(params=["folder", "object store"])
+def letters(request, tmp_path):
+    """The same files on this machine and behind a URL."""
+    place = str(tmp_path / ".home" / "letters") if request.param == "folder" else f"memory://{tmp_path}/.home/letters"
+    fs, root = fsspec.url_to_fs(place)
+    for name in [*HELD, *HIDDEN]:
+        fs.pipe_file(f"{root}/{name}", TEXT.encode()) if "://" in place else _write(f"{root}/{name}", fs)
+    yield place
+    if "://" in place:
+        fs.rm(root, recursive=True)
+
+
+def _write(path, fs):
+    fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+    fs.pipe_file(path, TEXT.encode())
+
+
+def below(place, files):
+    assert all(file.startswith(f"{place}/") for file in files)
+    return [file.removeprefix(f"{place}/") for file in files]
+
+
+def test_a_folder_is_what_lies_below_it_and_is_not_hidden(letters):
+    """Though a folder above it is hidden."""
+    assert below(letters, listed(letters)) == ["2023/a.txt", "2023/winter/c.txt", "b.txt"]
+    assert listed(f"{letters}/") == listed(letters)
+
+
+def test_every_verb_means_the_same_by_a_folder(letters):
+    (adapted,) = sources([letters])
+    assert adapted.files == resolve_source(SourceSpec(path=letters)).files == listed(letters)
+
+
+def test_a_hidden_folder_is_read_where_it_is_named(letters):
+    assert below(letters, listed(f"{letters}/.git")) == [".git/x/desc.txt"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*", ["b.txt"]),
+        ("**/*.txt", ["2023/a.txt", "2023/winter/c.txt", "b.txt"]),
+        ("*/*.txt", ["2023/a.txt"]),
+        (".d*", [".draft.txt"]),
+        (".git/*/*.txt", [".git/x/desc.txt"]),
+        ("2023/.o*/*", ["2023/.old/d.txt"]),
+    ],
+)
+def test_a_pattern_takes_what_is_hidden_only_where_it_says_so(letters, pattern, found):
+    assert below(letters, listed(f"{letters}/{pattern}")) == found
+
+
+def test_a_folder_of_hidden_files_alone_holds_none(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "desc.txt").write_text(TEXT)
+    for find in (listed, lambda path: sources([path])):
+        with pytest.raises(SourceError, match="holds no file; correct the path"):
+            find(str(tmp_path))
+    (tmp_path / "letters.docx").write_text(TEXT)
+    with pytest.raises(SourceError, match="holds 1 files, none of a known format"):
+        listed(str(tmp_path))
+
+
+def test_a_link_to_a_folder_above_is_not_followed_for_ever(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(TEXT)
+    (tmp_path / "in" / "round").symlink_to(tmp_path)
+    assert listed(str(tmp_path)) == (f"{tmp_path}/in/a.txt",)

@@ -1,0 +1,61 @@
+"""Which columns of a file are its text where nobody names them."""
+
+import polars as pl
+import pytest
+
+from storage.errors import SourceError
+from storage.readers.report import ReadReport
+from storage.readers.shapes import Shape, known_shape
+from storage.reading import check_columns, is_nli, read_source
+from storage.sources import SourceSpec, resolve_source
+
+TEXTS = [f"This is the review of number {n}, long enough for prose." for n in range(8)]
+
+
+def source(path):
+    return resolve_source(SourceSpec(path=str(path)))
+
+
+@pytest.mark.parametrize(
+    ("found", "shape"),
+    [
+        (("Text", "Stars"), Shape(("Text",))),
+        (("SENTENCE",), Shape(("SENTENCE",))),
+        (("Premise", "Hypothesis", "Label"), Shape(("Premise", "Hypothesis"), "Label")),
+        (("sentence_a", "sentence_b"), Shape(("sentence_a", "sentence_b"))),
+        (("Text", "text"), Shape(("text",))),
+        (("Text", "sentence"), Shape(("sentence",))),  # as before names were compared so
+        (("TEXT", "Text"), Shape(("TEXT",))),
+        (("Review", "Stars"), None),
+    ],
+)
+def test_capitals_of_names_do_not_matter_where_no_name_is_spelt_right(found, shape):
+    assert known_shape(found) == shape
+
+
+def test_labelled_pairs_with_capitals_are_labelled_pairs(tmp_path):
+    path = tmp_path / "nli.csv"
+    path.write_text("Premise,Hypothesis,Label\nA dog runs.,A cat runs.,2\nA dog runs.,Nobody knows.,-1\n")
+    assert is_nli(source(path))
+    assert pl.concat(read_source(source(path), ReadReport("nli"), 0.0)).rows() == [("A dog runs.", "A cat runs.")]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_only_column_of_prose_is_the_text(tmp_path, suffix):
+    rows = pl.DataFrame({"Id": range(8), "Review": TEXTS, "Mood": ["good", "bad"] * 4})
+    path = tmp_path / f"rev.{suffix}"
+    {"csv": rows.write_csv, "jsonl": rows.write_ndjson, "parquet": rows.write_parquet}[suffix](path)
+    assert check_columns(source(path)) == ("Review",)
+    assert pl.concat(read_source(source(path), ReadReport("rev"), 0.0)).to_series().to_list() == TEXTS
+    assert not is_nli(source(path))
+
+
+@pytest.mark.parametrize("columns", [{"review": TEXTS, "answer": TEXTS[::-1]}, {"id": range(8), "mood": ["good"] * 8}])
+def test_no_column_or_several_of_prose_want_a_name(tmp_path, columns):
+    pl.DataFrame(columns).write_csv(tmp_path / "rev.csv")
+    with pytest.raises(SourceError, match="none of the known sets") as said:
+        check_columns(source(tmp_path / "rev.csv"))
+    assert str(said.value).endswith(
+        "not one alone that holds text; name the columns that hold text (`--column NAME`; in a recipe "
+        "`ingest.sources[].columns`)"
+    )
