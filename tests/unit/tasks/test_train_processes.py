@@ -77,7 +77,7 @@ def joined_by_another_machine(rendezvous: str, store: str) -> Iterator[None]:
     other = subprocess.Popen([*command, *place], cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         yield
-        _, said = other.communicate(timeout=60)
+        _, said = other.communicate(timeout=180)
         assert other.returncode == 0, said
     finally:
         other.kill()
