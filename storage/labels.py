@@ -13,7 +13,7 @@ from storage.mirror_record import source_sha256
 from storage.readers.columns import Columns
 from storage.readers.prose import is_prose
 from storage.readers.report import ReadReport
-from storage.readers.shapes import SHAPES
+from storage.readers.shapes import known_shape
 from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
 from storage.texts import TITLES
 
@@ -24,7 +24,7 @@ _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", 
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
 _BESIDE: Final = (*TITLES, "summary")  # what stands beside a text and is no other side of a pair
-_NOTHING: Final = ("", "NaN", "nan")  # what pandas and Python's json write for no label
+_NOTHING: Final = ("NaN", "nan")  # what pandas and Python's json write for no label
 
 
 class LabelSource(BaseModel):
@@ -68,8 +68,9 @@ def label_source(path: str) -> LabelSource:
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Of their different values too: 300 questions may have 15 answers between them.
     repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
-    known = next((shape.texts for shape in SHAPES if {*shape.texts} <= {*table.columns}), ())  # however short they are
-    found = _taken(table, prose) or _taken(table, repeated) or _taken(table, [*known])
+    shape = known_shape(table.columns)
+    known = [*shape.texts] if shape else []  # however short they are
+    found = _taken(table, prose) or _taken(table, repeated) or _taken(table, known)
     if found is not None:
         kind, texts, label = found
         source = LabelSource(
@@ -78,7 +79,7 @@ def label_source(path: str) -> LabelSource:
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, repeated)) or 'none'} "
-        f"hold text{_hindrance(table, repeated or [*known])}; expected two of text and a number "
+        f"hold text{_hindrance(table, repeated or known)}; expected two of text and a number "
         f"({', '.join(_SCORES)}), or one of text and 2 to {_MOST_CLASSES} classes ({', '.join(_CLASSES)}); "
         "rename the columns or correct their values"
     )
@@ -109,7 +110,7 @@ def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
     """Why columns of the right names are no labels; empty where their names are not right either."""
     texts = _without_titles(prose)
     chosen = next(_named(table, prose, _SCORES if len(texts) == 2 else _CLASSES), None)
-    if chosen is None:
+    if chosen is None or len(prose) > 2:
         return ""
     if len(texts) == 2 and (strange := _strange(table[chosen])) is not None:
         return f", and {chosen!r} has {strange!r}, which is no number"
