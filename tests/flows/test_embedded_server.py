@@ -49,6 +49,14 @@ def test_a_command_beats_before_a_shared_server_takes_it_for_dead(tmp_path, monk
     assert 2 * HEARTBEAT_SECONDS < LOST_SECONDS
 
 
+def test_the_database_s_folder_is_there_before_prefect_looks_for_it(tmp_path, monkeypatch):
+    """Or the first command in a new folder begins with a warning."""
+    monkeypatch.setattr(os, "environ", {name: value for name, value in os.environ.items() if "PREFECT" not in name})
+    monkeypatch.chdir(tmp_path)
+    use_server()
+    assert (tmp_path / ".bsl" / "prefect").is_dir()
+
+
 def test_a_server_that_cannot_start_says_so(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_UI_URL", "")

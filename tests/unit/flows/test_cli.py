@@ -245,6 +245,22 @@ def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
     assert [str(ref) for ref in store.refs()] == [str(REF)]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["export", "embedded:bert-mini", "out", "--static", "--static-dims", "3"], "static_dims: Input should be"),
+        (["run", "tiny", "--dry-run", "--processes", "0"], "processes (BSL_PROCESSES): Input should be"),
+        (["adapt", "one.txt", "--suite", "nosuch"], "'nosuch' is no suite and no set"),
+    ],
+)
+def test_an_option_that_is_refused_is_told_in_a_sentence(store, capsys, words, told):
+    with patch.dict(os.environ):
+        assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"bsl: {told}")
+    assert "pydantic" not in said
+
+
 def test_a_part_is_listed_where_what_lies_before_is_there(store, capsys):
     part = ["--from", "views", "--until", "pairs"]  # of a recipe that trains nothing
     words = ["run", "tiny-avg", "--device", "cpu", "--dry-run", *part]
