@@ -57,7 +57,8 @@ def use_server() -> str:
     if address:
         return f"Prefect server {address}"
     os.environ.setdefault("PREFECT_HOME", str(HOME.absolute() / "prefect"))
-    make_home()  # or Prefect warns, of which it would make the last part alone
+    # Prefect would make the last part alone, and warn where the others are missing.
+    Path(os.environ["PREFECT_HOME"]).expanduser().mkdir(parents=True, exist_ok=True)
     for name, value in _OWN_SERVER.items():
         os.environ.setdefault(name, value)
     return f"embedded Prefect server, database in {os.environ['PREFECT_HOME']}"
@@ -81,12 +82,6 @@ def named_server() -> str | None:
 def start_server() -> EmbeddedServer | None:
     """Start one unless PREFECT_API_URL names one; call it before Prefect is imported, which reads its settings then."""
     return None if os.environ.get("PREFECT_API_URL") else EmbeddedServer()
-
-
-def make_home() -> None:
-    """Make the folder of the server's database, of which Prefect itself would make the last part alone."""
-    if home := os.environ.get("PREFECT_HOME"):
-        Path(home).expanduser().mkdir(parents=True, exist_ok=True)
 
 
 def check_server(address: str) -> str:
@@ -145,7 +140,6 @@ class EmbeddedServer:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self._port = port
-        make_home()
         self.alone = datetime.now(UTC) if is_alone() else None
         self._api = f"http://127.0.0.1:{port}/api"
         self._process = subprocess.Popen(
