@@ -6,7 +6,7 @@ The command's own server has only the first, and needs no more unless pieces of 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from flows.pools import POOLS, find_changes
 from flows.server import check_server
@@ -92,13 +92,16 @@ def _deployments(client: SyncPrefectClient, site: Site, recipe: str) -> Iterator
 
     needed = site.runner == "pool"
     for name in (f"bsl-pipeline/{recipe}", *([DEPLOYMENT] if needed else [])):
+        lacking: Literal["note", "NO"] = "NO" if name == DEPLOYMENT else "note"
+        remedy = f"`prefect --no-prompt deploy --name {name.partition('/')[2]}`"
         try:
             pool = client.read_deployment_by_name(name).work_pool_name
         except ObjectNotFound:
-            remedy = f"`prefect --no-prompt deploy --name {name.partition('/')[2]}`"
-            yield Check(f"deployment {name}", "NO" if name == DEPLOYMENT else "note", "the server has none", remedy)
+            yield Check(f"deployment {name}", lacking, "the server has none", remedy)
             continue
-        if needed and (pool is None or not can_start(client, pool)):
+        if pool is None:
+            yield Check(f"deployment {name}", lacking, "its pool was deleted", f"`bsl pools`, then {remedy}")
+        elif needed and not can_start(client, pool):
             remedy = f"`prefect worker start --pool {pool}`"
             yield Check(f"deployment {name}", "NO", f"no worker takes its runs from pool {pool}", remedy)
         else:

@@ -80,16 +80,15 @@ def run_deployed(name: str, wanted: Sequence[Wanted], off: Event | None = None) 
         The runs' names, in their order.
 
     Raises:
-        PoolError: There is no such deployment, its pool has no room beside this run, or a run did not finish
-            (`FailedRunError` if an error of its own ended it); those that were sent before it are then waited for.
+        PoolError: There is no such deployment, it has no pool or one without room beside this run, or a run did not
+            finish (`FailedRunError` if an error of its own ended it); those sent before it are then waited for.
     """
     to_send: Iterator[tuple[int, Wanted]] = enumerate(wanted)
     waiting: dict[UUID, int] = {}
     ended: dict[int, FlowRun] = {}
     with get_client(sync_client=True) as client:
         deployment = _found(client, name)
-        _require_room(client, deployment)
-        watch = _Watch(client, deployment)
+        watch = _Watch(client, _pool_with_room(client, deployment))
         try:
             while len(ended) < len(wanted):
                 for number, run_wanted in islice(to_send, _AT_ONCE - len(waiting)):
@@ -127,12 +126,12 @@ def can_start(client: SyncPrefectClient, pool: str) -> bool:
 class _Watch:
     """Warns that nobody takes the runs: after some seconds, then once a minute."""
 
-    def __init__(self, client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
-        self._client, self._pool = client, deployment.work_pool_name
+    def __init__(self, client: SyncPrefectClient, pool: str) -> None:
+        self._client, self._pool = client, pool
         self._due = time.monotonic() + _SECONDS_TO_BEGIN
 
     def look(self, waiting: int) -> None:
-        if not waiting or self._pool is None or time.monotonic() < self._due:
+        if not waiting or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + _SECONDS_BETWEEN_WARNINGS
         if not can_start(self._client, self._pool):
@@ -175,16 +174,22 @@ def _found(client: SyncPrefectClient, name: str) -> DeploymentResponse:
         ) from error
 
 
-def _require_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> None:
-    """Check that the pool has room beside this run, which would otherwise wait for ever."""
+def _pool_with_room(client: SyncPrefectClient, deployment: DeploymentResponse) -> str:
+    """The pool of a deployment, which has room beside this run: runs of it would otherwise wait for ever."""
     pool = deployment.work_pool_name
+    if pool is None:
+        raise PoolError(
+            f"{deployment.name}: the deployment has no pool any more, so nobody would ever take its runs; make the "
+            f"pool with `bsl pools`, then run `prefect --no-prompt deploy --name {deployment.name}`"
+        )
     own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
-    limit = client.read_work_pool(pool).concurrency_limit if pool else None
+    limit = client.read_work_pool(pool).concurrency_limit
     if limit is not None and limit <= (own == pool):
         raise PoolError(
             f"{deployment.name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would "
             f"wait for ever; give the pool room with `bsl pools --limit {pool}=N`, and workers that take them"
         )
+    return pool
 
 
 def _ended(client: SyncPrefectClient, waiting: Sequence[UUID]) -> Iterator[FlowRun]:

@@ -151,6 +151,19 @@ def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(prefect_serve
         run_deployed("bsl-errand/narrow", [Wanted({}, "x")])
 
 
+def test_a_deployment_whose_pool_was_deleted_is_refused(prefect_server):
+    """Prefect keeps it, without a pool, and takes runs of it that nobody would ever start."""
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="short", type="process"))
+        made = client.create_deployment(client.create_flow(do_errand), "short", work_pool_name="short")
+        client.delete_work_pool("short")
+        with pytest.raises(PoolError, match="short: the deployment has no pool any more"):
+            run_deployed("bsl-errand/short", [Wanted({}, "x")])
+        asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [made]}})
+        assert client.read_flow_runs(flow_run_filter=asked) == []
+        client.delete_deployment(made)
+
+
 @pytest.fixture
 def idle(prefect_server, monkeypatch):
     """A deployment on a pool that nobody polls; gives its name and how its runs stand."""
