@@ -40,7 +40,16 @@ class PipelineConfig(RunSettings):
         return override(self, {"earlier": earlier, **again})
 
     def runs(self, seeds: int) -> list[PipelineConfig]:
-        """The run with seeds 0, 1, …; once where nothing of it draws, so that a seed makes no difference."""
+        """The run with seeds 0, 1, …; once where nothing of it draws, so that a seed makes no difference.
+
+        Raises:
+            ValueError: the run has a seed of its own, which would be lost.
+        """
+        if self != self.seeded(0):
+            raise ValueError(
+                "a seed (training.seed, transform.seed) is given, but each of several runs has its own, 0, 1, …; leave "
+                "it out, and say with --seeds how many there are"
+            )
         draws = self.seeded(0) != self.seeded(1)
         return [self.seeded(seed) for seed in range(seeds if draws else 1)]
 

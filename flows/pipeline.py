@@ -37,6 +37,7 @@ from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import check_teaching, find_teachers, teach
 from tasks.train import train
+from tasks.train_together import require_equal_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,6 +156,8 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     # These raise before hours of translation and training what a later phase would find.
     for scored in config.scored:
         resolve_scored_set(site, scored)
+    for phase in config.phases:
+        require_equal_shares(phase.training, site.trainers)
     teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
 
     sources = locate_sources(site, config.ingest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, require_deployments
 from tasks.stage.machine import cores
 from tasks.stage.spread import ErrandError, errand, spread
+from tasks.stage.stopping import heeding
 from tasks.stage.watch import is_planning, planning, watchers
 
 if TYPE_CHECKING:
@@ -130,17 +131,27 @@ def run_there(attempts: Sequence[Attempt], site: Site, lanes: int | None) -> lis
 def _side_by_side(
     attempts: Sequence[Of], way: Callable[[Of], Run | ModelError], lanes: int, off: Event | None = None
 ) -> list[Run | ModelError]:
-    """The runs in their order; Ctrl-C and SIGTERM, which only this thread gets, set `off`."""
+    """The runs in their order; after an error none is begun, and what is under way ends.
+
+    Ctrl-C and SIGTERM, which only this thread gets, set `off`, which stops that too.
+    """
     if lanes == 1:
         return [way(attempt) for attempt in attempts]
+    off = off or Event()
+
+    def heeded(attempt: Of) -> Run | ModelError:
+        with heeding(off.is_set):
+            return way(attempt)
+
     with ThreadPoolExecutor(lanes) as pool:
-        # Each with a copy of this flow run's context, or its tasks would belong to no run.
-        runs = [pool.submit(contextvars.copy_context().run, way, attempt) for attempt in attempts]
         try:
-            return [finished.result() for finished in runs]
+            # Each with a copy of this flow run's context, or its tasks would belong to no run.
+            runs = [pool.submit(contextvars.copy_context().run, heeded, attempt) for attempt in attempts]
+            for finished in as_completed(runs):
+                finished.result()  # the first error, whichever run has it
         except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
             if not isinstance(error, Exception):
-                pool.shutdown(wait=False, cancel_futures=True)
-                if off is not None:
-                    off.set()
+                off.set()
             raise
+        return [finished.result() for finished in runs]

@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
+from storage.files import last_changed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from storage.manifest import Manifest
-    from storage.refs import ArtifactRef
     from storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ def leftovers(store: Store, older_than: timedelta) -> list[Path]:
     """
     limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
     folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
-    return sorted(folder for folder in folders if _newest(folder) < limit)
+    return sorted(folder for folder in folders if last_changed(folder) < limit)
 
 
 def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
@@ -136,23 +136,35 @@ def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[
     return [*store.forgotten_loans(limit), *store.forgotten_uploads(limit)]
 
 
-def _newest(folder: Path) -> float:
-    """When anything in it was last changed; never, if it has gone meanwhile."""
-    try:
-        inside = () if folder.is_symlink() else folder.rglob("*")
-        return max(float(path.lstat().st_mtime) for path in (folder, *inside))
-    except FileNotFoundError:
-        return float("inf")
+def collect(
+    store: Store,
+    manifests: Sequence[Manifest],
+    folders: Sequence[Path],
+    loans: Sequence[str] = (),
+    used_before: datetime | None = None,
+) -> list[Manifest]:
+    """Delete what `collectable`, `leftovers`, `unused_copies` and `forgotten_loans` listed.
 
+    Args:
+        store: where from.
+        manifests: of the artifacts.
+        folders: of leftovers and copies.
+        loans: by name.
+        used_before: an artifact that was used since stays, for a run took it after it was listed.
 
-def collect(store: Store, refs: Sequence[ArtifactRef], folders: Sequence[Path], loans: Sequence[str] = ()) -> None:
-    """Delete what `collectable`, `leftovers`, `unused_copies` and `forgotten_loans` listed."""
+    Returns:
+        Those of `manifests` that are deleted.
+    """
     for loan in loans:
         store.forget_loan(loan)
-    for ref in refs:
-        store.remove(ref)
+    gone = []
+    for manifest in manifests:
+        if used_before is None or _last_used(store, manifest) < used_before:
+            store.remove(manifest.ref)
+            gone.append(manifest)
     for folder in folders:
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder, ignore_errors=True)
         else:
             folder.unlink(missing_ok=True)  # a file or link that stood where an artifact was published
+    return gone

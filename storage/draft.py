@@ -132,7 +132,7 @@ class Draft:
             duration_s=round(time.monotonic() - self._started, 3),
         )
         with writing(self.folder):
-            (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=1))
+            (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
             for path in (*self.folder.rglob("*"), self.folder):
                 sync(path)
         return manifest

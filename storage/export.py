@@ -43,7 +43,7 @@ def export(store: Store, ref: ArtifactRef, target: Path, extra: Path | None = No
                 shutil.copyfile(source / name, made / name)
             if extra is not None:
                 shutil.copytree(extra, made, dirs_exist_ok=True)
-            (made / MANIFEST).write_text(manifest.model_dump_json(indent=1))
+            (made / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
     return target
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import shutil
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_MAKING: Final = ".making-"
+_KILLED_S: Final = 86_400.0  # without a change in what is being made, its process is taken for dead
 
 
 def sync(path: Path) -> None:
@@ -34,16 +40,44 @@ def renamed(source: Path, target: Path) -> bool:
 
 
 @contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in a block of the same folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def whole(target: Path) -> Iterator[Path]:
     """A path beside `target` for a file or folder that takes its place, by one rename, when the block ends well.
 
     A file that is there is replaced; a folder that holds something must have gone by the end of the block.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as staging:
+    _forget_killed(target.parent)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=_MAKING) as staging:
         made = Path(staging) / target.name
         yield made
         for path in (*made.rglob("*"), made):
             sync(path)
         made.rename(target)
     sync(target.parent)
+
+
+def last_changed(folder: Path) -> float:
+    """When anything in a folder was last changed, in seconds; never, if it has gone meanwhile."""
+    try:
+        inside = () if folder.is_symlink() else folder.rglob("*")
+        return max(float(path.lstat().st_mtime) for path in (folder, *inside))
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _forget_killed(folder: Path) -> None:
+    """Remove what processes that were killed long ago had made there."""
+    for left in folder.glob(f"{_MAKING}*"):
+        if time.time() - last_changed(left) > _KILLED_S:
+            shutil.rmtree(left, ignore_errors=True)

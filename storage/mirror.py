@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
-from storage.files import whole
+from storage.files import alone_in, whole
 from storage.hub import model_files
 from storage.mirror_record import RECORD, MirroredFile, check_commit, model_origin, name_in, read_record
 from storage.readers.clusters import read_clusters
@@ -172,10 +172,12 @@ class Mirror:
         return True
 
     def _note(self, name: str, origin: str) -> None:
-        self._record[name] = MirroredFile(origin=origin, sha256=file_sha256(self.folder / name))
-        text = json.dumps({file: entry.model_dump() for file, entry in sorted(self._record.items())}, indent=1)
-        with whole(self.folder / RECORD) as path:
-            path.write_text(text + "\n", encoding="utf-8")
+        entry = MirroredFile(origin=origin, sha256=file_sha256(self.folder / name))
+        with alone_in(self.folder):  # who fills the mirror beside this process has entries of its own there
+            self._record = {**read_record(str(self.folder)), name: entry}
+            text = json.dumps({file: entry.model_dump() for file, entry in sorted(self._record.items())}, indent=1)
+            with whole(self.folder / RECORD) as path:
+                path.write_text(text + "\n", encoding="utf-8")
 
 
 def _tables(name: str) -> Iterator[SourceSpec]:

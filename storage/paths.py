@@ -28,15 +28,18 @@ def listed(path: str) -> tuple[str, ...]:
         path: a file, folder or pattern with `*` at any fsspec address.
 
     Raises:
-        SourceError: there is none.
+        SourceError: there is none, or a name of theirs is not UTF-8.
     """
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):
+        _require_utf8(path)
         return (path,)
     if not fs.isdir(root) and "*" not in root:
         raise SourceError(f"{path}: no such file or folder; correct the path")
     names = sorted(_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
     found = tuple(name for name in names if is_readable(name))
+    for name in found:
+        _require_utf8(name)
     if not found:
         none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
         unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"
@@ -69,6 +72,13 @@ def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:
         below = "/".join(name.split("/")[folder.count("/") + 1 :])
         if (says_hidden or not _is_hidden(below)) and fs.isfile(name):
             yield name
+
+
+def _require_utf8(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(f"{name!r}: its name is not UTF-8, in which records say what was read; rename it") from error
 
 
 def _is_hidden(path: str) -> bool:

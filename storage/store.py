@@ -150,14 +150,19 @@ class Store(Holdings):
             self.remember(ref, ref.model_dump_json().encode())
 
     def remove(self, ref: ArtifactRef) -> None:
-        """Delete an artifact, its manifest first, so that it is never half there, and its copy on this machine."""
+        """Delete an artifact, so that it is never half there, and its copy on this machine; nothing if it has gone."""
         with writing(self.url):
-            self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
-            self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
-            if self.fs.exists(self._record(ref)):
+            if self.local is not None:
+                gone = self._trash()
+                renamed(self.local / ref.path, gone)  # killed behind it, `leftovers` finds the rest
+                shutil.rmtree(gone, ignore_errors=True)
+            else:
+                with suppress(FileNotFoundError):  # another collection was faster
+                    self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
+                    self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
+                shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
+            with suppress(FileNotFoundError):
                 self.fs.rm_file(self._record(ref))
-        if self.local is None:
-            shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
 
     def _refuse_newer(self, ref: ArtifactRef) -> None:
         try:
@@ -183,8 +188,12 @@ class Store(Holdings):
                 return  # another run published the same key in the meantime
             if not folder.is_dir():
                 raise StoreWriteError(f"{folder} was deleted while {ref} was being made in it; run again")
-            renamed(final, _made(root / ".trash") / uuid.uuid4().hex)
+            renamed(final, self._trash())
         sync(final.parent)
+
+    def _trash(self) -> Path:
+        """A new name on this disk for what is to go."""
+        return _made(self.workplace / ".trash") / uuid.uuid4().hex
 
     def _upload(self, ref: ArtifactRef, folder: Path) -> None:
         """Upload to a place of one's own, and let the manifest decide: files of another publisher are never touched.

@@ -14,13 +14,12 @@ from storage.declared.models import MODEL_LICENCES
 from storage.embedded import EMBEDDED, embedded_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import polars as pl
 
     from storage.refs import CheckpointRef
-    from storage.sources import SourceSpec
-    from tasks.settings import RunSettings
+    from tasks.settings import Phase, RunSettings
 
 CARD: Final = "model-card.md"
 UNDECLARED: Final = "not declared here"
@@ -55,9 +54,10 @@ def card_content(
         verdict: whether training did the encoder good.
         folded: which system it is, if it took the run's transform in.
     """
-    phases = list(zip((phase.training for phase in settings.phases), pairs, strict=True))
-    last = phases[-1][0] if phases else None
-    dev = settings.evaluation.dev if any(training.select != "last" for training, _ in phases) else None
+    phases = list(zip(settings.phases, pairs, strict=True))
+    trainings = [phase.training for phase in settings.phases]
+    last = trainings[-1] if trainings else None
+    dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)} if last else {}
     column = folded or settings.systems[-1]
     materials = tuple(_materials(settings))
@@ -66,7 +66,7 @@ def card_content(
         header=Header(
             name=title,
             base=hub_id(settings.encoder.model),
-            datasets=_hub_sets(settings.ingest.sources),
+            datasets=_hub_sets(settings),
             languages=_languages(settings),
             licences=[material.licence for material in materials],
             figures=[*measured(scores, column, dev)],
@@ -78,14 +78,14 @@ def card_content(
         base=settings.encoder.model,
         pooling=settings.encoder.pooling,
         max_length=max_length,
-        trainings=tuple((training.objective.name, rows) for training, rows in phases),
+        trainings=tuple((phase.training.objective.name, rows, _kind_of(phase, settings)) for phase, rows in phases),
         settings=chosen,
-        views=settings.augment.methods,
         labels=settings.needs_labels,
+        scored=settings.scored,
         dev=dev,
         scores=score_rows(scores),
         materials=materials,
-        citations=(*dict.fromkeys(training.objective.citation for training, _ in phases), *_data_citations(settings)),
+        citations=(*dict.fromkeys(training.objective.citation for training in trainings), *_data_citations(settings)),
         checkpoint=checkpoint.key,
         verdict=verdict,
     )
@@ -123,9 +123,27 @@ def model_material(what: str, model: str) -> Material:
     return Material(what, model, MODEL_LICENCES.get(model, UNDECLARED))
 
 
-def _hub_sets(sources: Iterable[SourceSpec]) -> list[str]:
-    """Hub ids of the data sets among sources, in their order."""
-    names = [source.dataset for source in sources if source.dataset and not source.path]
+def _kind_of(phase: Phase, settings: RunSettings) -> str:
+    """What the pairs of a training are."""
+    if phase.pairs.scored:
+        return f"scored pairs of {phase.pairs.scored}"
+    return "annotated pairs" if phase.pairs.labelled else f"pairs of views ({', '.join(settings.augment.methods)})"
+
+
+def _data_set(scored: str) -> str:
+    """The data set of a split that is named with it."""
+    return scored.rpartition("/")[0] or scored
+
+
+def _data_sets(settings: RunSettings) -> list[str]:
+    """Data sets whose sentences or scored pairs were learnt, in their order."""
+    read = [source.dataset for source in settings.ingest.sources if source.dataset and not source.path]
+    return list(dict.fromkeys([*read, *map(_data_set, settings.scored)]))
+
+
+def _hub_sets(settings: RunSettings) -> list[str]:
+    """Hub ids of the data sets."""
+    names = _data_sets(settings)
     ids = [DATASETS[name].hub_id if name in DATASETS else hub_id(name) for name in names]
     return [name for name in dict.fromkeys(ids) if name]
 
@@ -146,6 +164,8 @@ def _materials(settings: RunSettings) -> Iterator[Material]:
         yield Material("sentences", source.dataset or "files of your own", _data_licence(source.dataset))
     if not settings.phases:
         return  # no views are made
+    for name in dict.fromkeys(settings.scored):
+        yield Material("scored pairs", name, _data_licence(_data_set(name)))
     translators = {hop.model for view in settings.augment.translations for hop in view.hops}
     for model in sorted(translators):
         yield model_material("translation of views", model)
@@ -162,5 +182,4 @@ def _data_licence(dataset: str | None) -> str:
 
 
 def _data_citations(settings: RunSettings) -> list[str]:
-    names = {source.dataset for source in settings.ingest.sources}
-    return sorted({DATASETS[name].citation for name in names if name in DATASETS})
+    return sorted({DATASETS[name].citation for name in _data_sets(settings) if name in DATASETS})

@@ -46,7 +46,7 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
-@stage(ref=FieldRef, version=9)
+@stage(ref=FieldRef, version=10)
 def compare_field(
     work: Work,
     title: str,

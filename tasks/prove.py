@@ -39,7 +39,7 @@ SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 GENERAL = "general set"
 
 
-@stage(ref=WeighingRef, version=5)
+@stage(ref=WeighingRef, version=6)
 def weigh(
     work: Work,
     passages: PassagesRef,
@@ -113,7 +113,7 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
-@stage(ref=ProofRef, version=8)
+@stage(ref=ProofRef, version=9)
 def prove(
     work: Work,
     passages: PassagesRef,

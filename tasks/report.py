@@ -43,7 +43,7 @@ CURVE = "training-curve.png"
 EXAMPLES = 5
 
 
-@stage(ref=ReportRef, version=14)
+@stage(ref=ReportRef, version=15)
 def report(
     work: Work,
     title: str,

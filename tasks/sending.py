@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from storage.embedded import EMBEDDED
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, CheckpointRef
-from storage.weights import resolve_model
+from storage.weights import resolve_model, settings_of
 from tasks.pretrained import resolve_named_model
 
 if TYPE_CHECKING:
@@ -31,19 +31,21 @@ def sent_model(store: Store, model: ResolvedModel) -> tuple[str, str | None]:
     if not model.identity.startswith(_OWN):
         known, _, commit = model.identity.rpartition("@")
         return known, None if known.startswith(EMBEDDED) else commit
-    ref = ArtifactRef(kind=_KIND, key=model.identity.removeprefix(_OWN))
+    key, _, graph = model.identity.removeprefix(_OWN).partition("/")
+    ref, folder = ArtifactRef(kind=_KIND, key=key), settings_of(model.folder)
     if store.defect(ref) is not None:
         with store.draft(ref, Provenance(stage="sent_model", stage_version=1, config={})) as draft:
-            shutil.copytree(model.folder, draft.folder / _FOLDER, ignore=shutil.ignore_patterns(".*"))
-    return ref.path, None
+            shutil.copytree(folder, draft.folder / _FOLDER, ignore=shutil.ignore_patterns(".*"))
+    return (f"{ref.path}/{model.folder.relative_to(folder).as_posix()}" if graph else ref.path), None
 
 
 def received_model(site: Site, name: str, revision: str | None) -> ResolvedModel:
     """The model that `sent_model` named."""
-    kind, _, key = name.partition("/")
+    kind, _, path = name.partition("/")
     if kind != _KIND:
         return resolve_named_model(site, name, revision)
-    return resolve_model(str(site.open_store().fetch(ArtifactRef(kind=kind, key=key)) / _FOLDER))
+    key, _, graph = path.partition("/")
+    return resolve_model(str(site.open_store().fetch(ArtifactRef(kind=kind, key=key)) / _FOLDER / graph))
 
 
 def sent_encoder(store: Store, encoder: CheckpointRef | ResolvedModel) -> tuple[str, str | None]:

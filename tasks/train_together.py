@@ -1,8 +1,8 @@
 """One training by several processes that share every batch, on one machine or on several.
 
-torchrun starts them: its agent on each machine runs this module as often as the machine has processes. The first
-machine is the one that runs the stage; the others join it (`bsl join`) and are told over the meeting what is trained,
-so they need its address, the store and a number. The finished state is left in the first one's work folder.
+torchrun starts them: its agent on each machine (`train_agent`) runs this module as often as the machine has processes.
+The first machine is the one that runs the stage; the others join it (`bsl join`) and are told over the meeting what is
+trained, so they need its address, the store and a number. The finished state is left in the first one's work folder.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from tasks.train_job import NamedModel, TrainingJob, measured, run_job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from models.training.config import TrainingConfig
+
 logger = logging.getLogger(__name__)
 
 JOB, SITE, ERROR, MEASURED = "job.json", "site.json", "error.txt", "measured.json"  # in the work folder
@@ -41,7 +43,7 @@ def train_together(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
     Raises:
         TrainingError: The batch cannot be shared equally, or a process failed or was asked to stop.
     """
-    _require_equal_shares(job)
+    require_equal_shares(job.config, job.site.trainers)
     job.work.mkdir(parents=True, exist_ok=True)
     if job.site.nodes > 1:
         job = _known_everywhere(job)
@@ -67,19 +69,25 @@ def join_training(site: Site, node: int) -> None:
             _run_agent(site, node, work, asked)
 
 
-def _require_equal_shares(job: TrainingJob) -> None:
-    count = job.site.trainers
-    if job.config.batch_size % count:
+def require_equal_shares(config: TrainingConfig, count: int) -> None:
+    """Check that so many processes can share every batch equally.
+
+    Raises:
+        TrainingError: they cannot.
+    """
+    if count == 1:
+        return
+    if config.batch_size % count:
         raise TrainingError(
-            f"a batch of {job.config.batch_size} pairs cannot be shared equally by {count} processes; set "
+            f"a batch of {config.batch_size} pairs cannot be shared equally by {count} processes; set "
             "training.batch_size to a multiple of them, or another number of processes"
         )
-    if not job.config.drop_last:
+    if not config.drop_last:
         raise TrainingError(
             f"{count} processes cannot share the smaller last batch of an epoch equally; set training.drop_last to "
             "true, or train in one process"
         )
-    if job.config.order == "groups":
+    if config.order == "groups":
         raise TrainingError(
             f"{count} processes cannot share batches of whole groups equally, for their sizes differ; set "
             "training.order to random or given, or train in one process"
@@ -113,13 +121,13 @@ def _run_agent(site: Site, node: int, work: Path, should_stop: Callable[[], bool
     (work / SITE).write_text(site.model_dump_json(), encoding="utf-8")
     host, _, port = (site.rendezvous or "").rpartition(":")
     meeting = ["--nnodes", str(site.nodes), "--node-rank", str(node), "--master-addr", host, "--master-port", port]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(site.processes)]
+    launcher = [sys.executable, "-m", "tasks.train_agent", "--nproc-per-node", str(site.processes)]
     launcher += meeting if site.nodes > 1 else ["--standalone"]
-    running = subprocess.Popen([*launcher, "-m", "tasks.train_together", str(work)])
-    try:
-        _await(running, should_stop)
-    finally:
-        running.terminate()  # nothing to a process that has ended; else nobody waits for it any more
+    with subprocess.Popen([*launcher, "-m", "tasks.train_together", str(work)], stdin=subprocess.PIPE) as running:
+        try:
+            _await(running, should_stop)
+        finally:
+            running.terminate()  # nothing to a process that has ended
     if running.returncode != 0:
         told = work / ERROR
         reason = told.read_text(encoding="utf-8") if told.is_file() else "see what it printed above; run again to go on"

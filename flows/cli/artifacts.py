@@ -88,6 +88,8 @@ def age(text: str) -> timedelta:
 
 def _ls(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
+    if None not in (arguments.kind, arguments.of_kind) and arguments.kind != arguments.of_kind:
+        raise ValueError(f"{arguments.of_kind} and --kind {arguments.kind}: expected one kind; leave one of them out")
     kind = arguments.kind or arguments.of_kind
     if kind:
         check_kind(store, kind)
@@ -188,7 +190,7 @@ def _gc(arguments: argparse.Namespace) -> int:
         for name in left:
             print(f"leftover {name}")
     if arguments.delete:
-        collect(store, [manifest.ref for manifest in manifests], folders, loans)
+        manifests = collect(store, manifests, folders, loans, now - older)
     counted = f"{len(manifests)} artifacts and {len(left)} leftovers"
     if arguments.json:
         rows = [_row(manifest) for manifest in manifests]
@@ -203,6 +205,8 @@ def _export(arguments: argparse.Namespace) -> int:
     ref = find(store, arguments.artifact)
     from tasks.export import additions, export_figures  # imports Prefect, which would slow down listing a store
 
+    if arguments.form and arguments.onnx:
+        raise ValueError(f"--as {arguments.form} writes figures, and --onnx an encoder; leave one of them out")
     if arguments.form:
         written = export_figures(store, ref, arguments.target, arguments.form)
     else:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
+
+
+_OPTIONS_OF: Final = {
+    "static_dims": ("static",),
+    "max_loss": ("int8",),
+    "min_cosine": ("int8",),
+    "text": ("dims", "static"),
+    "sentences": ("text",),
+}
 
 
 def define_export(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +51,7 @@ def _export(arguments: argparse.Namespace) -> int:
     from tasks.variant_cards import TITLE
     from tasks.variants import Wanted, export_variants
 
+    _check(arguments)
     asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
     wanted = Wanted.model_validate({**asked, "dims": _dims(arguments.dims)})
     if name := arguments.push_to_hub:
@@ -59,6 +69,18 @@ def _export(arguments: argparse.Namespace) -> int:
     elif address:
         print(f"hub:     {address}")
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse options of forms that are not asked for.
+
+    Raises:
+        ValueError: there is one.
+    """
+    for option, forms in _OPTIONS_OF.items():
+        if getattr(arguments, option) is not None and not any(getattr(arguments, form) for form in forms):
+            whose = " or ".join(f"--{form}" for form in forms)
+            raise ValueError(f"--{option.replace('_', '-')} is about {whose}; ask for that too, or leave it out")
 
 
 def _dims(text: str | None) -> tuple[int, ...]:

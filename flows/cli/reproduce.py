@@ -33,7 +33,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from flows.recipes.rows import row_of
 
     _, name = row_of(arguments.row)
-    configs, changes = [configured(name, arguments.set)], changes_of(arguments.set)
+    configs, changes = configured(name, arguments.set).runs(1), changes_of(arguments.set)
     start = begin(arguments)
     from flows.reproduce import reproduction
 

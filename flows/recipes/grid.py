@@ -61,15 +61,19 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
 
     Raises:
         ValueError: there is no such study, recipe, field or label; an axis has no value, or the same one twice; a
-            point fits a transform on each set.
+            point fits a transform on each set, or has a seed of its own.
     """
     declared = _declared(name, over)
     axes = {field: tuple(values) for field, values in (over or declared.over).items()}
     for field, values in axes.items():
         if not values or len(set(map(str, values))) < len(values):
             raise ValueError(f"{field}: found values {list(values)}, expected one or more, each once")
+        if _is_set(field, changes):
+            raise ValueError(f"{field} is varied, and set for all points; leave one of the two out")
+    if apart := [name for name in axes.get(RECIPE, ()) if name in STUDIES and name not in RECIPES]:
+        raise ValueError(f"{apart[0]} is a study, which says itself what is run; name it alone")
     combinations = _combinations(declared, axes)
-    configs = [_configured(declared, values, changes) for values in combinations]
+    configs = [_configured(declared, values, changes).runs(1)[0] for values in combinations]
     points = [_point(declared, values, list(axes)[-1], own=not over) for values in combinations]
     labels = [point.label for point in points]
     if unknown := [label for label in against if label not in labels]:
@@ -83,6 +87,16 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         tuple(against) or (() if over else declared.references),
         None if over or declared.column == AVERAGE else declared.column,
     )
+
+
+def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
+    """Whether changes give a field its value."""
+    *sections, last = field.split(".")
+    for name in sections:
+        changes = changes.get(name) or {}
+        if not isinstance(changes, dict):
+            return False
+    return last in changes
 
 
 def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:

@@ -62,10 +62,10 @@ class CardContent:
         base: the transformer that training started from, as the configuration names it.
         pooling: how token vectors become a sentence vector.
         max_length: tokens read of a sentence.
-        trainings: each training's objective, and the pairs that it learnt from.
+        trainings: each training's objective, how many pairs it learnt from, and what they were.
         settings: setting → value of the last training's objective and optimizer.
-        views: methods of the views that were made.
-        labels: whether views were chosen by annotators' labels.
+        labels: whether pairs were chosen by annotators' labels.
+        scored: sets whose scores were learnt.
         dev: set that chose the checkpoint by its Spearman; None if the last step was taken.
         scores: rows of figures with intervals, systems side by side.
         materials: everything that went in.
@@ -81,10 +81,10 @@ class CardContent:
     base: str
     pooling: str
     max_length: int
-    trainings: Sequence[tuple[str, int]]
+    trainings: Sequence[tuple[str, int, str]]
     settings: Mapping[str, object]
-    views: Sequence[str]
     labels: bool
+    scored: Sequence[str]
     dev: str | None
     scores: Sequence[Mapping[str, str]]
     materials: Sequence[Material]
@@ -124,7 +124,7 @@ def material_rows(materials: Sequence[Material]) -> list[dict[str, str]]:
 
 
 def _sentence(content: CardContent) -> str:
-    trained = f", trained {_trainings(content)} ({', '.join(map(plain, content.views))})" if content.trainings else ""
+    trained = f", trained {_trainings(content)}" if content.trainings else ""
     return (
         f"A sentence encoder: {plain(content.base)}, pooled by {content.pooling}, first {content.max_length} tokens"
         f"{trained}{content.what and f', {content.what}'}. Compare its vectors by cosine."
@@ -151,7 +151,7 @@ def _settings(content: CardContent) -> str:
 
 
 def _trainings(content: CardContent) -> str:
-    phases = (f"with objective `{objective}` on {pairs:,} pairs of views" for objective, pairs in content.trainings)
+    phases = (f"with objective `{name}` on {count:,} {plain(pairs)}" for name, count, pairs in content.trainings)
     return ", then ".join(phases)
 
 
@@ -163,4 +163,5 @@ def _labels(content: CardContent) -> str:
     else:
         chosen = "the last step, chosen by no label."
     pairs = "Pairs were chosen by labels of natural language inference. " if content.labels else ""
+    pairs += f"Scores of {', '.join(content.scored)}, which are labels, were learnt. " if content.scored else ""
     return f"{pairs}The checkpoint was {chosen}"

@@ -37,7 +37,12 @@ class PaperTable(BaseModel):
         return tuple(name for name, _ in self.columns)
 
 
-_LATEX: Final = str.maketrans({**{each: f"\\{each}" for each in "&%$#_{}"}, "\\": r"\textbackslash{}", MISSING: "--"})
+_NAMED: Final = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde"}
+_LATEX: Final = str.maketrans(
+    {each: f"\\{each}" for each in "&%$#_{}"}
+    | {each: f"\\text{name}{{}}" for each, name in _NAMED.items()}
+    | {MISSING: "--"}
+)
 _COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
 _OVER_SUBSETS: Final = ("mean", "wmean")
 

@@ -77,7 +77,7 @@ def verdict_of(
 
 
 def telling_row(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: str | None) -> dict[str, Any] | None:
-    """The difference that a verdict stands on: the mean of the test sets where there are several, else the one.
+    """The difference that a verdict stands on: the mean of the test sets where there are several, else the one, if any.
 
     Args:
         comparison: as `verdict_of` takes it, and so the others.
@@ -89,9 +89,10 @@ def telling_row(comparison: pl.DataFrame | None, systems: tuple[str, ...], dev: 
     rows = comparison.filter(model=systems[-1], reference=systems[0], metric="spearman").filter(
         pl.col("dataset") + "/" + pl.col("split") != (dev or "").removeprefix("embedded:")
     )
-    means = rows.filter(dataset=MEAN)
-    chosen = means if means.height else rows
-    return chosen.row(0, named=True) if chosen.height else None
+    first = (
+        some.row(0, named=True) for some in (rows.filter(dataset=MEAN), rows.filter(split="test"), rows) if some.height
+    )
+    return next(first, None)
 
 
 def _gentler(training: TrainingConfig) -> str:

@@ -163,7 +163,7 @@ def _part(labelled: TransferSet, split: str, rows: pl.DataFrame, vectors: Vector
     return Part(features, labels, senteval_order([rows[name].to_list() for name in names], labels))
 
 
-@stage(ref=ScoresRef, version=5)
+@stage(ref=ScoresRef, version=6)
 def score_transfer(
     work: Work,
     embeddings: EmbeddingsRef,

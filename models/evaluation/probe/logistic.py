@@ -4,8 +4,10 @@ The objective is scikit-learn's: C · Σ loss + ½‖w‖², the bias free; with
 of them. All folds of one penalty are columns of one matrix, so that an iteration is two matrix products over the data,
 whatever the number of folds; a fold is a column of weights on the rows.
 
-1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first.
-2. Its curvature, factored once, preconditions L-BFGS on all folds, which start from its solution and need a few steps.
+1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first,
+   by L-BFGS whose preconditioner is the curvature where it begins, taken anew every few steps.
+2. The curvature at its solution, factored once, preconditions L-BFGS on all folds, which start there and need a few
+   steps. It is that of all scores together: those of several classes are far from independent.
 
 Features may be sparse (rows.py): then the products and the preconditioner are, and the solution is the same.
 
@@ -40,7 +42,7 @@ HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
 MAX_ITERATIONS: Final = 1000
 SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
 ROUGH: Final = 1e-2  # tolerance of the mean problem, which only has to be near
-CURVATURE: Final = 0.25  # p (1 − p) is at most this
+PLACES, STEPS = 100, 10  # at which the mean problem's curvature is taken, and steps by each
 SOFTPLUS_LINEAR: Final = 40.0  # beyond, log(1 + exp x) is x in float64; at torch's own 20 it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds memory to a few times 128 MiB
 
@@ -77,11 +79,9 @@ def fit_logistic(
     row_weights_NF = _row_weights(rows.count, fits).to(rows.centre)
     mean_N = row_weights_NF.mean(dim=1, keepdim=True)
     start = rows.centre.new_zeros((rows.parameters, 1, family.scores))
-    gram = family.gram(start, mean_N)
     for number, c in enumerate(grid):
-        start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
-        gram = family.gram(start, mean_N)
-        solve = family.factor(c, gram)
+        start = family.approach(c, mean_N, start, max(tolerance, ROUGH))
+        solve = family.preconditioner(c, mean_N, start)
         wanted = [(fold, place) for fold, row in enumerate(penalties) for place, held in enumerate(row) if held == c]
         for begin in range(0, len(wanted), size):
             folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
@@ -114,18 +114,23 @@ class _Family:
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
         self.target_N1K = target.to(rows.centre)[:, None]
 
-    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `factor` takes
-        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound."""
-        if at_P1K.any():
-            chance_N1K = self.chance(self.score(at_P1K))
-            curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
-        else:
-            curve_N1 = torch.full_like(weight_N1, CURVATURE)
-        return self.rows.curvature(weight_N1 * curve_N1)
+    def approach(self, c: float, weight_N1: torch.Tensor, start_P1K: torch.Tensor, tolerance: float) -> torch.Tensor:
+        """Near the minimum of one column's objective, by the curvature of places ever nearer: (P, 1, K)."""
+        for _ in range(PLACES):
+            state = _State(self, c, weight_N1, start_P1K.clone(), self.preconditioner(c, weight_N1, start_P1K))
+            for _ in range(STEPS):
+                if state.gap <= tolerance:
+                    return state.at
+                state.step()
+            start_P1K = state.at
+        return start_P1K
 
-    def factor(self, c: float, gram: Any) -> Inverse:  # noqa: ANN401 - what `gram` gave
-        """The inverse of C · gram + I, to be applied to (P, F, K)."""
-        return self.rows.inverse(c, gram)
+    def preconditioner(self, c: float, weight_N1: torch.Tensor, at_P1K: torch.Tensor) -> Inverse:
+        """The inverse of the objective's curvature at a place, to be applied to (P, F, K)."""
+        chance_N1K = self.chance(self.score(at_P1K))
+        curve_NKK = -chance_N1K * chance_N1K.transpose(1, 2)
+        curve_NKK.diagonal(dim1=1, dim2=2).add_(chance_N1K[:, 0])
+        return self.rows.inverse(c, self.rows.curvature(weight_N1[:, :, None] * curve_NKK))
 
     def solve(
         self,

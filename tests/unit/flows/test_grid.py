@@ -224,3 +224,22 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
     assert "--seeds 0: expected 1 or more" in capsys.readouterr().err
     assert main(["sweep", "tiny", "--over", "training.lr=1", "--lanes", "0"]) == 2
     assert "--lanes 0: expected 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("over", "changes", "message"),
+    [
+        ({"training.seed": [0, 1]}, {}, "say with --seeds how many"),
+        ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "say with --seeds how many"),
+        ({"training.lr": [1e-3]}, {"training": {"lr": 1e-4}}, "training.lr is varied, and set for all points"),
+        ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
+    ],
+)
+def test_what_would_be_lost_without_a_word_is_refused(over, changes, message):
+    with pytest.raises(ValueError, match=message):
+        grid("tiny", over, changes)
+
+
+def test_a_field_s_neighbours_may_be_set_where_it_is_varied():
+    asked = grid("tiny", {"training.lr": [1e-3, 1e-4]}, {"training": {"max_steps": 3}, "transform": None})
+    assert [(config.training.lr, config.training.max_steps) for config in asked.configs] == [(1e-3, 3), (1e-4, 3)]

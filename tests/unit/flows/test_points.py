@@ -1,7 +1,10 @@
 """Runs of a sweep: a point's own fault leaves it without a figure, whatever else ends the sweep."""
 
 import asyncio
+import os
 import pickle
+import signal
+import time
 from uuid import uuid4
 
 import pytest
@@ -10,7 +13,7 @@ from prefect.states import exception_to_failed_state
 
 from flows.cli.settings import configured
 from flows.pipeline import Run
-from flows.points import Attempt, attempted, is_fault, run_there
+from flows.points import Attempt, _side_by_side, attempted, is_fault, run_there
 from flows.pool import Job
 from flows.recipes import recipe
 from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
@@ -19,6 +22,7 @@ from storage.errors import SourceError
 from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, _completed
 from tasks.stage.spread import ErrandError
+from tasks.stage.stopping import stop_requested
 from tasks.stage.watch import planning, watched_by
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
@@ -112,3 +116,39 @@ def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path,
     assert not caplog.records
     assert all(isinstance(outcome, EncoderError) for outcome in run_there(points[::2], site, None))
     assert "again cls is left without a figure: " in caplog.text
+
+
+def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
+    begun = []
+
+    def way(number):
+        begun.append(number)
+        if number == 1:
+            raise SourceError("no space left on the disk")
+        time.sleep(0.2)
+
+    with pytest.raises(SourceError, match="no space"):
+        _side_by_side(range(12), way, 2)
+    assert len(begun) <= 4
+
+
+def test_side_by_side_an_interrupt_stops_what_is_under_way():
+    stopped = []
+
+    def way(number):
+        with stop_requested() as asked:
+            if number == 1:
+                time.sleep(0.2)  # until both are under way
+                os.kill(os.getpid(), signal.SIGINT)
+            deadline = time.monotonic() + 30
+            while not asked() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            stopped.append(asked())
+
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _side_by_side(range(2), way, 2)
+    finally:
+        signal.signal(signal.SIGINT, former)
+    assert stopped == [True, True]

@@ -226,3 +226,14 @@ def test_the_command_fills_folders_only(tmp_path, monkeypatch, capsys):
         main(["mirror", "s3://bucket/mirror"])
     assert "is no folder of this machine; fill one and copy it there" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_two_who_fill_one_mirror_lose_no_entry(stand_in, tmp_path):
+    """A file without its entry has another key than its origin, and all that was made of it would be made again."""
+    made = tmp_path / "made"
+    first, second = Mirror(made, str(stand_in)), Mirror(made, str(stand_in))
+    list(first.add("sts17-en-de"))
+    list(second.add("sts17-en-en"))
+    files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*.*") if path.name != "mirror.json")
+    assert sorted(json.loads((made / "mirror.json").read_bytes())) == files
+    assert len(files) == 3

@@ -1,5 +1,7 @@
 """Which files a folder stands for: the same for every verb, and none that is hidden."""
 
+import os
+
 import fsspec
 import pytest
 
@@ -87,3 +89,10 @@ def test_a_link_to_a_folder_above_is_not_followed_for_ever(tmp_path):
     (tmp_path / "in" / "a.txt").write_text(TEXT)
     (tmp_path / "in" / "round").symlink_to(tmp_path)
     assert listed(str(tmp_path)) == (f"{tmp_path}/in/a.txt",)
+
+
+def test_a_name_that_is_not_utf_8_is_said(tmp_path):
+    (tmp_path / "fine.txt").write_text(TEXT)
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text(TEXT)
+    with pytest.raises(SourceError, match=r"caf\\udce9.txt': its name is not UTF-8, .* rename it"):
+        listed(str(tmp_path))

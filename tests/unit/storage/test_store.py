@@ -4,14 +4,17 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import zipfile
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from storage import draft as drafts
-from storage.collect import collect, collectable, leftovers
+from storage.collect import leftovers
 from storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -20,12 +23,14 @@ from storage.errors import (
     StoreWriteError,
 )
 from storage.export import export
-from storage.manifest import InputEntry
-from storage.refs import ArtifactRef, EvaluationRef, ReportRef, ViewsRef
+from storage.files import whole
+from storage.refs import ArtifactRef, ViewsRef
 from storage.regular import MANIFEST
 from storage.schemas import TRANSLATIONS
 from storage.store import Store
-from tests.hostile import VIEWS, WHY, key, made_long_ago, put
+from tests.hostile import VIEWS, WHY, key, put
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -220,33 +225,6 @@ def test_two_runs_on_one_store(store):
     assert [store.defect(ref) for ref in store.refs()] == [None] * 20
 
 
-def test_collection_keeps_what_a_young_report_needs(store):
-    old, needed = put(store, 1), put(store, 2)
-    made = InputEntry(kind="views", key=needed.key, digest=store.manifest(needed).digest)
-    with store.draft(ReportRef(key=key(3)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
-        (draft.folder / "report.md").write_text("# Report")
-    everything = collectable(store, timedelta(days=-1), datetime.now(UTC))
-    assert {manifest.kind for manifest in everything} == {"views", "report"}
-    none_yet = collectable(store, timedelta(days=1), datetime.now(UTC))
-    assert none_yet == []
-    report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
-    assert {manifest.key for manifest in report_is_young} <= {old.key}
-    collect(store, [old], [])
-    assert [ref.key for ref in store.refs("views")] == [needed.key]
-
-
-def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
-    put(store, 1)
-    evaluated, cached = put(store, 2), put(store, 3)
-    made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
-    made_long_ago(store)
-    with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
-        (draft.folder / "evaluation.md").write_text("# Evaluation")
-    store.remember(cached, b"{}")
-    gone = collectable(store, timedelta(days=1), datetime.now(UTC))
-    assert [manifest.key for manifest in gone] == [key(1)]
-
-
 def test_a_draft_that_was_deleted_under_its_stage_is_an_error(store):
     def lose_the_draft() -> None:
         with store.draft(ViewsRef(key=key(1)), WHY) as draft:
@@ -266,3 +244,26 @@ def test_export_to_folder_and_zip(store, tmp_path):
     assert sorted(zipfile.ZipFile(archive).namelist()) == [MANIFEST, "views-00000.parquet"]
     with pytest.raises(StoreWriteError, match="exists already"):
         export(store, ref, folder)
+
+
+def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):
+    program = (
+        "import sys; from storage.store import Store; from storage.refs import ViewsRef; "
+        "from tests.hostile import VIEWS, WHY, key\n"
+        "with Store(sys.argv[1]).draft(ViewsRef(key=key(1)), WHY) as draft:\n"
+        "    draft.note({'direction': 'en \\u2192 de'}); draft.write(VIEWS)\n"
+    )
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", program, store.url], env=plain, cwd=ROOT, check=True)
+    assert store.manifest(ViewsRef(key=key(1))).figures == {"direction": "en \u2192 de"}
+
+
+def test_what_a_killed_process_was_making_goes_after_a_day(tmp_path):
+    old, young = tmp_path / ".making-old", tmp_path / ".making-young"
+    for folder in (old, young):
+        (folder / "name").mkdir(parents=True)
+    for path in (old / "name", old):
+        os.utime(path, (0, 0))
+    with whole(tmp_path / "made") as path:
+        path.mkdir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "made"]

@@ -148,3 +148,17 @@ def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
     }
     assert len(keys) == 2
     assert "Bowman et al., 2015" not in card(by_path)
+
+
+@pytest.mark.parametrize(("name", "learnt"), [("sbert-nli-stsb", "stsb/train"), ("tiny-stsb", "embedded:stsb/train")])
+def test_scores_that_were_learnt_are_material_and_said(name, learnt):
+    text = card(recipe(name))
+    assert f"| scored pairs | {learnt} | scores CC BY-SA 4.0; " in text
+    assert f"on 5,913 scored pairs of {learnt}" in text
+    assert f"Scores of {learnt}, which are labels, were learnt." in text
+    assert "of views (" not in text
+
+
+def test_scored_sets_of_the_hub_stand_in_the_header():
+    datasets = ModelCard(card(recipe("sbert-nli-stsb"))).data.datasets
+    assert datasets == ["stanfordnlp/snli", "nyu-mll/multi_nli", "mteb/stsbenchmark-sts"]

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -25,6 +26,7 @@ from tasks.stage.watch import planning
 from tasks.train import train
 from tasks.train_job import TrainingJob, run_job
 from tasks.train_together import join_training, train_together
+from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 # Batch statistics, negatives from the whole batch, a target that follows; no dropout, which each process draws itself.
@@ -142,6 +144,37 @@ def test_processes_that_are_asked_to_stop_save_first(arguments, tmp_path):
         train_together(job, should_stop=lambda: any(job.work.glob("step-*")))
     (saved,) = job.work.glob("step-*")
     assert f"after step {read_snapshot(saved).step} of" in str(told.value)
+
+
+def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
+    """Run again, others would write beside them where it goes on."""
+    site, given = arguments
+    long = CONFIG.model_copy(update={"epochs": 1000, "eval_every": 10_000})
+    job = TrainingJob(
+        site=site.model_copy(update={"processes": 2, "save_every": 5}),
+        work=tmp_path / "work",
+        **given | {"config": long},
+    )
+    (tmp_path / "sent.json").write_text(job.model_dump_json(), encoding="utf-8")
+    program = (
+        "import sys; from pathlib import Path; from tasks.train_job import TrainingJob; "
+        "from tasks.train_together import train_together; "
+        "train_together(TrainingJob.model_validate_json(Path(sys.argv[1]).read_text()), lambda: False)"
+    )
+    command = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "sent.json")], cwd=ROOT)
+    try:
+        while not any(job.work.glob("step-*")):
+            assert command.poll() is None
+            time.sleep(0.1)
+        started = children(command.pid)
+        assert len(started) == 3, "torchrun's agent and two trainers"
+    finally:
+        command.kill()
+        command.wait()
+    deadline = time.monotonic() + 90
+    while left := [process for process in started if is_alive(process)]:
+        assert time.monotonic() < deadline, f"{left} of {started} live"
+        time.sleep(0.1)
 
 
 def test_a_node_that_cannot_be_is_refused(arguments):

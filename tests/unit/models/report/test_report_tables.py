@@ -63,6 +63,10 @@ def test_latex_escapes_and_aligns():
     assert lines[1] == r"\begin{tabular}{llcccccccc}"
     assert lines[5].startswith(r"mine\_1 & spearman, all & 50.00 & -- & ")
     assert lines[-1] == r"\end{tabular}"
+    [(title, rows)] = paper_tables(pl.DataFrame([row("sts12", 0.5, model="a^2 ~b\\c")]), tables())
+    assert (
+        as_latex(title, rows).splitlines()[5].startswith(r"a\textasciicircum{}2 \textasciitilde{}b\textbackslash{}c & ")
+    )
 
 
 def test_the_page_names_what_is_missing_and_what_differs():

@@ -67,3 +67,10 @@ def test_advice_fits_the_settings_at_hand():
     paper = verdict_of(worse, SYSTEMS, "stsb/dev", TrainingConfig(), kept_start=False).advice
     assert "bound training.max_steps" in paper
     assert "contrastive_weight=0.1" in paper
+
+
+def test_a_dev_set_decides_nothing_beside_a_test_set():
+    figures = rows(("stsb", "dev", 0.03, 0.01, 0.05, 0.01), ("stsb", "test", -0.02, -0.04, -0.01, 0.01))
+    found = verdict_of(figures, SYSTEMS, None, TRAINING, kept_start=False)
+    assert found.word == "WORSE"
+    assert "on stsb test" in found.reason

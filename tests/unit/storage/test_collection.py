@@ -1,0 +1,83 @@
+"""What is old goes, what a younger report, evaluation or run needs stays, and nothing is half there."""
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from storage.collect import collect, collectable, leftovers
+from storage.manifest import InputEntry
+from storage.refs import ArtifactRef, EvaluationRef, ReportRef
+from storage.store import Store
+from tests.hostile import WHY, key, made_long_ago, put
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"), tmp_path / "cache")
+
+
+def test_collection_keeps_what_a_young_report_needs(store):
+    old, needed = put(store, 1), put(store, 2)
+    made = InputEntry(kind="views", key=needed.key, digest=store.manifest(needed).digest)
+    with store.draft(ReportRef(key=key(3)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+        (draft.folder / "report.md").write_text("# Report")
+    everything = collectable(store, timedelta(days=-1), datetime.now(UTC))
+    assert {manifest.kind for manifest in everything} == {"views", "report"}
+    none_yet = collectable(store, timedelta(days=1), datetime.now(UTC))
+    assert none_yet == []
+    report_is_young = collectable(store, timedelta(seconds=0.5), store.manifest(ReportRef(key=key(3))).created_at)
+    assert {manifest.key for manifest in report_is_young} <= {old.key}
+    collect(store, [store.manifest(old)], [])
+    assert [ref.key for ref in store.refs("views")] == [needed.key]
+
+
+def test_collection_keeps_what_a_young_evaluation_or_run_used(store):
+    put(store, 1)
+    evaluated, cached = put(store, 2), put(store, 3)
+    made = InputEntry(kind="views", key=evaluated.key, digest=store.manifest(evaluated).digest)
+    made_long_ago(store)
+    with store.draft(EvaluationRef(key=key(4)), WHY.model_copy(update={"inputs": {"views": made}})) as draft:
+        (draft.folder / "evaluation.md").write_text("# Evaluation")
+    store.remember(cached, b"{}")
+    gone = collectable(store, timedelta(days=1), datetime.now(UTC))
+    assert [manifest.key for manifest in gone] == [key(1)]
+
+
+def test_collection_keeps_what_a_run_took_meanwhile(store):
+    used, idle = put(store, 1), put(store, 2)
+    made_long_ago(store)
+    now = datetime.now(UTC)
+    listed = collectable(store, timedelta(days=1), now)
+    assert len(listed) == 2
+    store.used(used)
+    gone = collect(store, listed, [], used_before=now - timedelta(days=1))
+    assert [manifest.key for manifest in gone] == [idle.key]
+    assert store.refs() == [ArtifactRef(kind="views", key=used.key)]
+
+
+def test_collections_side_by_side_delete_everything_once(store):
+    refs = [put(store, 1), put(store, 2)]
+    listed = [store.manifest(ref) for ref in refs]
+    store.remove(refs[0])
+    assert collect(store, listed, []) == listed
+    assert store.refs() == []
+    assert list((store.local / ".trash").iterdir()) == []
+
+
+def test_what_a_killed_collection_left_is_found(store, monkeypatch):
+    ref = put(store, 1)
+    monkeypatch.setattr(shutil, "rmtree", ended)
+    with pytest.raises(KeyboardInterrupt):
+        store.remove(ref)
+    monkeypatch.undo()
+    assert store.refs() == []
+    (left,) = (store.local / ".trash").iterdir()
+    for path in (*left.rglob("*"), left):
+        os.utime(path, (0, 0))
+    assert leftovers(store, timedelta(0)) == [left]
+
+
+def ended(*_arguments: object, **_options: object) -> None:
+    raise KeyboardInterrupt
