@@ -44,7 +44,7 @@ SHUFFLED: Final = pl.Schema([*PAIRS.items(), ("place", pl.UInt64())])
 
 
 class MissingViewError(ModelError):
-    """A pairing asks for a view that no sentence of the other view has."""
+    """A pairing asks for a view that no sentence of the other view has, or for two that are the same everywhere."""
 
 
 class ViewPair(BaseModel):
@@ -173,7 +173,7 @@ def count_pairs(views: Ranges, config: PairConfig, bits: int) -> pl.DataFrame:
 
 
 def require_pairs(counts: pl.DataFrame) -> None:
-    """Stop where a pairing gives no pair because one of its views is not there.
+    """Stop where a pairing gives no pair because one of its views is not there, or all give pairs of equal texts alone.
 
     Args:
         counts: As `count_pairs` gives them.
@@ -181,6 +181,11 @@ def require_pairs(counts: pl.DataFrame) -> None:
     Raises:
         MissingViewError: Naming the pairing and what was found.
     """
+    if counts["pairs"].sum() == 0 and (same := counts["identical"].sum()):
+        raise MissingViewError(
+            f"no pairs are left: in all {same:,} the two views are the same text, which pairs.drop_identical leaves "
+            "out; expected views that differ: longer sentences, another view, or pairs.drop_identical=false"
+        )
     barren = counts.filter(pl.col("sentences") == pl.col("only_view_1") + pl.col("only_view_2"))
     for row in barren.iter_rows(named=True):
         raise MissingViewError(

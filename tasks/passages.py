@@ -8,7 +8,7 @@ import polars as pl
 
 from models.shuffle import scattered
 from models.text.documents import documents
-from models.text.passages import HoldOutConfig, hold_out, passages
+from models.text.passages import HoldOutConfig, LeftOut, hold_out, passages
 from storage.labels import LabelSource
 from storage.readers.report import ReadReport
 from storage.refs import CorpusRef, PassagesRef
@@ -25,18 +25,21 @@ TITLES, NEIGHBOURS = "titles", "neighbours"
 BAD_SHARE = 0.01  # of a source's records that may be unreadable
 
 
-@stage(ref=PassagesRef, version=5)
+@stage(ref=PassagesRef, version=6)
 def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
     """Read files, cut their records into sentences, hold documents out."""
     show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
-    table = pl.concat(list(_sentences(sources, config)))
-    parts = hold_out(table, config)
+    left_out = LeftOut()
+    table = pl.concat(list(_sentences(sources, config, left_out)))
+    parts = hold_out(table, config, left_out)
     work.draft.write(parts)
     sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
     work.draft.note(
         {
             "sentences": table.height,
             "documents": table["document"].n_unique(),
+            "too short": left_out.short,
+            "too long": left_out.long,
             TITLES: parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
             NEIGHBOURS: int((parts["position"].diff() == 1).sum()),
             **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
@@ -46,7 +49,7 @@ def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutCo
     show_table("own-sentences", parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
 
 
-def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterator[pl.DataFrame]:
+def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
     first, told = 0, progress_of("reading, files")
     total = sum(len(source.files) for source in sources)
     done = 0
@@ -56,7 +59,8 @@ def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig) -> Iterat
             numbered = documents(table, lines=source.format == "txt", first=first)
             last = numbered.select(pl.col("document").max()).item()
             first = first if last is None else last + 1
-            yield passages(numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang)), config)
+            named = numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
+            yield passages(named, config, left_out)
             done += 1
             told(done, total, source.name)
         report.check(BAD_SHARE)

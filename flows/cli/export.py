@@ -16,7 +16,7 @@ _OPTIONS_OF: Final = {
     "max_loss": ("int8",),
     "min_cosine": ("int8",),
     "text": ("dims", "static"),
-    "sentences": ("text",),
+    "sentences": ("dims", "static"),
 }
 
 

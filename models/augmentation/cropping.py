@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 MIN_WORDS: Final = 2
 """Words that a crop keeps at least; a text with no more stays whole."""
 
-# Chinese and Japanese put no spaces between words: each character is cut as a word is.
+# Chinese and Japanese put no spaces between words: each character is cut as a word is. So is each letter of Thai, Lao,
+# Burmese and Khmer, with the signs above, below and behind it, and with what is written before it and spoken after.
 _UNSPACED: Final = "\u3005\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
-_WORDS: Final = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+_JOINED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_BEFORE: Final = "\u0e40-\u0e44\u0ec0-\u0ec4"
+_SIGNS: Final = (
+    "\u0e30-\u0e3a\u0e45\u0e47-\u0e4e\u0eb0-\u0ebd\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059\u1062-\u1064\u1067-\u106d"
+    "\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u17dd"
+)
+_SYLLABLE: Final = rf"[{_BEFORE}]?(?:[{_JOINED}](?:[\u1039\u17d2][{_JOINED}]|[{_SIGNS}])*)"
+_WORDS: Final = re.compile(rf"[{_UNSPACED}]|{_SYLLABLE}|[^\s{_UNSPACED}{_JOINED}]+")
 
 
 def crop_words(texts: Sequence[str], seeds: Sequence[int], view: CropView, number: int) -> list[str]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SAVE_EVERY: Final = 2_000  # steps, of milliseconds each
 REPORT_EVERY: Final = 100  # steps
 MEASURED: Final = 8_192  # vectors on which bits per dimension are told before and after
+LEAST_SPREAD: Final = 1e-3  # of a dimension in the first batch, beside its spread in all vectors
 _CHUNK: Final = 8_192  # vectors that pass the network at a time
 
 
@@ -86,6 +87,7 @@ class _Fit:
         self.total = total if config.max_steps is None else min(total, config.max_steps)
         self.network = Glow(vectors_ND.shape[1], config)
         self._epoch, self._order_N = -1, torch.empty(0)
+        _check_spread(self._rows(1), self.vectors_ND, config)
         self.network.settle(self._rows(1))
         self.adam = FlatAdam(self.network, config)
         self.step = 0
@@ -155,4 +157,16 @@ def _check(vectors_ND: torch.Tensor, config: FlowConfig) -> None:
         raise EvaluationError(
             f"dimension {int(constant[0])} of {vectors:,} vectors is constant ({len(constant)} of {width} are), which "
             "no flow makes normal; look at the encoder that made them, or fit on a larger corpus"
+        )
+
+
+def _check_spread(batch_BD: torch.Tensor, vectors_ND: torch.Tensor, config: FlowConfig) -> None:
+    """Refuse a first batch in which a dimension hardly moves: what the flow starts from would blow up all others."""
+    whole_D = vectors_ND.std(dim=0, correction=0)
+    still = (batch_BD.std(dim=0, correction=0) < LEAST_SPREAD * whole_D).nonzero()
+    if len(still):
+        raise EvaluationError(
+            f"dimension {int(still[0])} hardly moves in the first {len(batch_BD)} vectors ({len(still)} of "
+            f"{vectors_ND.shape[1]} do not), as one that is nearly always 0; a flow starts from the spread there: "
+            f"raise `transform.batch_size` (now {config.batch_size}), or look at the encoder that made them"
         )

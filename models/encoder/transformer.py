@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import logging
 import re
 from pickle import UnpicklingError
@@ -214,5 +215,8 @@ def most_of_folder(folder: Path, wanted: int) -> int | None:
 
 def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     core = tokenizer.backend_tokenizer
+    own = json.loads(core.to_str())["normalizer"] or {}
+    if "Lowercase" in {own.get("type"), *(step["type"] for step in own.get("normalizers", [])[:1])}:
+        return  # by a load before this one
     steps = [normalizers.Lowercase(), *([core.normalizer] if core.normalizer is not None else [])]
     core.normalizer = normalizers.Sequence(steps)

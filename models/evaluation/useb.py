@@ -109,7 +109,7 @@ def paraphrase_parts(
         scores, right = cosines[decided].astype(np.float32), votes[decided] > UNDECIDED
         draws = precision_resamples(scores, right, resamples=config.resamples, seed=seed)
         found[PRECISION].append(Part(subset, average_precision(scores, right), len(scores), draws))
-        draws = spearman_resamples(cosines, votes, resamples=config.resamples, seed=seed)
+        draws = spearman_resamples(votes, cosines, resamples=config.resamples, seed=seed)
         found["spearman"].append(Part(subset, spearman(cosines, votes), len(votes), draws))
     return found
 

@@ -26,6 +26,7 @@ from torch.nn import functional
 
 from models.encoder.packed import first_position, lay_out, run_packed
 from models.errors import TrainingError
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -149,7 +150,7 @@ class Decoder(nn.Module):
         device = vectors_BS.device
         layout = lay_out(tokens, np.arange(len(tokens)), device, by_length=device.type == "cpu", causal=True)
         lengths = tokens.lengths[layout.order]
-        sentence_N = torch.from_numpy(np.repeat(layout.order, lengths)).to(device)
+        sentence_N = uploaded(np.repeat(layout.order, lengths), device)
         places_N = np.concatenate([np.arange(tokens.offsets[row], tokens.offsets[row + 1]) for row in layout.order])
         with self._between(backbone, vectors_BS, sentence_N):
             return run_packed(backbone, layout, first), places_N

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-MASKED, RANDOM = 0.8, 0.1  # of the chosen tokens: [MASK], any other token; the rest stay as they are
+MASKED, RANDOM = (
+    0.8,
+    0.1,
+)  # of the chosen tokens: [MASK], any other (a special one at times); the rest stay
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from models.objectives.base import Objective
 from models.objectives.nested import nested
 from models.objectives.precision import full_precision
 from models.objectives.queue import VectorQueue
+from models.objectives.ranking import off_diagonal
 from models.transfer import uploaded
 
 if TYPE_CHECKING:
@@ -166,13 +167,8 @@ def similarity_divergence(
     if len(queue_QD):
         student_BN, teacher_BN = (torch.cat([x @ queue_QD.T, x @ t_BD.T], dim=1) for x in (h_BS, t_BD))
     else:
-        student_BN, teacher_BN = (_with_others(x) for x in (h_BS, t_BD))
+        # A sentence's product with itself would outweigh all others.
+        student_BN, teacher_BN = (off_diagonal(x @ x.T) for x in (h_BS, t_BD))
     log_q_BN = functional.log_softmax(student_BN / student_temperature, dim=1)
     log_p_BN = functional.log_softmax(teacher_BN / teacher_temperature, dim=1)
     return functional.kl_div(log_q_BN, log_p_BN, reduction="batchmean", log_target=True)
-
-
-def _with_others(x_BD: torch.Tensor) -> torch.Tensor:
-    """Products of each row with the others, (B, B − 1): its own would outweigh all of them."""
-    others_BB = ~torch.eye(len(x_BD), dtype=torch.bool, device=x_BD.device)
-    return (x_BD @ x_BD.T)[others_BB].view(len(x_BD), -1)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens
@@ -19,8 +18,10 @@ from models.errors import TrainingError
 from models.language_model.head import embeddings_of, vocabulary_head
 from models.language_model.masking import Masking
 from models.objectives.base import Objective
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
@@ -62,8 +63,8 @@ class MaskedLM(Objective):
         x_BTD = self.online.last_layer(shown, rows, batch_tokens)
         lengths = shown.lengths_of(rows)
         places_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[own]]
-        states_ND = x_BTD.flatten(0, 1).index_select(0, torch.from_numpy(places_N).to(x_BTD.device))
-        labels = torch.from_numpy(labels_N[own][chosen_N[own]].astype(np.int64)).to(x_BTD.device)
+        states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(places_N, x_BTD.device))
+        labels = uploaded(labels_N[own][chosen_N[own]].astype(np.int64), x_BTD.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels)
         return gather_shares(loss[None]).sum() / max(1, int(chosen_N.sum()))
 

@@ -42,9 +42,13 @@ def ranking_loss(h: Pair, t: Pair, config: BSLConfig) -> torch.Tensor:
 @full_precision
 def lists(one_BD: torch.Tensor, other_BD: torch.Tensor) -> torch.Tensor:
     """Cosines of each row of one view with the rows of the other, its own left out: (B, N)."""
-    cosines_BB = functional.normalize(one_BD, dim=-1) @ functional.normalize(other_BD, dim=-1).T
-    others_BB = ~torch.eye(len(cosines_BB), dtype=torch.bool, device=cosines_BB.device)
-    return cosines_BB[others_BB].view(len(cosines_BB), -1)
+    return off_diagonal(functional.normalize(one_BD, dim=-1) @ functional.normalize(other_BD, dim=-1).T)
+
+
+def off_diagonal(x_BB: torch.Tensor) -> torch.Tensor:
+    """A square matrix without its diagonal, (B, B − 1); a mask as index would make a GPU wait for its count."""
+    size = len(x_BB)
+    return x_BB.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)
 
 
 @full_precision

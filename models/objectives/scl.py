@@ -85,9 +85,7 @@ class SCL(Objective):
         self, u_BD: torch.Tensor, v_BD: torch.Tensor, labels_B: torch.Tensor, batch: Batch, contrasts: Contrasts
     ) -> torch.Tensor:
         premises, hypotheses, labels = further_pairs(batch, contrasts)
-        first_P, second_P, labels_P = (
-            torch.from_numpy(values).to(u_BD.device) for values in (premises, hypotheses, labels)
-        )
+        first_P, second_P, labels_P = (uploaded(values, u_BD.device) for values in (premises, hypotheses, labels))
         u_XD = torch.cat([u_BD, u_BD.index_select(0, first_P)])
         v_XD = torch.cat([v_BD, v_BD.index_select(0, second_P)])
         return cross_entropy(self._classified(u_XD, v_XD), torch.cat([labels_B, labels_P]))

@@ -34,6 +34,8 @@ class NestedSettings(ObjectiveSettings):
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
+        if len(set(self.dims)) < len(self.dims):
+            raise ValueError(f"dims {list(self.dims)}: expected each number of dimensions once")
         queue: int = getattr(self, "queue", 0)
         vectors: bool = getattr(self, "compares_vectors", False)
         if self.dims and (queue or vectors):

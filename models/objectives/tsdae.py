@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens
@@ -21,8 +20,10 @@ from models.errors import TrainingError
 from models.language_model.decoder import Decoder, decoder_position
 from models.language_model.head import embeddings_of, vocabulary_head
 from models.objectives.base import Objective
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
@@ -67,7 +68,7 @@ class TSDAE(Objective):
         vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
         read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
         states_ND, places_N = self.decoder(self.online.backbone, read, vectors_BS, self._first)
-        labels_N = torch.from_numpy(next_N[places_N].astype(np.int64)).to(states_ND.device)
+        labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
         loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels_N)
         asked = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
         return gather_shares(loss[None]).sum() / asked

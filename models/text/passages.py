@@ -15,6 +15,7 @@ Design choices
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import polars as pl
@@ -46,6 +47,10 @@ DRAWN: Final = 16  # sentences that are drawn together where documents are not; 
 FEWEST_UNITS: Final = 10  # documents of a part, below which runs of them are drawn, and below which nothing is asked
 
 
+_CHARACTER: Final = r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+_A_CHARACTER: Final = 3  # letters of an alphabet that say as much
+
+
 class HoldOutConfig(BaseModel):
     """What training does not see, and how much is taken in all."""
 
@@ -60,20 +65,30 @@ class HoldOutConfig(BaseModel):
     limit: int = Field(40_000, ge=100)
     """Most sentences that are learnt; of more, runs are drawn."""
     min_chars: int = Field(20, ge=1)
-    """Shortest sentence kept, in characters."""
+    """Shortest sentence kept, in characters; one of Chinese or Japanese, which says about as much as three letters of
+    an alphabet, counts three."""
     max_chars: int = Field(1000, ge=1)
     """Longest sentence kept, in characters."""
     seed: int = Field(0, ge=0, lt=2**32)
     """Decides which documents are held out and which runs are drawn."""
 
 
-def passages(records: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+@dataclass
+class LeftOut:
+    """How many sentences were too short or too long."""
+
+    short: int = 0
+    long: int = 0
+
+
+def passages(records: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
     """Records to their sentences, as `PASSAGES`.
 
     Args:
         records: `document` (UInt32), `title` (null where there is none), `text`, `continues` (whether a record goes on
             where the one before it in its document ended), `source`, `lang`, in reading order.
         config: lengths that are kept.
+        left_out: what is of another length is added here.
     """
     kept = records.filter(pl.col("text").str.len_chars() > 0)
     split = kept.with_columns(
@@ -86,18 +101,24 @@ def passages(records: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
         split.explode("text")
         .with_columns(normalize(pl.col("text")), place=pl.int_range(pl.len()) + pl.col("gap"))
         .with_columns(position=(pl.col("place") - pl.col("place").min().over("document")).cast(pl.UInt32))
-        .filter(pl.col("text").str.len_chars().is_between(config.min_chars, config.max_chars))
         .with_columns(sentence_id=sentence_ids(pl.col("text")))
     )
-    return sentences.select(pl.col(name).cast(dtype) for name, dtype in PASSAGES.items())
+    chars = pl.col("text").str.len_chars()
+    short = chars + (_A_CHARACTER - 1) * pl.col("text").str.count_matches(_CHARACTER) < config.min_chars
+    long = chars > config.max_chars
+    if left_out is not None:
+        lost = sentences.select(short=(short & (chars > 0)).sum(), long=long.sum()).row(0, named=True)
+        left_out.short, left_out.long = left_out.short + lost["short"], left_out.long + lost["long"]
+    return sentences.filter(~short & ~long).select(pl.col(name).cast(dtype) for name, dtype in PASSAGES.items())
 
 
-def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
+def hold_out(sentences: pl.DataFrame, config: HoldOutConfig, left_out: LeftOut | None = None) -> pl.DataFrame:
     """The sentences with their `unit` and `part`; what no part has room for is left out.
 
     Args:
         sentences: `PASSAGES`, documents numbered over all sources.
         config: shares and bounds.
+        left_out: what was too short or too long, for messages.
 
     Returns:
         `PASSAGES`, `unit` (UInt32: what is drawn together, a document or a run of one, numbered from 0 in each part)
@@ -117,8 +138,18 @@ def hold_out(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:
                 f"part {part!r}, expected some in each; a sentence that is held out is learnt nowhere, even where it "
                 f"stands again. Give more text: {FEW} documents of one length, or "
                 f"{math.ceil(2 * RUN / config.share):,} sentences that differ, are always enough"
+                f"{_told(left_out, config)}"
             )
     return _with_units(left).select(*PASSAGES.names(), "unit", "part").sort("document", "position")
+
+
+def _told(left_out: LeftOut | None, config: HoldOutConfig) -> str:
+    if left_out is None or left_out.short + left_out.long == 0:
+        return ""
+    return (
+        f"; {left_out.short:,} shorter than {config.min_chars} and {left_out.long:,} longer than {config.max_chars:,} "
+        "characters were left out (hold_out.min_chars, hold_out.max_chars)"
+    )
 
 
 def _parted(sentences: pl.DataFrame, config: HoldOutConfig) -> pl.DataFrame:

@@ -2,7 +2,8 @@
 
 A sentence ends at a mark that ends one, before white space and something that can begin the next: a capital, a digit or
 a letter of a script without cases. Marks of Chinese and Japanese end one wherever they stand. A full stop behind a
-known abbreviation or a single capital (an initial) ends nothing. A wrong cut is the same one for every encoder.
+known abbreviation or a single capital (an initial) ends nothing. Marks are those of Latin, Greek, Cyrillic, Arabic,
+Urdu, Indic, Armenian, Ethiopic, Khmer and Burmese script. A wrong cut is the same one for every encoder.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_END: Final = re.compile(r"(?:[.!?…]+[\"'”’»)\]]*(?=\s+[\"'“‘«(\[¿¡]*\w)|[。！？]+[」』”]*)")
+_MARKS: Final = ".!?…؟۔।॥։።។။"
+# A run of marks is taken whole or not at all, or a line of dots would be tried from each of them.
+_END: Final = re.compile(rf"(?:(?<![{_MARKS}])[{_MARKS}]++[\"'”’»)\]]*(?=\s+[\"'“‘«(\[¿¡]*\w)|[。！？]+[」』”]*)")
+_LAST_WORD: Final = re.compile(r"\S*\Z")
+_LONGEST: Final = 16  # letters behind which no abbreviation ends
 _NEXT: Final = re.compile(r"\s*[\"'“‘«(\[¿¡]*(\w?)")
 _OPENING: Final = "\"'“‘«([¿¡"
 _TITLES: Final = "mr mrs ms dr prof st rev hon capt col gen lt sgt jr sr m mme mlle sra"
@@ -38,5 +43,6 @@ def _goes_on(text: str, start: int, mark: re.Match[str]) -> bool:
         return True
     if not mark[0].startswith(".") or mark[0].startswith(".."):
         return False
-    word = text[max(start, text.rfind(" ", start, mark.start()) + 1) : mark.start()].lstrip(_OPENING)
+    last = _LAST_WORD.search(text[max(start, mark.start() - _LONGEST) : mark.start()])
+    word = last[0].lstrip(_OPENING) if last else ""
     return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper())

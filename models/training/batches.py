@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from models.encoder.tokens import tokenise
-from models.errors import TrainingError
+from models.errors import NoEmbeddingError, TrainingError
 from models.objectives.batch import COLUMN_OF, Batch
 
 if TYPE_CHECKING:
@@ -28,22 +28,29 @@ FEWEST: Final = 2  # pairs of a batch
 LengthsOf: TypeAlias = "Callable[[NDArray[np.int64]], NDArray[np.int64]]"  # rows → tokens of each
 
 
-def tokenise_pairs(tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_length: int) -> Batch:
+def tokenise_pairs(
+    tokenizer: PreTrainedTokenizerBase, pairs: pl.DataFrame, max_length: int, first_row: int = 0
+) -> Batch:
     """The texts of some pairs as one batch, every different text tokenised once.
 
     Args:
         tokenizer: The encoder's own.
         pairs: Columns `text_1` and `text_2`; others are ignored.
         max_length: Tokens kept of a text.
+        first_row: Number of the first of them, for messages.
 
     Raises:
-        TrainingError: A column is missing or holds nulls.
+        TrainingError: A column is missing or holds nulls, or a text gives no token.
     """
     check_pairs(pairs)
     both = pl.concat([pairs[name].rename("text") for name in VIEWS]).to_frame()
     unique = both.unique(maintain_order=True).with_row_index("number")
     numbers = both.join(unique, on="text", how="left", maintain_order="left")["number"].to_numpy().astype(np.int64)
-    tokens = tokenise(tokenizer, unique["text"].to_list(), max_length)
+    try:
+        tokens = tokenise(tokenizer, unique["text"].to_list(), max_length)
+    except NoEmbeddingError as error:
+        column, row = divmod(int((numbers == error.number).argmax()), len(pairs))
+        raise TrainingError(f"{VIEWS[column]} of pair {first_row + row} {error.reason}") from error
     return Batch(tokens, numbers[: len(pairs)], numbers[len(pairs) :])
 
 

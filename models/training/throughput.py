@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,13 +13,15 @@ if TYPE_CHECKING:
     from models.objectives.base import Objective
     from models.objectives.batch import Batch
 
-# Dense bf16 FLOP/s that the makers' data sheets declare, by a part of the device's name; the first that fits counts.
+# Dense bf16 FLOP/s that the makers' data sheets declare, by words of the device's name; the first that fits counts.
 PEAK_FLOPS = {
     "H200": 989e12,
     "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
     "H100": 989e12,
     "A100": 312e12,
     "L40S": 362e12,
+    "L40": 181e12,
     "L4": 121e12,
     "A10": 125e12,
 }
@@ -71,7 +74,7 @@ def peak_flops(device: torch.device) -> float | None:
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
-    return next((flops for part, flops in PEAK_FLOPS.items() if part in name), None)
+    return next((flops for words, flops in PEAK_FLOPS.items() if re.search(rf"\b{words}\b", name)), None)
 
 
 def _matmul_weights(network: torch.nn.Module) -> int:

@@ -150,7 +150,7 @@ def _write(
     done = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for chunk in _chunks(pairs, columns):
-            batch = tokenise_pairs(tokenizer, chunk, max_length)
+            batch = tokenise_pairs(tokenizer, chunk, max_length, done)
             views = [batch.tokens.take(rows) for rows in (batch.view_1, batch.view_2)]
             lists = [
                 pa.ListArray.from_arrays(view.offsets.astype(np.int32), pa.array(view.ids, id_type)) for view in views

@@ -113,7 +113,7 @@ class UsebKind(FrozenKind[UsebSet]):
         return (PaperTable(title="USEB", columns=columns, metrics=("average precision",)),)
 
 
-@stage(ref=ScoresRef, version=1)
+@stage(ref=ScoresRef, version=2)
 def score_useb(
     work: Work,
     embeddings: EmbeddingsRef,

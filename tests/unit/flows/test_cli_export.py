@@ -127,7 +127,7 @@ def test_a_graph_of_a_table_is_refused_before_the_work(store, tmp_path, capsys, 
 
 
 def test_the_encoder_alone_is_named_by_folder_too(store, tmp_path, capsys):
-    assert forms(store, tmp_path / "in", tmp_path / "out", "--sentences", 100) == 0  # a bare transformer
+    assert forms(store, tmp_path / "in", tmp_path / "out") == 0  # a bare transformer
     assert saved_config(tmp_path / "out", "x").pooling == "mean"
     assert forms(store, tmp_path / "in", tmp_path / "out") == 1
     assert "exists already; name a new folder" in capsys.readouterr().err

@@ -164,3 +164,11 @@ def test_pairs_and_counts_do_not_hang_on_the_number_of_ranges(seed: int | None, 
     assert_frame_equal(paired(views, config, bits=3), paired(views, config))
     assert paired(views, config).height == 300 + 260
     assert_frame_equal(count_pairs(whole(views, 3), config, 3), count_pairs(whole(views), config, 0))
+
+
+def test_views_that_are_the_same_everywhere_stop() -> None:
+    views = VIEWS.with_columns(text=pl.lit("OK.")).filter(pl.col("sentence_id") <= 2)
+    config = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-de"),), drop_identical=True)
+    with pytest.raises(MissingViewError, match="in all 2 the two views are the same text"):
+        require_pairs(count_pairs(whole(views), config, 0))
+    require_pairs(count_pairs(whole(views), config.model_copy(update={"drop_identical": False}), 0))

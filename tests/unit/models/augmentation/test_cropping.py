@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from models.augmentation.cropping import crop_words
+from models.augmentation.cropping import _WORDS, crop_words, halves
 from models.augmentation.rewritings import CropView
 from tests.tiny_marian import SENTENCES
 
@@ -55,3 +55,20 @@ def test_a_text_without_spaces_is_cut_between_its_characters():
 def test_a_least_share_above_the_most_is_refused():
     with pytest.raises(ValidationError, match=r"at least 0.9 and at most 0.4 of the words, expected least ≤ most"):
         CropView(least=0.9, most=0.4)
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("เรียนหนังสือที่ดี", ["เรี", "ย", "น", "ห", "นั", "ง", "สื", "อ", "ที่", "ดี"]),
+        ("ខ្ញុំទៅសាលា", ["ខ្ញុំ", "ទៅ", "សា", "លា"]),
+        ("တော်ကျောင်း", ["တော်", "ကျော", "င်း"]),
+    ],
+)
+def test_scripts_that_join_signs_to_letters_are_cut_between_them(text, cut):
+    assert _WORDS.findall(text) == cut
+    first, second = halves(text)
+    assert first + second == text
+    assert second
+    crop, again = (crop_words([4 * text], [7], CropView(), number)[0] for number in (1, 2))
+    assert len({crop, again, 4 * text}) == 3

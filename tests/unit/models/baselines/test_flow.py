@@ -131,3 +131,13 @@ def test_a_step_is_the_released_codes(vectors_ND):
 def test_what_no_flow_can_be_fitted_on_is_refused(vectors_ND, change, settings, message):
     with pytest.raises(EvaluationError, match=message):
         fitted_transform(change(vectors_ND), QUICK.model_copy(update=settings))
+
+
+def test_a_dimension_that_hardly_moves_at_first_is_refused():
+    """As a unit behind a ReLU that fires for few: its scale is a million, and compounds."""
+    vectors = torch.randn(1000, 16, generator=torch.Generator().manual_seed(0))
+    vectors[:, 3] = 0.0
+    vectors[::200, 3] = 1.0
+    with pytest.raises(EvaluationError, match=r"dimension 3 hardly moves in the first 64 vectors \(1 of 16"):
+        fitted_transform(vectors, FlowConfig(max_steps=5))
+    fitted_transform(vectors, FlowConfig(max_steps=5, batch_size=1000))

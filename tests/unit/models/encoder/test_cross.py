@@ -6,12 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from tokenizers import processors
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from models.encoder.config import EncoderConfig
 from models.encoder.cross import CrossEncoder, joined, sentence_numbers
 from models.encoder.network import Encoder
 from models.encoder.tokens import Tokens
+from models.errors import TrainingError
 from models.evaluation.correlation import spearman
 from models.objectives.registry import build_objective
 from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
@@ -190,3 +192,12 @@ def test_a_snapshot_of_the_loop_holds_the_head(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path)
     state = train(PAIRS, encoder, tokenizer, CONFIG.model_copy(update={"max_steps": 2})).state
     assert {"head.weight", "head.bias"} <= set(state.tensors["online"])
+
+
+def test_a_tokenizer_without_marks_around_a_text_is_refused(tmp_path):
+    """Its first and last word would be taken for them."""
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence([])
+    config = CONFIG.model_copy(update={"objective": CrossSoftmaxConfig()})
+    with pytest.raises(TrainingError, match=r"reads 'a' as \['a'\], expected a token of its own before and behind it"):
+        train(PAIRS, encoder, tokenizer, config)

@@ -7,7 +7,7 @@ import pytest
 
 from models.text.documents import documents
 from models.text.errors import EmptyCorpusError
-from models.text.passages import HoldOutConfig, hold_out, passages
+from models.text.passages import HoldOutConfig, LeftOut, hold_out, passages
 from models.text.segment import split_sentences
 
 SHORT = HoldOutConfig(min_chars=1)
@@ -24,6 +24,10 @@ SHORT = HoldOutConfig(min_chars=1)
         ),
         ("Wait … and see . Tokenised text .", ["Wait … and see .", "Tokenised text ."]),
         ("これは文です。次の文。", ["これは文です。", "次の文。"]),
+        ("Sent by\nMr. Smith to\nProf. Jones. Bye.", ["Sent by\nMr. Smith to\nProf. Jones.", "Bye."]),
+        ("هل أنت هنا؟ نعم، أنا هنا.", ["هل أنت هنا؟", "نعم، أنا هنا."]),
+        ("یہ ایک ہے۔ یہ دو ہے۔", ["یہ ایک ہے۔", "یہ دو ہے۔"]),
+        ("यह एक है। यह दो है॥ तीन", ["यह एक है।", "यह दो है॥", "तीन"]),
         ("no mark at all", ["no mark at all"]),
         ("  ", []),
     ],
@@ -140,3 +144,30 @@ def test_a_held_out_sentence_is_nowhere_learnt() -> None:
 def test_too_little_text_is_refused_with_what_to_do() -> None:
     with pytest.raises(EmptyCorpusError, match="Give more text: 20 documents of one length, or 427 sentences"):
         hold_out(_many(1, 20), HoldOutConfig())
+
+
+def test_a_line_of_dots_is_no_work() -> None:
+    """From each dot the rest was tried: a minute for so many."""
+    assert split_sentences("a" + "." * 200_000 + "b") == ["a" + "." * 200_000 + "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("这是一个普通的句子。", 20), ("यह एक साधारण वाक्य है जो पर्याप्त लंबा है। ", 60), ("هل هذه جملة عادية بما يكفي؟ ", 60)],
+)
+def test_sentences_of_scripts_with_marks_of_their_own_are_kept(text: str, most: int) -> None:
+    records = documents(_records([text * most]), lines=False, first=0)
+    left_out = LeftOut()
+    found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("xx")), HoldOutConfig(), left_out)
+    assert found["text"].to_list() == [text.strip()] * most
+    assert (left_out.short, left_out.long) == (0, 0)
+
+
+def test_what_is_too_short_or_too_long_is_counted_and_said() -> None:
+    texts = ["Yes.", "A sentence of middling length.", "No.", "w" * 1001]
+    records = documents(_records(texts), lines=False, first=0)
+    left_out = LeftOut()
+    found = passages(records.with_columns(source=pl.lit("own"), lang=pl.lit("en")), HoldOutConfig(), left_out)
+    assert (found.height, left_out.short, left_out.long) == (1, 2, 1)
+    with pytest.raises(EmptyCorpusError, match="2 shorter than 20 and 1 longer than 1,000 characters were left out"):
+        hold_out(found, HoldOutConfig(), left_out)

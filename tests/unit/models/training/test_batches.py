@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from tokenizers import processors
 
 from models.errors import TrainingError
 from models.objectives.two_branch_config import BSLConfig
@@ -185,3 +186,10 @@ def test_the_order_of_groups_needs_groups_and_no_buckets():
     assert order_needs(TrainingConfig()) == order_needs(TrainingConfig(order="given")) == frozenset()
     with pytest.raises(ValidationError, match="buckets would part what the order puts together"):
         TrainingConfig(order="groups", length_buckets=8)
+
+
+def test_a_text_without_a_token_is_named_by_its_pair(tokenizer):
+    tokenizer.backend_tokenizer.post_processor = processors.Sequence([])  # no [CLS] and [SEP]
+    frame = pl.DataFrame({"text_1": ["a", "b", "a"], "text_2": ["a", "b", " "]})
+    with pytest.raises(TrainingError, match="text_2 of pair 1002 gives no token"):
+        tokenise_pairs(tokenizer, frame, 24, first_row=1000)
