@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 _FORMATTER: Final = "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER"  # `json` is one of Prefect's own
-# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same.
-QUIET: Final = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+# Prefect's own lines on this terminal, which name no stage, and bars of libraries; the UI has them all the same. Its
+# services print what they could not send, such as a heartbeat while the machine was busy, though all goes on.
+QUIET: Final = {
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+}
 
 
 def spinner(said: str) -> Live:
