@@ -32,7 +32,7 @@ def test_what_prefect_s_services_could_not_send_is_no_line_of_a_quiet_verb():
             "from prefect.logging.configuration import setup_logging",
             "setup_logging()",
             "logging.getLogger('prefect._internal.concurrency').error('failed to process item')",
-            "logging.getLogger('prefect.flow_runs').error('failed')",
+            "logging.getLogger('prefect').error('failed')",
         ]
     )
     ended = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
