@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-MASKED, RANDOM = (
-    0.8,
-    0.1,
-)  # of the chosen tokens: [MASK], any other (a special one at times); the rest stay
+# Shares of the chosen tokens: [MASK], any other (a special one at times); the rest stay as they are.
+MASKED, RANDOM = 0.8, 0.1
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ The objective is scikit-learn's: C · Σ loss + ½‖w‖², the bias free; with
 of them. All folds of one penalty are columns of one matrix, so that an iteration is two matrix products over the data,
 whatever the number of folds; a fold is a column of weights on the rows.
 
-1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first,
-   by L-BFGS whose preconditioner is the curvature where it begins, taken anew every few steps.
-2. The curvature at its solution, factored once, preconditions L-BFGS on all folds, which start there and need a few
-   steps. It is that of all scores together: those of several classes are far from independent.
+1. The folds are nearly one another: the problem in which every row has its mean weight over the folds is solved first.
+2. Its curvature, factored once, preconditions L-BFGS on all folds, which start from its solution and need a few steps.
+
+Of several classes the curvature is the mean of theirs, as if they were independent. Where that is too far from the
+truth (classes of very unequal size, directions of very unequal width) the steps are many; after some, the curvature of
+all classes together takes over, which costs more and needs a few again.
 
 Features may be sparse (rows.py): then the products and the preconditioner are, and the solution is the same.
 
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 
 HISTORY: Final = 10  # pairs of steps and slope changes that L-BFGS remembers
 MAX_ITERATIONS: Final = 1000
+PATIENCE: Final = (100, 300, 700)  # iterations after which the classes' curvatures are taken together, where they were
 SUFFICIENT: Final = 1e-4  # share of the promised decrease that a step must bring (Armijo)
 ROUGH: Final = 1e-2  # tolerance of the mean problem, which only has to be near
-PLACES, STEPS = 100, 10  # at which the mean problem's curvature is taken, and steps by each
+CURVATURE: Final = 0.25  # p (1 − p) is at most this
 SOFTPLUS_LINEAR: Final = 40.0  # beyond, log(1 + exp x) is x in float64; at torch's own 20 it is 2e-9 more
 BLOCK_CELLS: Final = 1 << 24  # rows × scores of one block of folds: bounds memory to a few times 128 MiB
 
@@ -79,9 +82,11 @@ def fit_logistic(
     row_weights_NF = _row_weights(rows.count, fits).to(rows.centre)
     mean_N = row_weights_NF.mean(dim=1, keepdim=True)
     start = rows.centre.new_zeros((rows.parameters, 1, family.scores))
+    gram = family.gram(start, mean_N)
     for number, c in enumerate(grid):
-        start = family.approach(c, mean_N, start, max(tolerance, ROUGH))
-        solve = family.preconditioner(c, mean_N, start)
+        start = family.solve(c, mean_N, start, family.factor(c, gram), max(tolerance, ROUGH))
+        gram = family.gram(start, mean_N)
+        solve = family.factor(c, gram)
         wanted = [(fold, place) for fold, row in enumerate(penalties) for place, held in enumerate(row) if held == c]
         for begin in range(0, len(wanted), size):
             folds, places = map(list, zip(*wanted[begin : begin + size], strict=True))
@@ -114,23 +119,25 @@ class _Family:
         target = y_N[:, None] if classes == 2 else one_hot(y_N, classes)
         self.target_N1K = target.to(rows.centre)[:, None]
 
-    def approach(self, c: float, weight_N1: torch.Tensor, start_P1K: torch.Tensor, tolerance: float) -> torch.Tensor:
-        """Near the minimum of one column's objective, by the curvature of places ever nearer: (P, 1, K)."""
-        for _ in range(PLACES):
-            state = _State(self, c, weight_N1, start_P1K.clone(), self.preconditioner(c, weight_N1, start_P1K))
-            for _ in range(STEPS):
-                if state.gap <= tolerance:
-                    return state.at
-                state.step()
-            start_P1K = state.at
-        return start_P1K
+    def gram(self, at_P1K: torch.Tensor, weight_N1: torch.Tensor) -> Any:  # noqa: ANN401 - what `factor` takes
+        """XᵀDX, D the curvature of the loss at a solution (its mean over the scores); at 0 the upper bound."""
+        if at_P1K.any():
+            chance_N1K = self.chance(self.score(at_P1K))
+            curve_N1 = (chance_N1K * (1 - chance_N1K)).mean(dim=2)
+        else:
+            curve_N1 = torch.full_like(weight_N1, CURVATURE)
+        return self.rows.curvature(weight_N1 * curve_N1)
 
-    def preconditioner(self, c: float, weight_N1: torch.Tensor, at_P1K: torch.Tensor) -> Inverse:
-        """The inverse of the objective's curvature at a place, to be applied to (P, F, K)."""
-        chance_N1K = self.chance(self.score(at_P1K))
+    def factor(self, c: float, gram: Any) -> Inverse:  # noqa: ANN401 - what `gram` gave
+        """The inverse of C · gram + I, to be applied to (P, F, K)."""
+        return self.rows.inverse(c, gram)
+
+    def joint(self, c: float, state: _State) -> Inverse | None:
+        """The inverse of the curvature of all scores together, in the middle of a state's columns."""
+        chance_N1K = self.chance(self.score(state.at.mean(dim=1, keepdim=True)))
         curve_NKK = -chance_N1K * chance_N1K.transpose(1, 2)
         curve_NKK.diagonal(dim1=1, dim2=2).add_(chance_N1K[:, 0])
-        return self.rows.inverse(c, self.rows.curvature(weight_N1[:, :, None] * curve_NKK))
+        return self.rows.joint_inverse(c, state.weight_NF.mean(dim=1)[:, None, None] * curve_NKK)
 
     def solve(
         self,
@@ -144,7 +151,7 @@ class _Family:
         out = start_PFK.clone()
         alive = torch.arange(out.shape[1], device=out.device)
         state = _State(self, c, weight_NF, start_PFK.clone(), precondition)
-        for _ in range(MAX_ITERATIONS):
+        for number in range(MAX_ITERATIONS):
             open_F = state.gap > tolerance
             if not open_F.all():
                 out[:, alive] = state.at
@@ -152,6 +159,8 @@ class _Family:
                 if not len(alive):
                     return out
                 state.keep(open_F)
+            if number in PATIENCE and self.scores > 1:
+                state.steer(self.joint(c, state) or precondition)
             state.step()
         raise EvaluationError(
             f"a logistic regression with C = {c:g} is not solved after {MAX_ITERATIONS} iterations (gradient "
@@ -213,6 +222,10 @@ class _State:
         self.weight_NF, self.value_F = self.weight_NF[:, open_F], self.value_F[open_F]
         self.at, self.score, self.slope = self.at[:, open_F], self.score[:, open_F], self.slope[:, open_F]
         self.moves = [(step[:, open_F], change[:, open_F], rho_F[open_F]) for step, change, rho_F in self.moves]
+
+    def steer(self, precondition: Inverse) -> None:
+        """Go on with another preconditioner, by which the steps so far say nothing."""
+        self.precondition, self.moves = precondition, []
 
     def step(self) -> None:
         """One iteration."""

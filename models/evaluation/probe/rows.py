@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 DIRECTIONS: Final = 64  # on MR, 18,369 words: 45 s; with 16 directions 87 s, with 256 89 s
 PASSES: Final = 4  # of subspace iteration
 
-LARGEST: Final = 8192  # parameters of all scores, whose curvature is 512 MB and factored in seconds
+LARGEST: Final = 6400  # parameters of all scores, whose joint curvature is 330 MB and factored in seconds
+DAMPING: Final = 1e-3  # share of the mean curvature that is added to all: each fold's own is a little another
 
 Curvature = TypeVar("Curvature")
 
@@ -53,15 +54,17 @@ class Rows(ABC, Generic[Curvature]):
         """What errors of scores mean for weights, the transpose of `times`: (P, X)."""
 
     @abstractmethod
-    def curvature(self, weight_NKK: torch.Tensor) -> Curvature:
-        """XᵀDX of every two scores, D the rows' weights, as far as an iteration is steered by it.
-
-        Its end is judged in float64, so it may leave out what is dear: then all scores have the mean of theirs.
-        """
+    def curvature(self, weight_N1: torch.Tensor) -> Curvature:
+        """XᵀDX, D the rows' weights, as far as an iteration is steered by it, whose end is judged in float64."""
 
     @abstractmethod
     def inverse(self, c: float, curvature: Curvature) -> Inverse:
         """The inverse of C · curvature + I, to be applied to (P, F, K)."""
+
+    def joint_inverse(self, c: float, weight_NKK: torch.Tensor) -> Inverse | None:
+        """As `inverse`, by the curvature of K scores together, D of every two; None where that is not to be had."""
+        del c, weight_NKK
+        return None
 
 
 def rows_of(x: torch.Tensor | csr_array) -> Rows[torch.Tensor] | Rows[Spectrum]:
@@ -86,30 +89,37 @@ class DenseRows(Rows[torch.Tensor]):
         """See `Rows.back`."""
         return self._x_NP.T @ error_NX
 
-    def curvature(self, weight_NKK: torch.Tensor) -> torch.Tensor:
-        """All of it, (K·P, K·P), or the mean over the scores, (P, P); in float32, at half the price."""
-        scores = weight_NKK.shape[1]
-        if scores * self.parameters > LARGEST:
-            weight_NKK, scores = _mean(weight_NKK), 1
-        whole_KPKP = weight_NKK.new_empty((scores, self.parameters, scores, self.parameters))
-        for one in range(scores):
-            for two in range(one + 1):
-                block_PP = (self._coarse_NP.T @ (self._coarse_NP * weight_NKK[:, one, two, None].float())).double()
-                whole_KPKP[one, :, two] = whole_KPKP[two, :, one] = block_PP  # a block is symmetric
-        return whole_KPKP.flatten(2).flatten(0, 1)
+    def curvature(self, weight_N1: torch.Tensor) -> torch.Tensor:
+        """All of it, (P, P); in float32, at half the price."""
+        return (self._coarse_NP.T @ (self._coarse_NP * weight_N1.float())).double()
 
     def inverse(self, c: float, curvature: torch.Tensor) -> Inverse:
-        """By a Cholesky factor, the biases without penalty."""
-        penalised, size = c * curvature, self.parameters
+        """By a Cholesky factor, the bias without penalty."""
+        penalised = c * curvature
         rounding = torch.finfo(torch.float32).eps * float(penalised.trace())  # keeps it positive definite
-        penalised.diagonal().add_(1.0 + rounding)
-        # A task that is learnt perfectly leaves no curvature on a bias, and classes none on what is common to theirs.
-        penalised.diagonal()[size - 1 :: size].add_(1e-8 - 1.0)
-        factor, scores = torch.linalg.cholesky(penalised), len(penalised) // size
+        penalised.diagonal()[:-1].add_(1.0 + rounding)
+        # A task that is learnt perfectly leaves no curvature on the bias.
+        penalised.diagonal()[-1].add_(1e-8 + rounding)
+        factor = torch.linalg.cholesky(penalised)
+        return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
+
+    def joint_inverse(self, c: float, weight_NKK: torch.Tensor) -> Inverse | None:
+        """See `Rows.joint_inverse`: by a Cholesky factor of (K·P, K·P), in float64."""
+        scores, size = weight_NKK.shape[1], self.parameters
+        if scores * size > LARGEST:
+            return None
+        whole_KPKP = self._x_NP.new_empty((scores, size, scores, size))
+        for one in range(scores):
+            for two in range(one + 1):
+                block_PP = self._x_NP.T @ (self._x_NP * weight_NKK[:, one, two, None])
+                whole_KPKP[one, :, two] = whole_KPKP[two, :, one] = c * block_PP  # a block is symmetric
+        penalised = whole_KPKP.view(scores * size, scores * size)
+        # Classes have no curvature on what is common to their biases.
+        penalised.diagonal().add_(1.0 + DAMPING * float(penalised.diagonal().mean()))
+        penalised.diagonal()[size - 1 :: size].sub_(1.0)
+        factor = torch.linalg.cholesky(penalised)
 
         def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
-            if scores == 1:
-                return torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
             found = torch.cholesky_solve(slope_PFK.permute(2, 0, 1).flatten(0, 1), factor)
             return found.view(scores, size, -1).permute(1, 2, 0)
 
@@ -157,9 +167,8 @@ class SparseRows(Rows[Spectrum]):
         slope_PX[-1] = sums_X
         return torch.from_numpy(slope_PX)
 
-    def curvature(self, weight_NKK: torch.Tensor) -> Spectrum:
-        """The steepest directions of the mean over the scores, by subspace iteration from a fixed start."""
-        weight_N1 = _mean(weight_NKK)[:, 0]
+    def curvature(self, weight_N1: torch.Tensor) -> Spectrum:
+        """Its steepest directions, by subspace iteration from a fixed start."""
         generator = torch.Generator().manual_seed(0)
         count = min(DIRECTIONS, self.parameters)
         turned_Pk = torch.randn(self.parameters, count, generator=generator, dtype=torch.float64)
@@ -180,8 +189,3 @@ class SparseRows(Rows[Spectrum]):
             return (flat * slope_PX + directions_Pk @ (excess_k1 * (directions_Pk.T @ slope_PX))).view_as(slope_PFK)
 
         return apply
-
-
-def _mean(weight_NKK: torch.Tensor) -> torch.Tensor:
-    """The mean weight over the scores: (N, 1, 1)."""
-    return weight_NKK.diagonal(dim1=1, dim2=2).mean(dim=1)[:, None, None]
