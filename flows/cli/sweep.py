@@ -10,6 +10,7 @@ from flows.cli.starting import begin
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
     from storage.refs import StudyRef
     from storage.store import Store
@@ -43,6 +44,10 @@ def _sweep(arguments: argparse.Namespace) -> int:
         if number is not None and number < 1:
             raise ValueError(f"--{option} {number}: expected 1 or more")
     over, changes = axes_of(arguments.over, arguments.names), changes_of(arguments.set)
+    if twice := [field for field in over if _is_set(field, changes)]:
+        raise ValueError(
+            f"--over and --set {twice[0]}: it is varied, or the same for all points; leave one of them out"
+        )
     from flows.recipes import recipe
     from flows.recipes.grid import grid
 
@@ -93,6 +98,16 @@ def axes_of(options: list[str], names: list[str]) -> dict[str, list[Any]]:
             raise ValueError(f"--over {option}: no JSON list; close it and quote its texts: training.lr=[1e-4,3e-4]")
         axes[field] = whole if isinstance(whole, list) else [value_of(part) for part in text.split(",")]
     return axes
+
+
+def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
+    """Whether changes give a field its value."""
+    *sections, last = field.split(".")
+    for name in sections:
+        changes = changes.get(name) or {}
+        if not isinstance(changes, dict):
+            return False
+    return last in changes
 
 
 def _conclude(store: Store, ref: StudyRef) -> None:

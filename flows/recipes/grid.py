@@ -68,8 +68,6 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
     for field, values in axes.items():
         if not values or len(set(map(str, values))) < len(values):
             raise ValueError(f"{field}: found values {list(values)}, expected one or more, each once")
-        if _is_set(field, changes):
-            raise ValueError(f"{field} is varied, and set for all points; leave one of the two out")
     if apart := [name for name in axes.get(RECIPE, ()) if name in STUDIES and name not in RECIPES]:
         raise ValueError(f"{apart[0]} is a study, which says itself what is run; name it alone")
     combinations = _combinations(declared, axes)
@@ -87,16 +85,6 @@ def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any
         tuple(against) or (() if over else declared.references),
         None if over or declared.column == AVERAGE else declared.column,
     )
-
-
-def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
-    """Whether changes give a field its value."""
-    *sections, last = field.split(".")
-    for name in sections:
-        changes = changes.get(name) or {}
-        if not isinstance(changes, dict):
-            return False
-    return last in changes
 
 
 def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:

@@ -64,6 +64,10 @@ def store(tmp_path, monkeypatch):
             "bsl: --text is about --dims or --static",
         ),
         (["artifacts", "ls", "embeddings", "--kind", "corpus"], "bsl: embeddings and --kind corpus: expected one kind"),
+        (
+            ["sweep", "tiny", "--over", "training.lr=1e-3", "--set", "training.lr=1e-4"],
+            "--over and --set training.lr: it is varied, or the same for all points",
+        ),
         (["sweep", "tiny", "--over", "training.seed=0,1"], "say with --seeds how many there are"),
         (["reproduce", "tiny", "--set", "training.seed=7"], "say with --seeds how many there are"),
         (["run", "tiny", "--dry-run", "--processes", "0"], "bsl: processes (BSL_PROCESSES): Input should be"),

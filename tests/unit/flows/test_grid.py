@@ -231,7 +231,6 @@ def test_the_command_says_what_is_wrong_before_anything_starts(capsys):
     [
         ({"training.seed": [0, 1]}, {}, "say with --seeds how many"),
         ({"training.lr": [1e-3]}, {"training": {"seed": 7}}, "say with --seeds how many"),
-        ({"training.lr": [1e-3]}, {"training": {"lr": 1e-4}}, "training.lr is varied, and set for all points"),
         ({"recipe": ["tiny", "momentum"]}, {}, "momentum is a study"),
     ],
 )
