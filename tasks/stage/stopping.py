@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CALLED_OFF: ContextVar[Callable[[], bool]] = ContextVar("called off", default=bool)
+_CALLED_OFF: ContextVar[Callable[[], bool]] = ContextVar("called off", default=lambda: False)
 
 
 @contextmanager

@@ -135,9 +135,7 @@ class _Family:
     def joint(self, c: float, state: _State) -> Inverse | None:
         """The inverse of the curvature of all scores together, in the middle of a state's columns."""
         chance_N1K = self.chance(self.score(state.at.mean(dim=1, keepdim=True)))
-        curve_NKK = -chance_N1K * chance_N1K.transpose(1, 2)
-        curve_NKK.diagonal(dim1=1, dim2=2).add_(chance_N1K[:, 0])
-        return self.rows.joint_inverse(c, state.weight_NF.mean(dim=1)[:, None, None] * curve_NKK)
+        return self.rows.joint_inverse(c, state.weight_NF.mean(dim=1), chance_N1K[:, 0])
 
     def solve(
         self,
@@ -159,8 +157,8 @@ class _Family:
                 if not len(alive):
                     return out
                 state.keep(open_F)
-            if number in PATIENCE and self.scores > 1:
-                state.steer(self.joint(c, state) or precondition)
+            if number in PATIENCE and self.scores > 1 and (joint := self.joint(c, state)) is not None:
+                state.steer(joint)
             state.step()
         raise EvaluationError(
             f"a logistic regression with C = {c:g} is not solved after {MAX_ITERATIONS} iterations (gradient "

@@ -61,9 +61,9 @@ class Rows(ABC, Generic[Curvature]):
     def inverse(self, c: float, curvature: Curvature) -> Inverse:
         """The inverse of C · curvature + I, to be applied to (P, F, K)."""
 
-    def joint_inverse(self, c: float, weight_NKK: torch.Tensor) -> Inverse | None:
-        """As `inverse`, by the curvature of K scores together, D of every two; None where that is not to be had."""
-        del c, weight_NKK
+    def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
+        """As `inverse`, by the curvature of the softmax of K scores together; None where that is not to be had."""
+        del c, weight_N, chance_NK
         return None
 
 
@@ -103,20 +103,21 @@ class DenseRows(Rows[torch.Tensor]):
         factor = torch.linalg.cholesky(penalised)
         return lambda slope_PFK: torch.cholesky_solve(slope_PFK.flatten(1), factor).view_as(slope_PFK)
 
-    def joint_inverse(self, c: float, weight_NKK: torch.Tensor) -> Inverse | None:
+    def joint_inverse(self, c: float, weight_N: torch.Tensor, chance_NK: torch.Tensor) -> Inverse | None:
         """See `Rows.joint_inverse`: by a Cholesky factor of (K·P, K·P), in float64."""
-        scores, size = weight_NKK.shape[1], self.parameters
+        scores, size = chance_NK.shape[1], self.parameters
         if scores * size > LARGEST:
             return None
         whole_KPKP = self._x_NP.new_empty((scores, size, scores, size))
         for one in range(scores):
             for two in range(one + 1):
-                block_PP = self._x_NP.T @ (self._x_NP * weight_NKK[:, one, two, None])
+                curve_N = weight_N * chance_NK[:, one] * (float(one == two) - chance_NK[:, two])
+                block_PP = self._x_NP.T @ (self._x_NP * curve_N[:, None])
                 whole_KPKP[one, :, two] = whole_KPKP[two, :, one] = c * block_PP  # a block is symmetric
         penalised = whole_KPKP.view(scores * size, scores * size)
         # Classes have no curvature on what is common to their biases.
         penalised.diagonal().add_(1.0 + DAMPING * float(penalised.diagonal().mean()))
-        penalised.diagonal()[size - 1 :: size].sub_(1.0)
+        penalised.diagonal()[size - 1 :: size].sub_(1.0 - 1e-8)
         factor = torch.linalg.cholesky(penalised)
 
         def apply(slope_PFK: torch.Tensor) -> torch.Tensor:
