@@ -10,6 +10,7 @@ static/                       a StaticEmbedding
 from __future__ import annotations
 
 import logging
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MAX_BAD_SHARE: Final = 0.01
+_EXAMPLES: Final = 512  # sentences that show which columns are large
+_BATCH: Final = 32
 _SOURCES: Final = (
     SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
     SourceSpec(dataset="embedded:stsb", split="train", columns=("sentence1", "sentence2")),
@@ -70,8 +73,8 @@ class Wanted(BaseModel):
     min_cosine: float = Field(default=0.98, ge=-1, le=1)
     """Mean cosine of int8's vectors with those of fp32 that there must be, on the same sentences."""
     text: tuple[str, ...] = ()
-    """Files whose sentences decide axes of dimensions and the table; embedded NLI and STS-B's training sentences if
-    none."""
+    """Files whose sentences decide axes of dimensions, scales of int8 and the table; embedded NLI and STS-B's training
+    sentences if none."""
     sentences: int = Field(default=20_000, ge=100, le=1_000_000)
     """Of those, how many are read at most, drawn at random."""
 
@@ -159,7 +162,7 @@ class _Makers:
         from models.encoder.onnx import quantise_onnx
         from models.evaluation.correlation import cosine_scores
 
-        quantise_onnx(usual, graph)
+        quantise_onnx(usual, graph, self._batches())
         texts, score = dev_scorer()
         near, exact = (encode(*pair, texts) for pair in (self._load(graph), (self.encoder, self.tokenizer)))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
@@ -171,14 +174,28 @@ class _Makers:
                 f"{self.wanted.min_cosine}; leave --int8 out, or allow more with --max-loss and --min-cosine"
             )
 
+    @cached_property
+    def _some_text(self) -> list[str]:
+        return _texts(self.site, self.wanted)
+
+    def _batches(self) -> list[dict[str, NDArray[np.int64]]]:
+        """Some of the text as a graph takes it."""
+        import numpy as np
+
+        from models.encoder.tokens import tokenise
+
+        tokens = tokenise(self.tokenizer, self._some_text[:_EXAMPLES], self.encoder.config.length)
+        rows = np.array_split(np.arange(len(tokens)), -(-len(tokens) // _BATCH))
+        padded = (tokens.padded(part) for part in rows)
+        return [{"input_ids": ids_BT.numpy(), "attention_mask": mask_BT.numpy()} for ids_BT, mask_BT in padded]
+
     def _from_text(self) -> list[Variant]:
         from models.encoder.encode import encode
         from models.encoder.export import export_sentence_transformers
         from models.encoder.rotation import first_axes, principal_axes, shortened
         from models.encoder.tabulate import tabulate
 
-        texts = _texts(self.site, self.wanted)
-        vectors = encode(self.encoder, self.tokenizer, texts)
+        vectors = encode(self.encoder, self.tokenizer, self._some_text)
         forms, known = [], dev_scorer()
         axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
         for kept in sorted(set(self.wanted.dims), reverse=True):
@@ -186,7 +203,7 @@ class _Makers:
             self._write(short, self.folder / f"dims-{kept}")
             forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
         if self.wanted.static:
-            table, plain = tabulate(self.encoder, self.tokenizer, texts, vectors, self.wanted.static_dims)
+            table, plain = tabulate(self.encoder, self.tokenizer, self._some_text, vectors, self.wanted.static_dims)
             export_sentence_transformers(table, plain, self.folder / "static")
             forms.append(self._measured("static table", "static"))
         return forms
