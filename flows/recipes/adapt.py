@@ -7,12 +7,13 @@ from typing import Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from flows.recipes.reading import ReadingConfig
-from flows.recipes.shared import ALONE, ANCHORED, CROPS, PIVOTS, trips_of
+from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
 from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
+from models.objectives.contrastive_config import ContrastiveConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
@@ -25,9 +26,9 @@ STSB: Final = "embedded:stsb/test"
 DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
-# Small steps, few of them, and held to the start: what a good encoder knows is soon lost.
+# Small steps, and few of them: what a good encoder knows is soon lost.
 GENTLE: Final = TrainingConfig(
-    objective=ANCHORED,
+    objective=ContrastiveConfig(),
     lr=2e-5,
     max_steps=100,
     epochs=1000,
@@ -63,6 +64,9 @@ class AdaptConfig(ReadingConfig):
     raw_lr: float = Field(2e-4, gt=0, le=1)
     """Peak learning rate, instead of `training.lr`, of a bare transformer: it has not learnt to compare sentences yet,
     so there is more to learn and less to forget."""
+    raw_anchor: float = Field(ANCHOR, ge=0, le=100)
+    """How firmly a bare transformer is held to its start, instead of `training.objective.anchor_weight`, where the
+    objective is `contrastive`."""
     proof: ProofConfig = ProofConfig()
     """What is asked of the adapted encoder."""
     evaluation: EvaluationConfig = EvaluationConfig(sets=(STSB,), dev="embedded:stsb/dev")
@@ -114,7 +118,12 @@ class AdaptConfig(ReadingConfig):
 
     def trained(self, *, raw: bool) -> TrainingConfig:
         """The training of a start that is a bare transformer, or a sentence encoder already."""
-        return self.training.model_copy(update={"lr": self.raw_lr}) if raw else self.training
+        if not raw:
+            return self.training
+        objective = self.training.objective
+        if isinstance(objective, ContrastiveConfig):
+            objective = objective.model_copy(update={"anchor_weight": self.raw_anchor})
+        return self.training.model_copy(update={"lr": self.raw_lr, "objective": objective})
 
     def learning(self, reading: EncoderConfig, taught: tuple[str, ...]) -> EncoderConfig:
         """The encoder while it learns: with dropout where that makes the views, unless a rate was given."""

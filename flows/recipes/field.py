@@ -10,7 +10,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from flows.recipes.shared import ANCHORED
+from flows.recipes.shared import ANCHOR
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
@@ -64,6 +64,7 @@ class Method:
         transform: what is fitted on the encoder's vectors of the text instead.
         taught: whether a teacher's vectors are learnt from.
         headless: whether it starts only from encoders without modules after pooling.
+        anchor: how firmly it holds a masked language model to its start; an encoder of sentences is free.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Method:
     transform: AnyTransform | None = None
     taught: bool = False
     headless: bool = False
+    anchor: float = 0.0
 
     @property
     def steps(self) -> bool:
@@ -89,8 +91,9 @@ class Method:
         """
         assert self.objective is not None  # asked of methods that train
         settings = {"batch_size": 64, **self.training}
+        held = {"anchor_weight": self.anchor} if self.anchor and start != "trained" else {}
         return TrainingConfig(
-            objective=self.objective,
+            objective=self.objective.model_copy(update=held),
             lr=getattr(self.rates, start),
             max_steps=steps,
             epochs=FOREVER,
@@ -145,7 +148,7 @@ METHODS: Final = (
         _TWO_BRANCHES,
         encoder=_DROPS,
     ),
-    Method("crops", "crops held to the start", "crops", ANCHORED, Rates(2e-4, 2e-4)),
+    Method("crops", "crops", "crops", ContrastiveConfig(), Rates(2e-4, 2e-4), anchor=ANCHOR),
     Method(
         "distil",
         "distillation",

@@ -36,8 +36,8 @@ _ROLES: Final = {
     "shown": "is shown (trained on, a guess, or without interval)",
 }
 _GENTLER: Final = (
-    "The start is kept. Train more gently: a larger training.objective.anchor_weight, lower training.lr (raw_lr for a "
-    "bare transformer), fewer training.max_steps, or more text."
+    "The start is kept. Train more gently: lower training.lr, a larger training.objective.anchor_weight (raw_lr and "
+    "raw_anchor for a bare transformer), fewer training.max_steps, or more text."
 )
 _MORE: Final = "More text, or labels (--labels), may show one."
 

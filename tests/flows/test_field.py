@@ -104,7 +104,7 @@ def test_a_question_that_is_made_as_what_a_method_learns_decides_nothing(store, 
     table = store.scan(field([text], labels=text, settings=CROPS, site=site), "field").collect()
     own = {(row["dataset"], row["label"]): row["mean"] for row in table.iter_rows(named=True)}
     names = table["label"].unique(maintain_order=True).to_list()
-    assert names == ["as it is", "TF-IDF", "crops held to the start"]
+    assert names == ["as it is", "TF-IDF", "crops"]
     assert all(own[TEXT, name] == own["your labels", name] for name in names)
     assert (TEXT, "crop") not in own
     assert ("crop", names[0]) in own

@@ -11,6 +11,7 @@ from flows.cli.settings import checked
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
+from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.report.adaptation import unasked
 from storage.errors import SourceError
 from tasks.site import Site
@@ -49,6 +50,18 @@ def test_dropout_makes_views_of_sentences_beside_themselves_where_no_rate_was_gi
     bare, own = EncoderConfig(model="m"), EncoderConfig(model="m", dropout=0.2)
     assert [config.learning(reading, taught).dropout for reading in (bare, own)] == [0.1, 0.2]
     assert config.learning(bare, ("crops",)) == bare
+
+
+def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
+    config = AdaptConfig()
+    trained, raw = config.trained(raw=False), config.trained(raw=True)
+    assert (trained.lr, trained.objective) == (2e-5, ContrastiveConfig())
+    assert (raw.lr, raw.objective) == (2e-4, ContrastiveConfig(anchor_weight=3))
+    assert raw == trained.model_copy(update={"lr": raw.lr, "objective": raw.objective})
+    own = overridden(config, {"raw_anchor": 1, "training": {"objective": {"name": "contrastive", "temperature": 0.1}}})
+    assert own.trained(raw=True).objective == ContrastiveConfig(temperature=0.1, anchor_weight=1)
+    other = overridden(config, {"training": {"objective": {"name": "simcse"}}})
+    assert other.trained(raw=True).objective == SimCSEConfig()
 
 
 def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:

@@ -8,6 +8,7 @@ from flows.cli.main import main, parser_of
 from flows.contender import contender_of, inapplicable
 from flows.field import contested, field, located
 from flows.field_methods import _ended, _steps_of
+from flows.recipes.adapt import AdaptConfig
 from flows.recipes.field import METHODS, NAMES, START, methods_of
 from flows.recipes.field_settings import Budget, FieldSettings, augmentation, budget_of, pairing
 from flows.recipes.shared import ALONE, round_trips
@@ -35,7 +36,19 @@ def test_a_method_takes_the_budget_and_keeps_its_last_step(method):
         assert (config.max_steps, config.select, config.seed) == (123, "last", 7)
         assert config.lr == getattr(method.rates, start)
         assert config.collapse is None, "a field shows what collapsed"
+        assert getattr(config.objective, "anchor_weight", 0) == (method.anchor if start != "trained" else 0)
     assert method.rates.trained <= method.rates.raw * 2 <= method.rates.small * 2
+
+
+def test_crops_are_learnt_as_by_adapt():
+    settings = AdaptConfig()
+    for start, raw in (("raw", True), ("trained", False)):
+        config, adapting = BY_NAME["crops"].configured(start, 100), settings.trained(raw=raw)
+        assert (config.objective, config.lr, config.batch_size) == (
+            adapting.objective,
+            adapting.lr,
+            adapting.batch_size,
+        )
 
 
 @pytest.mark.parametrize("method", [m for m in TRAINED if m.views != "labels"], ids=lambda method: method.name)
