@@ -145,7 +145,7 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
     return backbone, tokenizer
 
 
-def _options() -> Any:  # noqa: ANN401  of a package that may be absent
+def session_options() -> Any:  # noqa: ANN401  of a package that may be absent
     """As many threads as torch has, so that one setting decides; no messages of its own below an error."""
     import onnxruntime
 
@@ -160,4 +160,4 @@ def _open(path: Path) -> Any:  # noqa: ANN401
         import onnxruntime
     except ImportError as error:
         raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
-    return onnxruntime.InferenceSession(str(path), _options(), providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), session_options(), providers=["CPUExecutionProvider"])

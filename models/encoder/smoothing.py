@@ -17,6 +17,8 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from models.encoder.graph import session_options
+
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
@@ -78,7 +80,9 @@ def _largest(
     seen = onnx.ModelProto()
     seen.CopyFrom(graph)
     seen.graph.output.extend(onnx.ValueInfoProto(name=value) for value in values)
-    session = onnxruntime.InferenceSession(seen.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        seen.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
+    )
     largest: dict[str, Vectors] = {}
     for batch in batches:
         real_BT = batch["attention_mask"].astype(bool)
