@@ -105,7 +105,8 @@ def quantise_onnx(path: Path, target: Path, batches: Sequence[Mapping[str, NDArr
             op_types_to_quantize=["MatMul"],
             weight_type=QuantType.QInt8,
             per_channel=True,
-            nodes_to_exclude=left,
+            # By name what is, not what is not: of a head, a Gemm, the quantiser makes a product of another name.
+            nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
             # Products with weights, not those of attention; the type is that of what has no note any more.
             extra_options={"MatMulConstBOnly": True, "DefaultTensorType": onnx.TensorProto.FLOAT},
         )

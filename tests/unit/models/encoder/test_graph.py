@@ -118,6 +118,18 @@ def test_int8_is_near_and_smaller(graph_only, exported):
     assert sizes[1] < sizes[0]
 
 
+@pytest.mark.parametrize("name", [USUAL, INT8])
+def test_heads_in_the_graph_are_those_beside_it(graph_only, name):
+    """One text at a time, for int8's scales are those of a whole batch."""
+    folder = graph_only(name)
+    encoder, tokenizer = load(folder)
+    session = onnxruntime.InferenceSession(str(folder / FOLDER / name))
+    for text in TEXTS:
+        call = tokenizer([text], truncation=True, max_length=24, return_tensors="np")
+        given = {key: call[key] for key in ("input_ids", "attention_mask")}
+        assert np.abs(session.run([OUTPUT], given)[0] - encode(encoder, tokenizer, [text])).max() <= 1e-6
+
+
 def test_a_graph_is_named_by_its_path(exported):
     folder, expected = exported
     path = folder / FOLDER / INT8
