@@ -86,8 +86,9 @@ def _largest(
     largest: dict[str, Vectors] = {}
     for batch in batches:
         real_BT = batch["attention_mask"].astype(bool)
-        for value, x_BTD in zip(values, session.run(values, dict(batch)), strict=True):
-            found_D = np.abs(x_BTD[real_BT]).max(axis=0)
+        for value, x in zip(values, session.run(values, dict(batch)), strict=True):
+            of_tokens = x.shape[:2] == real_BT.shape  # others are of positions, as DeBERTa's
+            found_D = np.abs(x[real_BT] if of_tokens else x.reshape(-1, x.shape[-1])).max(axis=0)
             largest[value] = np.maximum(largest.get(value, found_D), found_D)
     return largest
 
