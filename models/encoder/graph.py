@@ -145,19 +145,18 @@ def load_graph(graph: Path, folder: Path, config: EncoderConfig) -> tuple[Graph,
     return backbone, tokenizer
 
 
-def session_options() -> Any:  # noqa: ANN401  of a package that may be absent
-    """As many threads as torch has, so that one setting decides; no messages of its own below an error."""
+def session_of(graph: str | bytes) -> Any:  # noqa: ANN401  of a package that may be absent
+    """A session of a graph's file or bytes on the CPU: as many threads as torch has, no messages below an error."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
     options.log_severity_level = 3
-    return options
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 def _open(path: Path) -> Any:  # noqa: ANN401
     try:
-        import onnxruntime
+        return session_of(str(path))
     except ImportError as error:
         raise EncoderError(f"{path}: a graph needs onnxruntime; pip install 'bsl-pipeline[onnx]'") from error
-    return onnxruntime.InferenceSession(str(path), session_options(), providers=["CPUExecutionProvider"])

@@ -4,7 +4,7 @@ A few columns of what a layer norm gives are ten times as large as the rest, and
 column is divided by s_j = max|X_j|^α / max|W_j|^(1 − α) (equation 4) and its row of the weights multiplied by it
 (equation 3): the products are what they were, and the columns come nearer to each other.
 
-Shapes: N tokens, D columns, K columns of a product.
+Shapes: B sentences, T tokens, D columns.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
 
-from models.encoder.graph import session_options
+from models.encoder.graph import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -80,9 +79,7 @@ def _largest(
     seen = onnx.ModelProto()
     seen.CopyFrom(graph)
     seen.graph.output.extend(onnx.ValueInfoProto(name=value) for value in values)
-    session = onnxruntime.InferenceSession(
-        seen.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
-    )
+    session = session_of(seen.SerializeToString())
     largest: dict[str, Vectors] = {}
     for batch in batches:
         real_BT = batch["attention_mask"].astype(bool)

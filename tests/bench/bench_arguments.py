@@ -1,0 +1,56 @@
+"""Encoders on UKP ASPECT (Reimers et al., 2019), whose labels no adaptation has read.
+
+    python tests/bench/bench_arguments.py UKP_ASPECT.tsv --text arguments.txt
+    bsl adapt arguments.txt --encoder ENCODER
+    python tests/bench/bench_arguments.py UKP_ASPECT.tsv ENCODER report/KEY
+
+The file has the columns topic, sentence_1, sentence_2 and label; it is not in the package. Printed is Spearman × 100 of
+the cosine with the grade, over all pairs and as the mean of topics.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+GRADES = {"DTORCD": 0, "NS": 0, "SS": 1, "HS": 2}  # different topic, no, some and high similarity
+
+
+def main() -> int:
+    """Write the sentences, a line each, or score encoders."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("pairs", type=Path)
+    parser.add_argument("encoders", nargs="*", metavar="ENCODER", help="as of `bsl export`: folder, embedded:, report/")
+    parser.add_argument("--text", type=Path, help="where the sentences are written, for `bsl adapt`")
+    arguments = parser.parse_args()
+    from flows.site import site_of
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.encoder.saved import saved_config
+    from models.evaluation.correlation import cosine_scores, spearman
+    from tasks.pretrained import encoder_folder, find_encoder
+
+    table = pl.read_csv(arguments.pairs, separator="\t", quote_char=None)
+    sides = table["sentence_1"].to_list(), table["sentence_2"].to_list()
+    if arguments.text:
+        arguments.text.write_text("".join(f"{text}\n" for text in dict.fromkeys([*sides[0], *sides[1]])))
+    gold, topics = table["label"].replace_strict(GRADES).to_numpy(), table["topic"].to_numpy()
+    site = site_of(None)
+    for name in arguments.encoders:
+        folder = encoder_folder(site.open_store(), find_encoder(site, name, None))
+        config = saved_config(folder, name)
+        assert config is not None, f"{name} does not say how it pools"
+        loaded = load_encoder(folder, config)
+        scores = cosine_scores(*(encode(*loaded, side) for side in sides))
+        each = [spearman(scores[topics == topic], gold[topics == topic]) for topic in np.unique(topics)]
+        print(f"{name}: all pairs {100 * spearman(scores, gold):.2f}, mean of topics {100 * np.mean(each):.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
