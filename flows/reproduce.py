@@ -13,6 +13,7 @@ from flows.pipeline import run
 from flows.recipes import recipe
 from flows.recipes.rows import RECORDS, cells_of, deviations, row_of
 from flows.site import site_of
+from models.evaluation.reproduction import MARGIN
 from storage.refs import ReproductionRef
 from tasks.reproduce import reproduce
 from tasks.site import Site
@@ -25,15 +26,20 @@ def _run_name() -> str:
 
 @flow(name="bsl-reproduce", flow_run_name=_run_name)
 def reproduction(
-    row: str, seeds: Annotated[int, Field(ge=1)] = 1, overrides: Overrides | None = None, site: Site | None = None
+    row: str,
+    seeds: Annotated[int, Field(ge=1)] = 1,
+    overrides: Overrides | None = None,
+    site: Site | None = None,
+    margin: Annotated[float, Field(gt=0)] = MARGIN,
 ) -> ReproductionRef:
     """Run the recipe behind a published row, and say whether it gives the row's figures.
 
     Args:
         row: Name of the row, such as `BSL-BERT`, or of a recipe.
-        seeds: Runs, each with its seed, 0, 1, ….
+        seeds: Runs, each with its seed, 0, 1, …. One has no spread, so that the verdict is INCONCLUSIVE.
         overrides: Fields of the recipe to change, each of which counts as a deviation from the row.
         site: Store, mirror and device; by the worker's environment if absent.
+        margin: Points by which equivalent figures may differ.
     """
     show_logs()
     place = site_of(site)
@@ -41,4 +47,5 @@ def reproduction(
     config = override(recipe(name), overrides or {})
     reports = tuple(run(again, place).report for again in config.runs(seeds))
     why = deviations(config, published)
-    return reproduce(place, reports, published, cells_of(published, name), config.result, why, RECORDS)
+    cells, draws = cells_of(published, name), len(config.runs(2)) > 1
+    return reproduce(place, reports, published, cells, config.result, why, RECORDS, margin, draws)

@@ -134,7 +134,12 @@ REPRODUCTION = pl.Schema(
         "ci_low": pl.Float64,
         "ci_high": pl.Float64,
         "seeds": pl.UInt32,
+        # Of the verdict: what equivalent figures may differ by, and the 90 % interval over seeds, null of one seed.
+        "margin": pl.Float64,
+        "seeds_low": pl.Float64,
+        "seeds_high": pl.Float64,
         "verdict": pl.String,
+        "seeds_needed": pl.UInt32,  # to end an INCONCLUSIVE comparison; null where none are, or more than can be run
         "signature": pl.String,
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -14,11 +15,13 @@ from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from models.evaluation.published import PublishedRow
-    from models.evaluation.reproduction import Measured
+    from models.evaluation.reproduction import Comparison, Measured
     from storage.store import Store
+
+    Test = Callable[[Measured, float], Comparison]
 
 PAGE: Final = "reproduction.md"
 TOKENISED: Final = "-tok"  # SentEval's form of a set's text
@@ -26,7 +29,7 @@ _SPREAD: Final = "supervised-sd"  # between seeds, which is no figure to be reac
 _OVER_SEEDS: Final = {"supervised-mean": "all"}  # of runs that are tuned on the set, a seed each
 
 
-@stage(ref=ReproductionRef, version=3)
+@stage(ref=ReproductionRef, version=4)
 def reproduce(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -35,6 +38,8 @@ def reproduce(
     system: str,
     deviations: tuple[str, ...],
     records: dict[str, int],
+    margin: float,
+    draws: bool,
 ) -> None:
     """Set the figures of a row's recipe beside the row.
 
@@ -46,13 +51,17 @@ def reproduce(
         system: what the reports call the trained encoder.
         deviations: how the runs deviate from the row, as far as their configuration says.
         records: source of sentences → how many it has as a whole.
+        margin: points by which equivalent figures may differ.
+        draws: whether a seed makes a difference to the recipe.
     """
-    from models.evaluation.reproduction import overall
+    from models.evaluation.reproduction import compare, overall
 
     scores = pl.concat([work.store.scan(ref, "scores").filter(model=system).collect() for ref in reports])
     why = [*deviations, *_partial(work.store, reports[0], records)]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
-    figures = pl.concat([_lines(scores, published, row, cells, comparable=not why) for published in printed])
+    test = None if why else partial(compare, margin=margin, draws=draws)
+    lines = [_lines(scores, published, row, cells, test) for published in printed]
+    figures = pl.concat(lines).with_columns(margin=pl.lit(margin))
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row
@@ -76,7 +85,7 @@ def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> lis
 
 
 def _lines(
-    scores: pl.DataFrame, published: PublishedRow, row: str, cells: tuple[str, ...], *, comparable: bool
+    scores: pl.DataFrame, published: PublishedRow, row: str, cells: tuple[str, ...], test: Test | None
 ) -> pl.DataFrame:
     """A row of `reproduction` for each cell that is wanted, and for the average if that is printed and all are."""
     from models.evaluation.reproduction import average
@@ -97,7 +106,7 @@ def _lines(
             "metric": published.metric,
             "protocol": published.protocol,
             "published": value,
-            **_cells(measured.get(name), value, comparable=comparable),
+            **_cells(measured.get(name), value, test),
         }
         for name, value in values.items()
     ]
@@ -119,16 +128,18 @@ def _measured(scores: pl.DataFrame, published: PublishedRow, name: str) -> tuple
     return None
 
 
-def _cells(cell: tuple[Measured, str] | None, published: float, *, comparable: bool) -> dict[str, object]:
-    from models.evaluation.reproduction import verdict
-
+def _cells(cell: tuple[Measured, str] | None, published: float, test: Test | None) -> dict[str, object]:
+    """The columns of a cell that are measured; without a test, or of another form of text, it is not comparable."""
     if cell is None:
         return {"seeds": 0, "verdict": "NOT COMPARABLE", "signature": ""}
     figure, line = cell
     low, high = figure.interval
-    said = verdict(figure, published) if comparable and f"{TOKENISED}/" not in line else "NOT COMPARABLE"
     spread = {"value": figure.mean, "sd": figure.sd, "ci_low": low, "ci_high": high, "seeds": len(figure.values)}
-    return {**spread, "verdict": said, "signature": line}
+    if test is None or f"{TOKENISED}/" in line:
+        return {**spread, "verdict": "NOT COMPARABLE", "signature": line}
+    found = test(figure, published)
+    ends = dict(zip(("seeds_low", "seeds_high"), found.interval or (), strict=False))
+    return {**spread, **ends, "verdict": found.verdict, "seeds_needed": found.needed, "signature": line}
 
 
 def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:

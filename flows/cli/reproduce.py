@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import begin
+from models.evaluation.reproduction import MARGIN
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +21,16 @@ def define_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "row", metavar="ROW", help="a published row, such as BSL-BERT, or a recipe that is held against one"
     )
-    parser.add_argument("--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1)")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="runs, with training.seed 0, 1, … (1; a verdict takes 2 or more)"
+    )
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=MARGIN,
+        metavar="POINTS",
+        help=f"REPRODUCED within this distance of the printed figure ({MARGIN})",
+    )
     add_settings(parser, "a deviation from the recipe")
     add_json(parser)
     add_site_options(parser)
@@ -30,6 +40,8 @@ def define_reproduce(parser: argparse.ArgumentParser) -> None:
 def _reproduce(arguments: argparse.Namespace) -> int:
     if arguments.seeds < 1:
         raise ValueError(f"--seeds {arguments.seeds}: expected 1 or more runs")
+    if not arguments.margin > 0:
+        raise ValueError(f"--margin {arguments.margin}: expected points above 0, such as {MARGIN}")
     from flows.recipes.rows import row_of
 
     _, name = row_of(arguments.row)
@@ -37,7 +49,8 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     start = begin(arguments)
     from flows.reproduce import reproduction
 
-    ref = start.run(reproduction, configs, row=arguments.row, seeds=arguments.seeds, overrides=changes or None)
+    asked = {"row": arguments.row, "seeds": arguments.seeds, "margin": arguments.margin}
+    ref = start.run(reproduction, configs, **asked, overrides=changes or None)
     if ref is None:
         return 1
     store = start.site.open_store()

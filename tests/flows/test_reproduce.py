@@ -11,7 +11,7 @@ from tasks.site import Site
 
 def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small, encoder):
     site = Site(store=str(tmp_path / "store"), device="cpu")
-    ref = reproduction("tiny", 2, small, site)
+    ref = reproduction("tiny", 2, small, site, margin=0.7)
     store = Store(site.store)
     figures = store.scan(ref).collect()
     page = (store.fetch(ref) / PAGE).read_text()
@@ -25,6 +25,7 @@ def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small
         "sets missing: sts12, ",
     ):
         assert f"- {why}" in page
+    assert set(figures["margin"]) == {0.7}
     measured = figures.filter(dataset="stsb").row(0, named=True)
     assert (measured["published"], measured["seeds"], measured["verdict"]) == (73.74, 2, "NOT COMPARABLE")
     reports = store.refs("report")

@@ -160,6 +160,7 @@ def test_a_row_without_a_recipe_names_those_that_have_one():
     [
         (["IS-BERT"], "'IS-BERT' is neither a row"),
         (["tiny", "--seeds", "0"], "--seeds 0: expected 1 or more"),
+        (["tiny", "--margin", "0"], "--margin 0.0: expected points above 0"),
         (["BSL-BERT", "--set", "training.momentun=1"], "training.momentun: no such field"),
     ],
 )

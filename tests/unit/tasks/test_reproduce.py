@@ -25,13 +25,18 @@ def score(dataset: str, value: float) -> dict[str, object]:
     }  # fmt: skip
 
 
+def shifted(off: float) -> dict[str, float]:
+    """The printed figures, all by as much higher."""
+    return {name: value + off for name, value in SETS.items()}
+
+
 @pytest.fixture
 def reproduced(tmp_path):
     """From figures, a run each, to the verdicts by set and the page."""
     site = Site(store=str(tmp_path / "store"))
     store, corpus = site.open_store(), CorpusRef(key="c" * 64)
 
-    def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW, cells=()):
+    def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW, cells=(), margin=1.0, draws=True):
         with store.draft(corpus, Provenance(stage_version=1, config={})) as draft:
             draft.write(pl.DataFrame(schema=CORPUS))
             draft.note({"sources": [{"name": "snli", "records": records}]})
@@ -43,7 +48,7 @@ def reproduced(tmp_path):
                 rows = pl.DataFrame([score(name, value) for name, value in figures.items()])
                 draft.write(rows.select(SCORES.names()).cast(SCORES), "scores")
         arguments = {"reports": reports, "row": row, "cells": cells, "system": "after BSL", "records": SNLI}
-        arguments["deviations"] = deviations
+        arguments |= {"deviations": deviations, "margin": margin, "draws": draws}
         ref = reproduce.run(site, arguments)
         table = store.scan(ref).collect()
         return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
@@ -52,25 +57,61 @@ def reproduced(tmp_path):
 
 
 def test_printed_figures_are_reproduced(reproduced):
-    verdicts, page, table = reproduced(SETS, {name: value + 0.5 for name, value in SETS.items()})
+    verdicts, page, table = reproduced(*(shifted(off) for off in (0, 0.5, 0.25)))
     assert page.startswith(f"# {ROW}: REPRODUCED\n")
     assert set(verdicts) == {*SETS, "avg"}
     assert set(verdicts.values()) == {"REPRODUCED"}
     average = table.row(by_predicate=pl.col("dataset") == "avg", named=True)
     assert average["value"] == pytest.approx(sum(SETS.values()) / 7 + 0.25)
-    assert average["sd"] == pytest.approx(0.5 / 2**0.5)
+    assert average["sd"] == pytest.approx(0.25)
     assert average["signature"].startswith("set:sts12/test,sts13/test,")
-    assert "| 65.88 | 66.13 | +0.25 | 0.35 |" in page
+    assert (average["margin"], average["seeds_needed"]) == (1.0, None)
+    half = 2.919986 * 0.25 / 3**0.5
+    assert (average["seeds_low"], average["seeds_high"]) == pytest.approx(
+        (average["value"] - half, average["value"] + half), abs=1e-5
+    )
+    assert "| 65.88 | 66.13 | +0.25 | 0.25 |" in page
+    assert "| 1.00 | REPRODUCED | – |" in page
+
+
+def test_one_seed_is_inconclusive_and_the_page_says_what_to_run(reproduced):
+    verdicts, page, table = reproduced(SETS)
+    assert set(verdicts.values()) == {"INCONCLUSIVE"}
+    assert table["seeds_low"].null_count() == table.height
+    assert page.startswith(f"# {ROW}: INCONCLUSIVE\n\nOne seed has no spread")
+    assert "| INCONCLUSIVE | at least 2 |" in page
+
+
+def test_the_seeds_that_would_settle_the_row_are_those_of_its_hardest_figure(reproduced):
+    _, page, table = reproduced(*(shifted(off) for off in (0, 1.2)))
+    needed = table["seeds_needed"].to_list()
+    assert page.startswith(f"# {ROW}: INCONCLUSIVE\n\nAbout {max(needed)} seeds would settle it")
+    assert f"| INCONCLUSIVE | about {max(needed)} |" in page
+
+
+def test_a_figure_at_the_end_of_the_margin_is_settled_by_no_number_of_seeds(reproduced):
+    _, page, _ = reproduced(*(shifted(off) for off in (0, 2.0)))
+    assert "more than 1,000 seeds would settle it" in page
+    assert "| INCONCLUSIVE | more than 1,000 |" in page
+
+
+def test_a_margin_of_the_caller_is_in_table_and_verdict(reproduced):
+    runs = [shifted(off) for off in (0, 0.5, 0.25)]
+    verdicts, page, table = reproduced(*runs, margin=0.3)
+    assert set(verdicts.values()) == {"INCONCLUSIVE"}
+    assert set(table["margin"]) == {0.3}
+    assert "| 0.30 | INCONCLUSIVE |" in page
+    assert set(reproduced(*runs, margin=0.8)[0].values()) == {"REPRODUCED"}
 
 
 def test_one_set_too_low_makes_the_row_too_low(reproduced):
-    verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5})
+    verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5}, draws=False)
     assert (verdicts["sts13"], verdicts["sts12"], verdicts["avg"]) == ("BELOW", "REPRODUCED", "REPRODUCED")
     assert page.startswith(f"# {ROW}: BELOW\n")
 
 
 def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
-    verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts13",))
+    verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts13",), draws=False)
     assert verdicts == {"sts13": "REPRODUCED"}
     assert page.startswith(f"# {ROW} (sts13): REPRODUCED\n")
     verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts12",))
@@ -79,7 +120,7 @@ def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
 
 
 def test_a_missing_set_leaves_no_average_and_no_verdict_on_the_row(reproduced):
-    verdicts, page, _ = reproduced({name: value for name, value in SETS.items() if name != "sickr"})
+    verdicts, page, _ = reproduced({name: value for name, value in SETS.items() if name != "sickr"}, draws=False)
     assert (verdicts["sickr"], verdicts["avg"], verdicts["sts12"]) == ("NOT COMPARABLE",) * 2 + ("REPRODUCED",)
     assert page.startswith(f"# {ROW}: NOT COMPARABLE\n")
     assert "- sets missing: sickr\n" in page
@@ -101,7 +142,7 @@ def test_tokenised_text_is_shown_but_is_another_form(reproduced):
 
 
 def test_a_row_of_which_the_mean_alone_is_printed_is_measured_on_all_sets_of_its_table(reproduced):
-    verdicts, _, table = reproduced(dict.fromkeys(SETS, 71.0), row="Contrastive, batch 64")
+    verdicts, _, table = reproduced(dict.fromkeys(SETS, 71.0), row="Contrastive, batch 64", draws=False)
     assert verdicts == {"avg": "REPRODUCED"}
     assert table.select("published", "value").row(0) == (71.04, pytest.approx(71.0))
 
@@ -113,6 +154,6 @@ def test_a_mean_that_alone_is_printed_needs_every_set(reproduced):
 
 
 def test_a_mean_over_seeds_of_fine_tuning_is_that_of_runs_and_their_spread_is_no_figure(reproduced):
-    verdicts, _, table = reproduced({"stsb": 84.0}, {"stsb": 85.0}, row="SBERT-STSb")
+    verdicts, _, table = reproduced({"stsb": 84.4}, {"stsb": 84.6}, row="SBERT-STSb")
     assert verdicts == {"stsb": "REPRODUCED"}
     assert table.select("protocol", "published", "value").row(0) == ("supervised-mean", 84.67, pytest.approx(84.5))
