@@ -9,7 +9,14 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
-.PHONY: install develop run test lint bench bench-gpu bench-cpu docs ui audit sbom clean
+# Training, encoding, `bsl adapt` and `tiny`, in the order of what takes longest
+WEAK := tests/flows/test_adapt.py tests/flows/test_tiny_recipes.py tests/unit/models/training \
+  tests/flows/test_pipeline.py::test_report_names_what_it_is_made_of \
+  tests/flows/test_pipeline.py::test_every_kind_is_there_and_whole \
+  tests/unit/models/encoder/test_encoder.py tests/unit/models/encoder/test_packed.py \
+  tests/unit/models/encoder/test_arithmetic.py tests/unit/tasks/test_embed.py
+
+.PHONY: install develop run test test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -19,6 +26,9 @@ run: install  ## the main job: raw sentences to an evaluated encoder, on this ma
 
 test: lint  ## every gate: style, types, import contract, tests
 	$(BIN)/python -m pytest
+
+test-avx2: develop  ## a part of the tests as on a processor with AVX2 only: torch and oneDNN read the variables when they load
+	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(WEAK)
 
 lint: develop
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""`make install`: once for each state of the declarations and each build of torch."""
+"""The Makefile: installs once for each state of declarations and build of torch; its list of tests names what is there."""
 
 import os
 import shutil
@@ -50,3 +50,23 @@ def test_what_running_needs_is_installed_without_what_tests_need(folder):
     assert ".[dev]" in asked(folder, target="develop")
     assert asked(folder, target="develop") == ""
     assert asked(folder) == ""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(folder):
+    command = asked_of_make(folder, "test-avx2")
+    variables, _, paths = command.partition(" .venv/bin/python -m pytest ")
+    assert variables == "ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2"
+    for path in paths.split():
+        file, _, name = path.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
+    ci = (ROOT / ".ci" / "run").read_text()
+    assert "make lint test-avx2 test\n" in ci
+
+
+def asked_of_make(folder: Path, target: str) -> str:
+    """The last command that a target would run."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS"}}
+    command = ["make", "--dry-run", target]
+    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=environment)
+    return done.stdout.strip().splitlines()[-1]
