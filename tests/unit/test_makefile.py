@@ -1,4 +1,4 @@
-"""The Makefile: installs once for each state of declarations and build of torch; its list of tests names what is there."""
+"""The Makefile installs once for each state of declarations and build of torch, and lists tests that are there."""
 
 import os
 import shutil
