@@ -10,7 +10,7 @@ BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
 
 # Training, encoding, `bsl adapt` and `tiny`, in the order of what takes longest
-WEAK := tests/flows/test_adapt.py tests/flows/test_tiny_recipes.py tests/unit/models/training \
+WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/flows/test_pipeline.py::test_report_names_what_it_is_made_of \
   tests/flows/test_pipeline.py::test_every_kind_is_there_and_whole \
   tests/unit/models/encoder/test_encoder.py tests/unit/models/encoder/test_packed.py \
