@@ -8,6 +8,8 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check
 # Unless given, the build that is installed stays; the stamp says which that is.
 BUILT := $(shell cat $(INSTALLED) 2>/dev/null)
 TORCH ?= $(or $(BUILT),torch==2.13.0)
+# A machine with an NVIDIA GPU takes the libraries by which CTranslate2 computes there; EXTRA= leaves them out.
+EXTRA ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),[gpu])
 
 # Training, encoding, `bsl adapt` and `tiny`, in the order of what takes longest
 WEAK := tests/flows/test_adapt.py tests/unit/models/training \
@@ -62,7 +64,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test '$(TORCH)' = '$(BUILT)' || $(BIN)/pip uninstall --quiet --quiet --yes torch  # pip sees one version in all builds
 	$(PIP) $(TORCH)
-	$(PIP) --constraint constraints.txt --editable .
+	$(PIP) --constraint constraints.txt --editable '.$(EXTRA)'
 	echo '$(TORCH)' > $@
 
 develop: $(DEVELOPED)  ## what tests and benches need beside it

@@ -215,4 +215,4 @@ def _vectors(
 
 
 def _memories(site: Site, views: AugmentConfig) -> tuple[str, ...]:
-    return tuple(f"translations/{find_hop(site, hop).fingerprint}" for view in views.translations for hop in view.hops)
+    return tuple(f"translations/{find_hop(site, hop).fingerprint}" for view in views.routes for hop in view.hops)

@@ -45,7 +45,7 @@ def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | 
     """
     routes = tuple(
         Route(method=v.method, hops=tuple(find_hop(site, hop, config.shortlist) for hop in v.hops))
-        for v in config.translations
+        for v in config.routes
     )
     parts = rewritten(site, corpus, config, nli)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
 
+_TOLERANCE: Final = 0.1  # of sums of 64 products up to 1: TF32 and fp16 are within, a wrong product is not
+
 _RUNNERS: Final = {"dask": "prefect_dask", "ray": "prefect_ray"}
 
 
@@ -60,7 +62,7 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
     others = dict.fromkeys(models)
     for config in encoders:
         others.pop((config.model, config.revision), None)
-    hops = dict.fromkeys(hop for view in run.augment.translations for hop in view.hops)
+    hops = dict.fromkeys(hop for view in run.augment.routes for hop in view.hops)
     dev = run.evaluation.dev if run.phases else None
     looks: list[tuple[str, Callable[[], str]]] = [
         ("device", lambda: _device(site)),
@@ -99,9 +101,28 @@ def _pairs_of(site: Site, name: str) -> str:
 def _device(site: Site) -> str:
     import torch
 
-    device_of(site)
-    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}"
+    chosen = device_of(site)
+    numbers = range(torch.cuda.device_count())
+    gpus = [torch.cuda.get_device_name(number) for number in numbers]
+    devices = list(dict.fromkeys(["cpu", *(f"cuda:{number}" for number in numbers), chosen]))
+    for device in devices:
+        _multiply(device)
+    multiplied = f"products are right on {', '.join(devices)}"
+    return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}; {multiplied}"
+
+
+def _multiply(device: str) -> None:
+    """A product on a device: a driver that is too old, or a build of torch without the card's code, fails here."""
+    import torch
+
+    exact = torch.arange(64 * 64, dtype=torch.float64).sin().view(64, 64)
+    factor = exact.to(torch.float32).to(device)
+    found = (factor @ factor).to("cpu", torch.float64)
+    if not torch.allclose(found, exact @ exact, rtol=0, atol=_TOLERANCE):
+        raise RuntimeError(
+            f"{device} multiplies wrongly; expected the CPU's product to within {_TOLERANCE:g}: take another --device, "
+            "or a build of torch and a driver for it"
+        )
 
 
 def _disk(site: Site) -> str:

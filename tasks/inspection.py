@@ -13,6 +13,8 @@ from storage.weights import ResolvedModel
 from storage.word_vectors import find_vectors_file, is_vectors_file
 from tasks.hop import find_hop
 from tasks.pretrained import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
+from tasks.stage.machine import device_of
+from tasks.translate import try_translator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,14 +69,18 @@ def look_at_model(site: Site, name: str, revision: str | None) -> str:
 
 
 def look_at_translator(site: Site, config: TranslatorConfig, shortlist: ShortlistConfig | None) -> str:
-    """What a translator runs on here.
+    """Translate three sentences as a run would, if the translator's weights are here; else say what it would run on.
 
     Raises:
         SourceError, AssetError: nobody has it.
-        TranslatorLoadError: this machine cannot run it as configured, or not with a shortlist.
+        TranslationError: this machine cannot run it as configured, or not with a shortlist, or not soundly.
     """
     hop = find_hop(site, config, shortlist)
-    return f"{hop.direction} on {hop.config.backend} in {hop.config.precision}"
+    engine = f"{hop.direction} on {hop.config.backend} in {hop.config.precision} on {device_of(site)}"
+    if not _is_here(hop.model):
+        return f"{engine}; its weights are {_elsewhere(hop.model)}"
+    translated = try_translator(site, hop)
+    return f"{engine}: translated {len(translated)} sentences, such as {translated[0][:_SHOWN]!r}"
 
 
 def look_at_source(site: Site, spec: SourceSpec) -> str:

@@ -185,6 +185,18 @@ def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
     return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
 
 
+def try_translator(site: Site, hop: Hop) -> list[str]:
+    """Load, convert and smoke-test a translator as a shard does, and give its translations of three plain sentences.
+
+    Raises:
+        TranslationError: It cannot be loaded, or what it writes is not language.
+    """
+    from models.translation.smoke import PLAIN_SENTENCES
+
+    sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
+    return [translation.text for translation in _translator(site, hop.whole).translate(sentences)]
+
+
 class _Crew(NamedTuple):
     """What computes translations here, as `load_translator` takes it."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.choices import named
-from models.translation.config import ShortlistConfig, TranslatorConfig
+from models.translation.config import Backend, Precision, ShortlistConfig, TranslatorConfig
 from models.translation.filters import FilterConfig
 
 ORIGINAL = "original"
@@ -61,6 +61,15 @@ class AugmentConfig(BaseModel):
     translations: tuple[TranslatedView, ...] = ()
     """Views by translation; the paper takes round trips through German and French (BSL, section 3.2)."""
 
+    backend: Backend | Literal["auto"] | None = None
+    """Engine of every translator, in place of each hop's own; null leaves the hops theirs."""
+
+    precision: Precision | Literal["auto"] | None = None
+    """Number format of every translator, in place of each hop's own; null leaves the hops theirs."""
+
+    beam: int | None = Field(None, ge=1, le=16)
+    """Hypotheses that every translator keeps, in place of each hop's own; null leaves the hops theirs."""
+
     shortlist: ShortlistConfig | None = None
     """Each translator writes only pieces that it wrote for a sample of what it is given, which is faster and changes a
     few translations (BENCHMARKS.md). Each corpus has its own pieces, and so its own translation memory. Null for the
@@ -74,6 +83,16 @@ class AugmentConfig(BaseModel):
 
     filters: FilterConfig = FilterConfig()
     """Limits beyond which a translation, at any hop, or a finished view is dropped."""
+
+    @property
+    def routes(self) -> tuple[TranslatedView, ...]:
+        """`translations` with `backend`, `precision` and `beam` in every hop, as translators are found by."""
+        words = {"backend": self.backend, "precision": self.precision, "beam": self.beam}
+        given = {name: value for name, value in words.items() if value is not None}
+        return tuple(
+            view.model_copy(update={"hops": tuple(hop.model_copy(update=given) for hop in view.hops)})
+            for view in self.translations
+        )
 
     @property
     def methods(self) -> tuple[str, ...]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from models.translation import gpu
 from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from models.translation.config import Backend, Precision, TranslatorConfig
+
+logger = logging.getLogger(__name__)
 
 _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
     "ctranslate2": {"cpu": "int8", "gpu": "fp16"},
@@ -18,6 +23,8 @@ _AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
 def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
     """The configuration with backend and precision as they will be used on `device`; idempotent.
 
+    On a GPU `auto` takes ctranslate2 once it has multiplied there; else a warning says why it takes transformers.
+
     Args:
         config: May say `auto` for either.
         device: `cpu`, `cuda`, `cuda:1` or another torch device.
@@ -27,10 +34,11 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
     """
     backend = config.backend if config.backend != "auto" else _best_backend(config, device)
     precision = _precision(config, backend, device)
-    if precision not in (offered := precisions(backend, device)):
+    if not _computes(backend, precision, device):
+        offered = ", ".join(precisions(backend, device)) or "nothing"
         raise TranslatorLoadError(
-            f"{backend} does not compute in {precision} on {device}; it offers {', '.join(offered) or 'nothing'}: "
-            "change precision, backend or device, or leave them `auto`"
+            f"{backend} does not compute in {precision} on {device}{_reason(backend, precision, device)}; it offers "
+            f"{offered}: change precision, backend or device, or leave them `auto`"
         )
     return config.model_copy(update={"backend": backend, "precision": precision})
 
@@ -56,17 +64,41 @@ def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
     """
     if backend == "transformers":
         return ("fp32", "bf16", "fp16")
-    if device == "cpu":
-        return ("fp32", "int8")
-    # Imported here, as the loaders are: the engine that is not chosen is not paid for.
-    from models.translation import ctranslate
+    return ("fp32", "int8") if device == "cpu" else gpu.precisions(device)
 
-    return ctranslate.gpu_precisions(device)
+
+def _computes(backend: Backend, precision: Precision, device: str) -> bool:
+    if backend == "transformers" or device == "cpu":
+        return precision in precisions(backend, device)
+    return gpu.fault(device, precision) is None  # of this precision alone: each costs a load of the probe
+
+
+def _reason(backend: Backend, precision: Precision, device: str) -> str:
+    if backend == "transformers" or device == "cpu":
+        return ""
+    return f" ({gpu.fault(device, precision)})"
 
 
 def _best_backend(config: TranslatorConfig, device: str) -> Backend:
     fast: Backend = "ctranslate2"
-    return fast if _precision(config, fast, device) in precisions(fast, device) else "transformers"
+    precision = _precision(config, fast, device)
+    if _computes(fast, precision, device):
+        return fast
+    if device.startswith("cuda") and (reason := gpu.fault(device, precision)) is not None:
+        _warn(device, reason)
+    return "transformers"
+
+
+@cache
+def _warn(device: str, reason: str) -> None:
+    """Say it once a process."""
+    logger.warning(
+        "translation on %s: ctranslate2 cannot be used there (%s), so transformers translates, more slowly. For the "
+        "fast one %s",
+        device,
+        reason,
+        gpu.REMEDY,
+    )
 
 
 def _precision(config: TranslatorConfig, backend: Backend, device: str) -> Precision:

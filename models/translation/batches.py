@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
+_OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "alloc_failed")  # the last is what cuBLAS says
 
 
 def longest_first(lengths: Sequence[int]) -> list[int]:
@@ -88,7 +88,7 @@ def _fits(collect: Callable[[], None]) -> bool:
         pass
     except RuntimeError as error:
         # torch's OutOfMemoryError, the CPU allocator and CTranslate2 share no class but this; only the text tells.
-        if not any(sign in str(error) for sign in _OUT_OF_MEMORY):
+        if not any(sign in str(error).lower() for sign in _OUT_OF_MEMORY):
             raise
     else:
         return True

@@ -10,13 +10,14 @@ Design choices
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import ctranslate2
 
 from models.translation.batched import BatchedTranslator
-from models.translation.config import Precision, TranslatorConfig
 from models.translation.conversion import convert_once, positions_of
+from models.translation.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
+from models.translation.gpu import COMPUTE_TYPES, REMEDY, gpus, is_of_the_gpu
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 
@@ -24,19 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from models.translation.config import TranslatorConfig
+
 CPU_GREEDY_TOKEN_BUDGET = 1024
 CPU_BEAM_TOKEN_BUDGET = 512  # a beam multiplies the rows of a batch, so half the sentences fill the core as well
 GPU_TOKEN_BUDGET = 65_536
-_COMPUTE_TYPES: dict[str, str] = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "int8": "int8"}
-
-
-def gpu_precisions(device: str) -> tuple[Precision, ...]:
-    """What CTranslate2 can compute in on a device other than the CPU; empty where it does not run."""
-    kind, _, index = device.partition(":")
-    if kind != "cuda" or ctranslate2.get_cuda_device_count() == 0:
-        return ()
-    offered = ctranslate2.get_supported_compute_types(kind, int(index or 0))
-    return tuple(precision for precision in get_args(Precision) if _COMPUTE_TYPES[precision] in offered)
 
 
 def load_translator(
@@ -67,19 +60,24 @@ def load_translator(
 
     Raises:
         TranslatorLoadError: The folder holds no model that CTranslate2 can run, unsafe weights, or not the target
-            language asked for.
+            language asked for; or CTranslate2 does not run on the device.
+        DeviceMemoryError: The GPU has no room for the model.
     """
     convert_once(folder, converted, pieces)
-    kind, _, index = device.partition(":")
-    gpus = [int(index)] if index else list(range(ctranslate2.get_cuda_device_count()))
-    translator = ctranslate2.Translator(
-        str(converted),
-        device=kind,
-        device_index=gpus if kind == "cuda" else 0,
-        compute_type=_COMPUTE_TYPES[config.precision],
-        inter_threads=replicas or (1 if kind == "cuda" else max(1, cores // threads)),
-        intra_threads=threads,
-    )
+    kind = device.partition(":")[0]
+    try:
+        translator = ctranslate2.Translator(
+            str(converted),
+            device=kind,
+            device_index=gpus(device) if kind == "cuda" else 0,
+            compute_type=COMPUTE_TYPES[config.precision],
+            inter_threads=replicas or (1 if kind == "cuda" else max(1, cores // threads)),
+            intra_threads=threads,
+        )
+    except RuntimeError as error:
+        if is_of_the_gpu(error):
+            raise _failure(device, error) from error
+        raise
     positions = positions_of(folder)
     vocabulary = Vocabulary(folder, config.target_token, min(config.max_source_tokens, positions))
     engine = CTranslate2Engine(translator, vocabulary, positions, config)
@@ -121,6 +119,14 @@ class CTranslate2Engine:
             return Decoded([row[:cap] for row, cap in zip(rows, caps, strict=True)], scores)
 
         return collect
+
+
+def _failure(device: str, error: RuntimeError) -> TranslationError:
+    if "out of memory" in str(error):
+        return DeviceMemoryError(f"{device} has no room for the translator ({error}); free the device, or use another")
+    return TranslatorLoadError(
+        f"ctranslate2 cannot be used on {device}: {error}. Set augment.backend to transformers, or {REMEDY}"
+    )
 
 
 def _budget(kind: str, beam: int) -> int:

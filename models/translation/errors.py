@@ -2,8 +2,8 @@
 
 ModelError
 └── TranslationError
-    ├── TranslatorLoadError      the folder does not hold a model that this backend can run
-    ├── DeviceMemoryError        one sentence alone does not fit the device
+    ├── TranslatorLoadError      the folder does not hold a model that this backend can run, or the backend does not run
+    ├── DeviceMemoryError        the model or one sentence alone does not fit the device
     ├── TranslationStoppedError  the run was told to stop between two shards
     └── SmokeTestError           the translator runs, but what it writes is not language
 """
@@ -18,11 +18,11 @@ class TranslationError(ModelError):
 
 
 class TranslatorLoadError(TranslationError):
-    """The folder does not hold a model that this backend can run."""
+    """The folder does not hold a model that this backend can run, or the backend does not run on the device."""
 
 
 class DeviceMemoryError(TranslationError):
-    """A batch of one sentence does not fit the device: nothing is left to halve."""
+    """The model, or a batch of one sentence, does not fit the device: nothing is left to halve."""
 
 
 class SmokeTestError(TranslationError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from models.encoder.arithmetic import arithmetic
 from models.translation.batched import BatchedTranslator
 from models.translation.decode import SpecialTokens, beam_search, greedy
 from models.translation.errors import TranslatorLoadError
@@ -80,9 +81,10 @@ class MarianEngine:
         mask_BS = _padded([[1] * len(source) for source in sources], 0).to(device)
         caps_B = torch.tensor(caps, device=device)
         beam, ngram = self._config.beam, self._config.no_repeat_ngram
-        if beam == 1:
-            return greedy(self.model, self._marks, source_BS, mask_BS, caps_B, ngram)
-        return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, beam, ngram)
+        with arithmetic(device, bf16=False):  # of weights in 16 bits it leaves the products as they are
+            if beam == 1:
+                return greedy(self.model, self._marks, source_BS, mask_BS, caps_B, ngram)
+            return beam_search(self.model, self._marks, source_BS, mask_BS, caps_B, beam, ngram)
 
 
 def _start(model: MarianMTModel) -> int:

@@ -24,11 +24,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def asked(folder: Path, *arguments: str, target: str = "install") -> str:
-    """What pip is asked for by one `make` of a target."""
+def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = "") -> str:
+    """What pip is asked for by one `make` of a target, on a machine with these GPUs."""
     log = folder / "asked.txt"
     log.write_text("")
-    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS"}}
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    (programs / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '%s' '{gpus}'\n")
+    (programs / "nvidia-smi").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS"}}
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
     subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
     return log.read_text()
 
@@ -70,3 +75,11 @@ def asked_of_make(folder: Path, target: str) -> str:
     command = ["make", "--dry-run", target]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=environment)
     return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(
+    ("gpus", "arguments", "found"), [("", (), False), ("GPU 0: H100", (), True), ("GPU 0: H100", ("EXTRA=",), False)]
+)
+def test_a_machine_with_a_gpu_takes_what_ctranslate2_computes_with(folder, gpus, arguments, found):
+    assert ("--editable .[gpu]" in asked(folder, *arguments, gpus=gpus)) == found

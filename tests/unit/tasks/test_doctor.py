@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from flows.recipes import recipe
 from models.augmentation.config import AugmentConfig, round_trip
@@ -16,17 +17,40 @@ from tasks.site import Site
     ("backend", "shortlist", "verdict", "found"),
     [
         ("transformers", ShortlistConfig(), "NO", "a shortlist of output pieces needs ctranslate2"),
-        ("transformers", None, "ok", "de→en on transformers in fp32"),
-        ("auto", ShortlistConfig(), "ok", "de→en on ctranslate2 in int8"),
+        ("transformers", None, "ok", "de→en on transformers in fp32 on cpu: translated 3 sentences"),
+        ("auto", ShortlistConfig(), "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
     ],
 )
 def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, backend, shortlist, verdict, found) -> None:
     back = MINI["de-en"].model_copy(update={"backend": backend})
     augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),), shortlist=shortlist)
     run = recipe("tiny").model_copy(update={"augment": augment})
-    site = Site(store=str(tmp_path / "store"), device="cpu")
+    site = Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
     checks = [check for check in examine(site, run, []) if check.subject.startswith("translator")]
     assert len(checks) == 2
     assert checks[0].verdict == "ok"
     assert (checks[1].subject, checks[1].verdict) == (f"translator {back.model}", verdict)
     assert checks[1].found.startswith(found)
+
+
+def test_one_word_moves_every_translator(tmp_path: Path) -> None:
+    augment = AugmentConfig(translations=(round_trip(MINI["en-de"], MINI["de-en"]),), backend="transformers", beam=1)
+    run = recipe("tiny").model_copy(update={"augment": augment})
+    site = Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
+    found = [check.found for check in examine(site, run, []) if check.subject.startswith("translator")]
+    assert [told.partition(":")[0] for told in found] == [
+        f"{way} on transformers in fp32 on cpu" for way in ("en→de", "de→en")
+    ]
+
+
+def test_every_device_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(store=str(tmp_path / "store"), device="cpu")
+    run = recipe("tiny").model_copy(update={"augment": AugmentConfig()})
+    [device] = [check for check in examine(site, run, []) if check.subject == "device"]
+    assert device.verdict == "ok"
+    assert "products are right on cpu" in device.found
+    multiply = torch.Tensor.__matmul__
+    off = {torch.float32: 1.0, torch.float64: 0.0}  # of what it computes on the device, and of what it expects
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda one, other: multiply(one, other) + off[one.dtype])
+    [device] = [check for check in examine(site, run, []) if check.subject == "device"]
+    assert (device.verdict, device.found.partition(";")[0]) == ("NO", "cpu multiplies wrongly")

@@ -45,3 +45,20 @@ def test_no_views_at_all_is_an_error() -> None:
 def test_a_wrong_field_is_refused(field: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TranslatorConfig.model_validate({"model": "m", "source_lang": "en", "target_lang": "de"} | field)
+
+
+def test_one_word_sets_every_translator() -> None:
+    view = round_trip(hop("en", "de"), hop("de", "en").model_copy(update={"beam": 2}))
+    config = AugmentConfig(translations=(view, translation(hop("en", "ar"))))
+    assert config.routes == config.translations
+    worded = AugmentConfig.model_validate(config.model_dump() | {"backend": "transformers", "beam": 4})
+    hops = [each for route in worded.routes for each in route.hops]
+    assert {(each.backend, each.precision, each.beam) for each in hops} == {("transformers", "auto", 4)}
+    assert [each.model for each in hops] == [each.model for view in config.translations for each in view.hops]
+    assert worded.translations == config.translations, "null takes each translator's own settings again"
+
+
+@pytest.mark.parametrize("words", [{"backend": "marian"}, {"precision": "fp8"}, {"beam": 0}])
+def test_a_word_that_no_translator_knows_is_refused(words: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        AugmentConfig.model_validate(words)

@@ -1,6 +1,8 @@
 """Tokens refilled by real masked language models: the embedded one, and a tiny byte-level one as RoBERTa is."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,3 +97,16 @@ def test_a_model_without_its_head_is_refused(tmp_path: Path) -> None:
     """transformers would draw a head anew, and every refilled token would be noise."""
     with pytest.raises(MaskedLMError, match=r"lacks \d+ weights of a masked language model \(first: cls\.predictions"):
         MaskedLM(write_tiny(tmp_path / "model"), "cpu")
+
+
+def test_code_in_the_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is the person at the terminal asked whether to."""
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    folder = Path(shutil.copytree(embedded_path("bert-mini"), tmp_path / "model"))
+    settings = json.loads((folder / "config.json").read_text()) | {"model_type": "mine"}
+    classes = {"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"}
+    (folder / "config.json").write_text(json.dumps(settings | {"auto_map": classes}))
+    (folder / "mine.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n")
+    with pytest.raises(ValueError, match="contains custom code"):
+        MaskedLM(folder, "cpu")
+    assert not (tmp_path / "ran").exists()

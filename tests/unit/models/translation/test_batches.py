@@ -54,6 +54,26 @@ def test_the_cpu_allocator_counts_as_out_of_memory() -> None:
     assert rows == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",  # torch
+        "cuBLAS failed with status CUBLAS_STATUS_ALLOC_FAILED",  # CTranslate2
+        "Out of memory",
+    ],
+)
+def test_a_gpu_says_it_in_several_ways(said: str) -> None:
+    rows: list[int] = []
+
+    def compute(start: int, end: int) -> None:
+        if end - start > 1:
+            raise RuntimeError(said)
+        rows.append(start)
+
+    run_in_batches([4, 4], 16, lazily(compute))
+    assert rows == [0, 1]
+
+
 def test_batches_under_way_are_collected_before_what_did_not_fit_is_cut_again() -> None:
     told: list[str] = []
 

@@ -1,0 +1,208 @@
+"""CTranslate2 on a GPU: a stand-in for the library plays a GPU that this machine need not have."""
+
+import ctypes
+import logging
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ctranslate2
+import pytest
+
+from models.translation import backends, gpu
+from models.translation.backends import resolve
+from models.translation.config import TranslatorConfig
+from models.translation.ctranslate import load_translator as load_fast
+from models.translation.errors import DeviceMemoryError, TranslatorLoadError
+from models.translation.loading import load_translator
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+
+AUTO = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
+MISSING = "Library libcublas.so.12 is not found or cannot be loaded"
+REAL = ctranslate2.Translator
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Any:
+    """Answers of one test are not those of the next."""
+    for found in (gpu.fault, backends._warn):
+        found.cache_clear()
+    yield
+    for found in (gpu.fault, backends._warn):
+        found.cache_clear()
+
+
+class FailsAtLoad:
+    def __init__(self, *_: object, **__: object) -> None:
+        raise RuntimeError(MISSING)
+
+
+class FailsAtFirstBatch:
+    def __init__(self, *_: object, **__: object) -> None:
+        self.num_translators = 1
+
+    def score_batch(self, *_: object, **__: object) -> object:
+        raise RuntimeError(MISSING)
+
+    translate_batch = score_batch
+
+
+class ComputesOnTheCpu:
+    """A GPU whose products are right."""
+
+    loads = 0
+
+    def __init__(self, path: str, **options: Any) -> None:
+        type(self).loads += options["device"] == "cuda"
+        self._real = REAL(path, device="cpu", compute_type="float32")
+
+    def score_batch(self, *batch: Any) -> Any:
+        return self._real.score_batch(*batch)
+
+
+class ComputesWrongly(ComputesOnTheCpu):
+    """A GPU that reads other numbers than it is given."""
+
+    def __init__(self, path: str, **options: Any) -> None:
+        super().__init__(path, **options)
+        self._is_gpu = options["device"] == "cuda"
+
+    def score_batch(self, sources: Any, targets: Any) -> Any:
+        return self._real.score_batch(sources, [targets[0][::-1]] if self._is_gpu else targets)
+
+
+def play(monkeypatch: pytest.MonkeyPatch, translator: type, gpus: int = 1) -> None:
+    monkeypatch.setattr(ctranslate2, "Translator", translator)
+    monkeypatch.setattr(ctranslate2, "get_cuda_device_count", lambda: gpus)
+    kinds = {"float32", "float16", "int8", "int8_float16"}
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda kind, number=0: kinds)
+
+
+@pytest.mark.parametrize("translator", [FailsAtLoad, FailsAtFirstBatch])
+def test_without_its_libraries_transformers_translates_after_one_warning(
+    translator: type, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(monkeypatch, translator)
+    with caplog.at_level(logging.WARNING):
+        settled = [resolve(AUTO.model_copy(update={"beam": beam}), "cuda") for beam in (1, 2, 3)]
+    assert {(config.backend, config.precision) for config in settled} == {("transformers", "fp16")}
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert MISSING in warning
+    assert "pip install 'bsl-pipeline[gpu]'" in warning
+    # The engine that was chosen needs no ctranslate2; the CPU plays the GPU's part.
+    done = load_translator(tiny, settled[0], "cpu", tmp_path / "converted", cores=1).translate(SENTENCES[:20])
+    assert len({translation.text for translation in done}) > 10
+    assert not (tmp_path / "converted").exists()
+
+
+def test_right_products_take_the_fast_engine_and_are_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(monkeypatch, ComputesOnTheCpu, gpus=2)
+    ComputesOnTheCpu.loads = 0
+    for _ in range(3):
+        settled = resolve(AUTO, "cuda")
+        assert (settled.backend, settled.precision) == ("ctranslate2", "fp16")
+    assert ComputesOnTheCpu.loads == 2, "each GPU, once a process"
+    assert resolve(AUTO, "cuda:1").backend == "ctranslate2"
+    assert ComputesOnTheCpu.loads == 3
+    assert gpu.precisions("cuda") == ("fp32", "fp16", "int8")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_wrong_products_do_not(monkeypatch: pytest.MonkeyPatch, precision: Any) -> None:
+    play(monkeypatch, ComputesWrongly)
+    found = gpu.fault("cuda", precision)
+    assert found is not None
+    assert found.startswith(f"GPU 0 computes wrong products in {precision}: found log-probabilities from -")
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "reason"),
+    [
+        ("mps", "fp16", "it runs on CPUs and NVIDIA GPUs only"),
+        ("cuda:1", "fp16", "it finds 1 NVIDIA GPUs, expected cuda:1"),
+        ("cuda", "bf16", "GPU 0 does not compute in bf16"),
+    ],
+)
+def test_the_reason_is_given(monkeypatch: pytest.MonkeyPatch, device: str, precision: Any, reason: str) -> None:
+    play(monkeypatch, ComputesOnTheCpu)
+    assert gpu.fault(device, precision) == reason
+
+
+def test_an_engine_that_was_asked_for_by_name_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    play(monkeypatch, FailsAtFirstBatch)
+    asked = AUTO.model_copy(update={"backend": "ctranslate2"})
+    with pytest.raises(TranslatorLoadError, match=r"not compute in fp16 on cuda \(Library libcublas.*offers nothing"):
+        resolve(asked, "cuda")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "told"),
+    [
+        (MISSING, TranslatorLoadError, r"cannot be used on cuda: Library libcublas.*bsl-pipeline\[gpu\]"),
+        ("CUDA failed with error out of memory", DeviceMemoryError, "cuda has no room for the translator"),
+    ],
+)
+def test_a_folder_is_not_blamed_for_the_machine(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, kind: type[Exception], told: str
+) -> None:
+    def fail(*_: object, **__: object) -> object:
+        raise RuntimeError(said)
+
+    play(monkeypatch, ComputesOnTheCpu)
+    resolve(AUTO, "cuda")  # the card multiplied, and fails later
+    monkeypatch.setattr(ctranslate2, "Translator", fail)
+    with pytest.raises(kind, match=told) as caught:
+        load_translator(tiny, AUTO, "cuda", tmp_path / "converted", cores=1)
+    assert str(tiny) not in str(caught.value)
+
+
+def test_a_damaged_folder_is(tiny: Path, tmp_path: Path) -> None:
+    config = resolve(AUTO, "cpu")
+    load_fast(tiny, config, "cpu", tmp_path / "converted", cores=1)
+    (tmp_path / "converted" / "model.bin").write_bytes(b"no model")
+    with pytest.raises(TranslatorLoadError, match="check that the copy is complete"):
+        load_translator(tiny, config, "cpu", tmp_path / "converted", cores=1)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the wheel's libraries have Linux names")
+class TestCublas:
+    def test_both_libraries_are_opened_for_all_in_their_order(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "nvidia" / "cublas" / "lib"
+        folder.mkdir(parents=True)
+        for name in ("libcublas.so.12", "libcublasLt.so.12"):
+            (folder / name).touch()
+        opened: list[tuple[str, int]] = []
+        monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: opened.append((path, mode)))
+        monkeypatch.setitem(sys.modules, "nvidia", named(tmp_path / "nvidia"))
+        gpu.load_cublas()
+        assert opened == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in ("libcublasLt.so.12", "libcublas.so.12")]
+
+    def test_a_library_that_is_broken_is_the_reason(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = tmp_path / "nvidia" / "cublas" / "lib"
+        folder.mkdir(parents=True)
+        for name in ("libcublas.so.12", "libcublasLt.so.12"):
+            (folder / name).write_bytes(b"no library")
+        play(monkeypatch, ComputesOnTheCpu)
+        monkeypatch.setitem(sys.modules, "nvidia", named(tmp_path / "nvidia"))
+        assert "libcublasLt.so.12" in (gpu.fault("cuda", "fp16") or "")
+
+
+def named(folder: Path) -> ModuleType:
+    """A namespace package in a folder, as NVIDIA's wheels share one."""
+    from importlib.machinery import ModuleSpec
+
+    module = ModuleType("nvidia")
+    module.__spec__ = ModuleSpec("nvidia", None, is_package=True)
+    module.__spec__.submodule_search_locations = [str(folder)]
+    return module
