@@ -13,14 +13,14 @@ from tasks.pretrained import described_folder, find_encoder, identity_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.evaluation.config import Precision
+    from models.precision import Computed
     from tasks.evaluation.settings import Reading
     from tasks.site import Site
 
 _NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is read into the store
 
 
-def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
+def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Computed) -> list[Candidate]:
     """Find encoders; tables call each by a name of its own, which says so if it computes in bf16.
 
     Raises:
