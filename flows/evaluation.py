@@ -40,10 +40,10 @@ def evaluation(
     settings = config or EvaluationSettings()
     place = site_of(site)
     tell_precision(place, {"evaluation": settings.precision})
+    asked, precision = settings.precision, computed(settings.precision, place)
     settings = settled(settings, place)
-    precision = computed(settings.precision, place)
     found = available(place, names_of(suite))
-    candidates = find_candidates(place, models, settings.reading, precision)
+    candidates = find_candidates(place, models, settings.reading, asked)
 
     embedded = candidates if found.embedded() else []
     systems = [encoder_system(place, candidate, found, precision) for candidate in embedded]
