@@ -7,6 +7,7 @@ from prefect.runtime import flow_run
 
 from flows.commands import command_of
 from flows.config import overridden, partial
+from flows.precision import computed, settled, tell_precision
 from flows.recipes.adapt import STSB, AdaptConfig, probes_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from flows.site import site_of
@@ -72,6 +73,8 @@ def run_adapt(
 ) -> ReportRef:
     """The way of an adaptation; inside a flow run, each line is a task run."""
     config = config.model_copy(update={"encoder": config.encoder.model_copy(update={"model": encoder})})
+    tell_precision(site, {"training": config.training.precision, "evaluation": config.evaluation.precision})
+    config = settled(config, site)
     start, resolved = resolve_encoder(site, config.encoder)
     reading = taken_over(site, start, resolved)
     check_learns(start)
@@ -101,7 +104,9 @@ def run_adapt(
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
     candidates = [Candidate(label=label, encoder=network, config=reading) for label, network in both.items()]
-    systems = [encoder_system(site, candidate, found, config.evaluation.precision) for candidate in candidates]
+    systems = [
+        encoder_system(site, candidate, found, computed(config.evaluation.precision, site)) for candidate in candidates
+    ]
     scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
     compared = differences(site, systems[0], systems[1:], found, config.evaluation)
     proof = prove(site, *asked, start, merged, weighing, scores, compared, reading, probes_of(taught), config.proof)

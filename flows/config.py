@@ -12,6 +12,9 @@ from models.evaluation.published import rows_of
 from models.objectives.config import AnyObjective
 from tasks.settings import RunSettings
 
+if TYPE_CHECKING:
+    from models.precision import Precision
+
 C = TypeVar("C", bound=BaseModel)
 
 
@@ -52,6 +55,12 @@ class PipelineConfig(RunSettings):
             )
         draws = self.seeded(0) != self.seeded(1)
         return [self.seeded(seed) for seed in range(seeds if draws else 1)]
+
+    @property
+    def precisions(self) -> dict[str, Precision]:
+        """What the last training and the evaluation compute in."""
+        trained: dict[str, Precision] = {"training": self.training.precision} if self.training else {}
+        return trained | {"evaluation": self.evaluation.precision}
 
     @property
     def settings(self) -> RunSettings:

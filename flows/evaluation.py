@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows.precision import computed, settled, tell_precision
 from flows.scoring import differences, encoder_system, frozen_scores, tuned_scores
 from flows.site import site_of
 from storage.refs import EvaluationRef
@@ -38,11 +39,14 @@ def evaluation(
     show_logs()
     settings = config or EvaluationSettings()
     place = site_of(site)
+    tell_precision(place, {"evaluation": settings.precision})
+    asked, precision = settings.precision, computed(settings.precision, place)
+    settings = settled(settings, place)
     found = available(place, names_of(suite))
-    candidates = find_candidates(place, models, settings.reading, settings.precision)
+    candidates = find_candidates(place, models, settings.reading, asked)
 
     embedded = candidates if found.embedded() else []
-    systems = [encoder_system(place, candidate, found, settings.precision) for candidate in embedded]
+    systems = [encoder_system(place, candidate, found, precision) for candidate in embedded]
     scores = [
         *(scores for system in systems for scores in frozen_scores(place, system, found, settings)),
         *tuned_scores(place, candidates, found, settings),

@@ -17,6 +17,7 @@ from prefect.runtime import flow_run
 from flows.commands import command_of
 from flows.contender import Contender, contender_of, inapplicable
 from flows.field_methods import Entry, Ground, entry_of
+from flows.precision import settled, tell_precision
 from flows.recipes.field import LABELS, PROBED, Method, methods_of
 from flows.recipes.field_settings import FieldSettings
 from flows.site import site_of
@@ -72,6 +73,8 @@ def field(
     """
     show_logs()
     place, chosen = site_of(site), settings or FieldSettings()
+    tell_precision(place, {"training and encoding": chosen.precision})
+    chosen = settled(chosen, place)
     files, labelled = located(place, texts, labels, chosen)
     methods = contested(chosen, labelled)
     contender = contender_of(place, encoder)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.contender import Contender, contender_of
+from flows.precision import computed
 from flows.recipes.field import FOREVER, LABELS, START, WORDS, Method
 from flows.recipes.field_settings import FieldSettings, augmentation, pairing
 from models.encoder.config import EncoderConfig
@@ -27,6 +28,7 @@ from tasks.transform import fit_transform, fold_transform, transform
 
 if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig
+    from models.precision import Computed
     from storage.labels import LabelSource
     from storage.refs import (
         CheckpointRef,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
 JUDGE: Final = "embedded:stsb/dev"
 MINI_SENTENCE, MINI_BERT = "embedded:mini-sentence", "embedded:bert-mini"
-PRECISION: Final = "fp32"
 _TRIAL: Final = 10  # steps that a pace's configuration speaks of
 
 
@@ -70,6 +71,11 @@ class Ground:
     asked: CorpusRef
     checks: tuple[ScoredSet, ...]
     labels: LabelSource | None
+
+    @property
+    def precision(self) -> Computed:
+        """What encoders compute in here."""
+        return computed(self.settings.precision, self.site)
 
 
 @dataclass(frozen=True)
@@ -121,11 +127,11 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
     encoder = student.config.model_copy(update=dict(method.encoder))
     steps, pace = settings.budget.steps, None
     if settings.budget.seconds is not None:
-        trial = method.configured(student.start, _TRIAL)
+        trial = method.configured(student.start, _TRIAL, precision=settings.precision)
         pace = pace_training(site, pairs, student.encoder, encoder, trial, device_of(site), teacher)
         steps = affordable(settings.budget.seconds, seconds_a_step(site.open_store(), pace))
     assert steps is not None  # a budget is one or the other
-    configs = [method.configured(student.start, steps, seed) for seed in range(settings.seeds)]
+    configs = [method.configured(student.start, steps, seed, settings.precision) for seed in range(settings.seeds)]
     checkpoints = tuple(train(site, pairs, student.encoder, None, encoder, config, teacher) for config in configs)
     asked, checked = zip(*(_vectors(ground, checkpoint, encoder) for checkpoint in checkpoints), strict=True)
     memories = _memories(site, views) if views else ()
@@ -136,7 +142,7 @@ def _trained(ground: Ground, contender: Contender, method: Method) -> Entry:
 def _fitted(ground: Ground, contender: Contender, method: Method) -> Entry:
     site, settings = ground.site, ground.settings
     store = site.open_store()
-    own = embed(site, contender.encoder, ground.corpus, contender.config, PRECISION)
+    own = embed(site, contender.encoder, ground.corpus, contender.config, ground.precision)
     before = _vectors(ground, contender.encoder, contender.config)
     width = store.manifest(own).figures["dimensions"]
     assert isinstance(width, int)
@@ -186,21 +192,22 @@ def _taught(ground: Ground, contender: Contender) -> tuple[Contender, Embeddings
     student, teacher = contender, ground.settings.teacher
     if teacher is None:
         mini = contender_of(site, MINI_SENTENCE)
-        if _judged(site, contender) > _judged(site, mini):
+        if _judged(ground, contender) > _judged(ground, mini):
             student, teacher = mini, contender.name
         else:
             student, teacher = contender, MINI_SENTENCE
     if student.name == teacher:
         student = contender_of(site, MINI_BERT)
     found = find_teachers(site, [EncoderConfig(model=teacher)])
-    vectors = teach(site, ground.corpus, found, PRECISION)
+    vectors = teach(site, ground.corpus, found, ground.precision)
     return student, vectors, (f"Distillation: {EncoderConfig(model=teacher).short_name} teaches {student.title}.",)
 
 
-def _judged(site: Site, contender: Contender) -> float:
+def _judged(ground: Ground, contender: Contender) -> float:
     """Spearman on the set by which it is decided who teaches."""
+    site = ground.site
     sets = tuple(found for found in available(site, (JUDGE,)).sets.values() if isinstance(found, ScoredSet))
-    vectors = embed(site, contender.encoder, sets, contender.config, PRECISION)
+    vectors = embed(site, contender.encoder, sets, contender.config, ground.precision)
     scores = score(site, vectors, contender.title, "", sets, BootstrapConfig(resamples=100))
     table = site.open_store().scan(scores).filter(metric="spearman", protocol="all", subset="all").collect()
     return float(table["value"].item())
@@ -210,8 +217,8 @@ def _vectors(
     ground: Ground, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig
 ) -> tuple[EmbeddingsRef, EmbeddingsRef]:
     """Of what the proofs ask, and of the checks."""
-    asked = embed(ground.site, encoder, ground.asked, config, PRECISION)
-    return asked, embed(ground.site, encoder, ground.checks, config, PRECISION)
+    asked = embed(ground.site, encoder, ground.asked, config, ground.precision)
+    return asked, embed(ground.site, encoder, ground.checks, config, ground.precision)
 
 
 def _memories(site: Site, views: AugmentConfig) -> tuple[str, ...]:

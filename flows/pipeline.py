@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from flows.basics import Basics
 from flows.commands import command_of
 from flows.config import Overrides, PipelineConfig, merged, override
+from flows.precision import computed, settled, tell_precision
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
@@ -83,6 +84,7 @@ def pipeline(
     changed = changes_of(recipe_name, basics, overrides)
     config, place = override(recipe(recipe_name), changed), site_of(site)
     command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
+    tell_precision(place, config.precisions)
     if start is None and until is None:
         with crew(place):
             return run(config, place, command).report
@@ -147,6 +149,7 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
         site: where it happens.
         command: that repeats the run, for its page.
     """
+    config = settled(config, site)
     start, named = resolve_encoder(site, config.encoder, config.words)
     encoder = taken_over(site, start, named)
     if config.phases:
@@ -172,7 +175,7 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     passed("pairs")
     checkpoints: list[CheckpointRef] = []
     for phase, learnt, who in zip(config.phases, pairs, teachers, strict=True):
-        teacher = teach(site, corpus, who, config.evaluation.precision)
+        teacher = teach(site, corpus, who, computed(config.evaluation.precision, site))
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
     passed("checkpoint")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from flows.precision import computed
 from tasks.embed import embed
 from tasks.evaluation.kinds import available, kind_of
 from tasks.evaluation.systems import Candidate, System
@@ -33,7 +34,7 @@ def _on_corpus(
     site: Site, candidate: Candidate, system: System, corpus: CorpusRef, posthoc: AnyTransform, config: RunSettings
 ) -> System:
     """One transform for all sets; where it is a matrix, there is an encoder that has taken it in."""
-    own = embed(site, candidate.encoder, corpus, candidate.config, config.evaluation.precision)
+    own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
     fitted = fit_transform(site, own, posthoc)
     folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
     return System(
@@ -54,7 +55,7 @@ def _on_targets(
     for _, names in groupby(sorted(frozen, key=wholes.__getitem__), key=wholes.__getitem__):
         asked = list(names)
         sets = tuple(available(site, wholes[asked[0]]).sets.values())
-        vectors = embed(site, candidate.encoder, sets, candidate.config, config.evaluation.precision)
+        vectors = embed(site, candidate.encoder, sets, candidate.config, computed(config.evaluation.precision, site))
         fitted = fit_transform(site, vectors, posthoc)
         systems.append(
             System(

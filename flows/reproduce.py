@@ -10,6 +10,7 @@ from pydantic import Field
 
 from flows.config import Overrides, override
 from flows.pipeline import run
+from flows.precision import tell_precision
 from flows.recipes import recipe
 from flows.recipes.rows import RECORDS, cells_of, deviations, row_of
 from flows.site import site_of
@@ -45,6 +46,7 @@ def reproduction(
     place = site_of(site)
     published, name = row_of(row)
     config = override(recipe(name), overrides or {})
+    tell_precision(place, config.precisions)
     reports = tuple(run(again, place).report for again in config.runs(seeds))
     why = deviations(config, published)
     cells, draws = cells_of(published, name), len(config.runs(2)) > 1

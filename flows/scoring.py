@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flows.posthoc import posthoc_systems
+from flows.precision import computed
 from tasks.embed import embed
 from tasks.embed_tfidf import TITLE, embed_tfidf
 from tasks.evaluation.pieces import tune_elsewhere
@@ -12,7 +13,8 @@ from tasks.evaluation.systems import Candidate, System
 from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
-    from models.evaluation.config import Precision, ScoringConfig
+    from models.evaluation.config import ScoringConfig
+    from models.precision import Computed
     from storage.refs import ComparisonRef, CorpusRef, ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.settings import EvaluationSettings
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from tasks.site import Site
 
 
-def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision: Precision) -> System:
+def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision: Computed) -> System:
     """An encoder's own vectors."""
     vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
     return System(candidate.label, candidate.checkpoint, vectors)
@@ -30,7 +32,7 @@ def run_systems(
     site: Site, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
 ) -> list[System]:
     """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
-    precision = config.evaluation.precision
+    precision = computed(config.evaluation.precision, site)
     encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
     transformed = [
         after

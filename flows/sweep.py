@@ -17,6 +17,7 @@ from flows.config import Overrides
 from flows.pipeline import Run
 from flows.points import Attempt, run_here, run_there
 from flows.pool import Job
+from flows.precision import settled, tell_precision
 from flows.recipes.grid import Grid, grid
 from flows.site import site_of
 from models.errors import EvaluationError
@@ -68,7 +69,8 @@ def ablation(
     place = site_of(site)
     asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
     available(place, _shared_sets(asked))  # raises before any training if none of them can be had
-    attempts = _attempts(asked, seeds)
+    tell_precision(place, asked.configs[0].precisions)
+    attempts = _attempts(asked, seeds, place)
     if place.runner == "pool":
         outcomes = run_there(list(attempts.values()), place, lanes)
     else:
@@ -120,12 +122,13 @@ def _shared_sets(asked: Grid) -> list[str]:
     return shared
 
 
-def _attempts(asked: Grid, seeds: int) -> dict[_Place, Attempt]:
+def _attempts(asked: Grid, seeds: int, site: Site) -> dict[_Place, Attempt]:
+    # Settled here, so that workers with other processors make what this process expects of them.
     points = zip(asked.points, asked.recipes, asked.configs, strict=True)
     attempts = {
         _Place(seed, number): Attempt(f"{point.label}, seed {seed}", Job(recipe, config))
         for number, (point, recipe, base) in enumerate(points)
-        for seed, config in enumerate(base.runs(seeds))
+        for seed, config in enumerate(settled(base, site).runs(seeds))
     }
     return dict(sorted(attempts.items(), key=lambda item: item[0]))
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
-from models.evaluation.config import Precision
+from models.precision import Computed
 from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.weights import ResolvedModel
 from tasks.embed_shards import EMBED_VERSION, WHAT, CorpusVectors, encoded, is_large
@@ -33,7 +33,7 @@ def embed(
     encoder: CheckpointRef | ResolvedModel,
     texts: tuple[EvaluationSet, ...] | CorpusRef,
     config: EncoderConfig,
-    precision: Precision,
+    precision: Computed,
 ) -> None:
     """Embed all unique sentences, part by part; what an earlier run embedded is taken over.
 

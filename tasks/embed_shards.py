@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
-from models.evaluation.config import Precision
+from models.precision import Computed
 from storage.refs import ArtifactRef, CheckpointRef
 from storage.weights import ResolvedModel
 from tasks.encoding import Encoding
@@ -74,7 +74,7 @@ class CorpusVectors:
         encoder: CheckpointRef | ResolvedModel,
         corpus: CorpusRef,
         config: EncoderConfig,
-        precision: Precision,
+        precision: Computed,
     ) -> None:
         self.embedded = self.width = 0
         self._work, self._held = work, held
@@ -154,7 +154,7 @@ class CorpusVectors:
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
 def embed_shard(
-    work: Work, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Precision
+    work: Work, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
 ) -> None:
     """Embed some sentences of a corpus.
 
@@ -175,7 +175,7 @@ def embed_shard(
 
 @errand
 def embed_range(
-    site: Site, encoder: str, revision: str | None, config: EncoderConfig, precision: Precision, plan: str,
+    site: Site, encoder: str, revision: str | None, config: EncoderConfig, precision: Computed, plan: str,
     digest: str, start: int, rows: int,
 ) -> None:  # fmt: skip
     """Embed a shard of another process's plan, by an encoder that this machine finds by name."""
@@ -207,7 +207,7 @@ def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
 
 @lru_cache(maxsize=1)  # from shard to shard
 def _encoding(
-    site: Site, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Precision
+    site: Site, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
 ) -> Encoding:
     return Encoding(site, encoder, config, precision)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
-    from models.evaluation.config import Precision
+    from models.precision import Computed
     from models.progress import OnProgress
     from storage.refs import CheckpointRef
     from storage.weights import ResolvedModel
@@ -48,7 +48,7 @@ class Encoding:
     site: Site
     encoder: CheckpointRef | ResolvedModel
     config: EncoderConfig
-    precision: Precision
+    precision: Computed
 
     def __call__(self, texts: list[str], on_progress: OnProgress | None = None) -> NDArray[np.float32]:
         """Vectors (n, D) of n texts; progress begins when the network is loaded.

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from models.encoder.config import EncoderConfig
-    from models.evaluation.config import Precision
     from models.objectives.config import AnyObjective
+    from models.precision import Computed
     from storage.weights import ResolvedModel
     from tasks.site import Site
 
@@ -94,7 +94,7 @@ def check_teaching(
 
 
 def teach(
-    site: Site, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Precision
+    site: Site, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Computed
 ) -> EmbeddingsRef | None:
     """The vectors of a corpus that a student learns from; None without a teacher."""
     vectors = [

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.evaluation.config import Precision
+    from models.precision import Computed
     from models.progress import OnProgress
     from storage.sources import ResolvedSource
     from tasks.evaluation.systems import Candidate
@@ -81,7 +81,7 @@ class Index:
         ]
 
 
-def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> Index:
+def index(site: Site, model: str, corpus: SourceSpec, precision: Computed) -> Index:
     """Embed a corpus, or find it embedded; a killed call goes on from there.
 
     Texts of any length are taken: the encoder reads their beginning.
@@ -104,7 +104,7 @@ def index(site: Site, model: str, corpus: SourceSpec, precision: Precision) -> I
 
 
 def embed_file(
-    site: Site, model: str, source: SourceSpec, target: Path, precision: Precision, advance: OnProgress
+    site: Site, model: str, source: SourceSpec, target: Path, precision: Computed, advance: OnProgress
 ) -> int:
     """Write `text` and `embedding` of a file's sentences, in its order and each as often as it stands there.
 
@@ -151,7 +151,7 @@ def embed_file(
     return total
 
 
-def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate, precision: Precision) -> Path:
+def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate, precision: Computed) -> Path:
     """The folder of unfinished work, named after all that decides it."""
     decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
     digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]

@@ -39,6 +39,7 @@ TEACHER = Teacher(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
 # Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
 CONFIG = TrainingConfig(
+    precision="fp32",
     objective=BSLConfig(k=2, momentum=0.9, momentum_schedule="cosine", target_norm="standardize", target_dropout=True),
     batch_size=5,
     epochs=6,

@@ -9,13 +9,16 @@ from flows.cli.options import (
     BROWSE,
     TAKEN,
     add_json,
+    add_precision,
     add_reading_options,
+    add_settings,
     add_site_options,
     given_reading,
     print_json,
     print_line,
     print_table,
 )
+from flows.cli.settings import changes_of as changes_set
 from flows.cli.settings import checked, value_of
 from flows.cli.starting import begin
 
@@ -48,6 +51,8 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--translators", metavar="NAME", help="embedded, opus-mt, '' for none (embedded)")
     add_reading_options(parser)
+    add_precision(parser, "of training and evaluation", None)
+    add_settings(parser, "such as training.lr=1e-5 or translated=500")
     parser.add_argument("--config", metavar="FILE", help="JSON of further settings, as `bsl adapt` prints on its page")
     add_json(parser)
     add_site_options(parser)
@@ -88,11 +93,13 @@ def _adapt(arguments: argparse.Namespace) -> int:
 
 
 def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings that a person changes: those of the file, then those of the command line.
+    """The settings that a person changes: those of the file, then those of options, then those of `--set`.
 
     Raises:
-        ValueError: the file is no JSON object.
+        ValueError: the file is no JSON object, or a setting has another form.
     """
+    from flows.config import merged
+
     changes: dict[str, Any] = {}
     if arguments.config is not None:
         read = value_of(Path(arguments.config).read_text(encoding="utf-8"))
@@ -108,7 +115,9 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings"
             )
         scored["sets"] = arguments.suite
-    return changes
+    if arguments.precision is not None:
+        changes = merged(changes, {name: {"precision": arguments.precision} for name in ("training", "evaluation")})
+    return merged(changes, changes_set(arguments.set))
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

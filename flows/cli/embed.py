@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, print_json, showing_use, used_site
+from flows.cli.options import add_use_options, print_json, showing_use, used_precision, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -31,7 +31,7 @@ def _embed(arguments: argparse.Namespace) -> int:
             arguments.model,
             SourceSpec(path=source, columns=tuple(filter(None, [arguments.column]))),
             arguments.target,
-            arguments.precision,
+            used_precision(arguments, site),
             progress_of("embedding, sentences"),
         )
     if arguments.json:

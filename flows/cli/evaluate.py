@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 from flows.cli.options import (
     add_json,
+    add_precision,
     add_settings,
     add_site_options,
     print_figures,
@@ -56,7 +57,7 @@ def define_evaluate(parser: argparse.ArgumentParser) -> None:
         help="where fine-tuned: put convolutions of these widths above a transformer (IS-BERT: 1,3,5)",
     )
     parser.add_argument("--revision", help="commit of a Hub model")
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_precision(parser, "of the encoder")
     add_settings(parser, "such as seeds=3 or stsb.epochs=1")
     add_json(parser)
     add_site_options(parser)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from models.precision import Computed
     from storage.refs import ArtifactRef, EvaluationRef
     from storage.store import Store
     from tasks.site import Site
@@ -61,6 +62,12 @@ def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
 def add_settings(parser: argparse.ArgumentParser, what: str) -> None:
     """`--set`, by which fields of a recipe or of settings are changed."""
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=f"{what}; repeat for more")
+
+
+def add_precision(parser: argparse.ArgumentParser, what: str, default: str | None = "auto") -> None:
+    """`--precision`; `auto` is bf16 where the device computes in it natively, else fp32."""
+    explained = "auto: bf16 where the device has units for it, else fp32"
+    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default=default, help=f"{what} ({explained})")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +136,7 @@ def add_use_options(parser: argparse.ArgumentParser) -> None:
     )
     add_json(parser)
     parser.add_argument("--column", help="column of the sentences, where a file has several of text")
-    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of the encoder (fp32)")
+    add_precision(parser, "of the encoder")
     add_place_options(parser)
 
 
@@ -153,9 +160,19 @@ def opened_index(arguments: argparse.Namespace) -> Index:
     columns = tuple(filter(None, [arguments.column]))
     spec = SourceSpec(path=arguments.corpus, columns=columns)
     with showing_use(site, f"reading {arguments.corpus}"):
-        found = index(site, arguments.model, spec, arguments.precision)
+        found = index(site, arguments.model, spec, used_precision(arguments, site))
     print(f"{arguments.corpus}: {found.taken}", file=sys.stderr)
     return found
+
+
+def used_precision(arguments: argparse.Namespace, site: Site) -> Computed:
+    """What the encoder computes in on this machine, said on the error stream."""
+    from flows.precision import computed
+    from models.precision import explained
+    from tasks.stage.machine import device_of
+
+    print(f"precision: {explained(arguments.precision, device_of(site))}", file=sys.stderr)
+    return computed(arguments.precision, site)
 
 
 @contextmanager

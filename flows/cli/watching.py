@@ -47,6 +47,7 @@ class Terminal:
         self._open = threading.local()  # a sweep runs several points side by side
         self._made: set[str] = set()
         self._ended: set[str] = set()
+        self._said: set[str] = set()
         self._counts: set[str] = set()  # stages that say how far they have come
         self._told = 0.0
         self._remaining = Remaining(distinct)
@@ -103,7 +104,10 @@ class Terminal:
             self._remaining.ends(step, time.monotonic())
 
     def tells(self, text: str) -> None:
-        """A line below those of its stages."""
+        """A line among those of its stages, once: points of a sweep have much in common."""
+        if text in self._said:
+            return
+        self._said.add(text)
         self.console.print(Text(text, style="bold"), soft_wrap=True)
 
     def show(self, place: str, progress: Progress) -> None:

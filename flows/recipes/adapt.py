@@ -33,7 +33,6 @@ GENTLE: Final = TrainingConfig(
     max_steps=100,
     epochs=1000,
     batch_size=64,
-    precision="bf16",
     select="last",
     collapse=None,
     eval_every=100,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from models.baselines.config import AnyTransform
     from models.objectives.config import AnyObjective
+    from models.precision import Precision
 
 Views = Literal["sentence", "deleted", "round trips", "crops", "labels"]
 Start = Literal["small", "raw", "trained"]
@@ -84,7 +85,7 @@ class Method:
         """Whether it takes steps, of which a budget is."""
         return self.objective is not None or isinstance(self.transform, FlowConfig)
 
-    def configured(self, start: Start, steps: int, seed: int = 0) -> TrainingConfig:
+    def configured(self, start: Start, steps: int, seed: int = 0, precision: Precision = "auto") -> TrainingConfig:
         """Its training from a kind of start, with so many steps; the last one is kept and nothing stops it.
 
         A dev set would choose by another text than the one at hand, and help those most that need it most.
@@ -97,7 +98,7 @@ class Method:
             lr=getattr(self.rates, start),
             max_steps=steps,
             epochs=FOREVER,
-            precision="bf16",
+            precision=precision,
             select="last",
             collapse=None,
             seed=seed,

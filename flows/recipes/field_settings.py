@@ -16,6 +16,7 @@ from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import CropView, DeletedView
 from models.evaluation.bootstrap import BootstrapConfig
 from models.pairs import PairConfig, ViewPair
+from models.precision import Precision
 from models.text.passages import HoldOutConfig
 from models.translation.catalog import CATALOGS
 from models.translation.filters import UNFILTERED
@@ -73,6 +74,8 @@ class FieldSettings(ReadingConfig):
     `embedded:mini-sentence` on STS-B's dev set, else that."""
     may_forget: float = Field(0.005, ge=0, le=2)
     """By how much a method's figure on STS-B may fall before it is not to be chosen, sure or not."""
+    precision: Precision = "auto"
+    """Of training and of encoding. `auto`: bf16 where the device computes in it natively, else fp32."""
     bootstrap: BootstrapConfig = BootstrapConfig(resamples=10_000)
     """Draws; all pairs of many methods need many."""
 

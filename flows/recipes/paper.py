@@ -6,10 +6,9 @@ from typing import Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, beside_original, round_trips
+from flows.recipes.shared import ACROSS, ENTAIL, LANGUAGES, NLI, as_printed, beside_original, round_trips
 from models.augmentation.config import AugmentConfig, translation
 from models.augmentation.rewritings import MaskedView, SynonymView
-from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig
 from models.training.config import (
     multilingual_released_config,
@@ -35,7 +34,7 @@ def nli() -> PipelineConfig:
         pairs=PairConfig(),
         encoder=ENCODERS["bert-base-uncased"].config,
         training=paper_config(),
-        evaluation=EvaluationConfig(sets=("stsb/dev", "sts", "senteval")),
+        evaluation=as_printed("stsb/dev", "sts", "senteval"),
         published=("BSL-BERT", "BERT avg.", "IS-BERT-NLI", "IS-BERT-task"),
     )
 
@@ -164,7 +163,7 @@ def multilingual() -> PipelineConfig:
             ),
             "pairs": PairConfig(pairings=ACROSS),
             "encoder": ENCODERS["bert-base-multilingual-cased"].config,
-            "evaluation": EvaluationConfig(sets=("sts17-bsl",)),
+            "evaluation": as_printed("sts17-bsl"),
             "published": ("BSL-uns", "mBERT", "XLM-R"),
         }
     )
@@ -206,7 +205,7 @@ def afs() -> PipelineConfig:
         update={
             "title": "afs: BSL on the sentences of Argument Facet Similarity",
             "ingest": IngestConfig(sources=(SourceSpec(dataset="afs"),)),
-            "evaluation": EvaluationConfig(sets=("afs",)),
+            "evaluation": as_printed("afs"),
             "published": ("BSL-BERT on AFS", "IS-BERT-AFS", "BERT avg. on AFS"),
         }
     )

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +29,7 @@ def flow() -> PipelineConfig:
         pairs=ALONE,
         encoder=ENCODERS["bert-base-uncased"].config.model_copy(update={"pooling": "first-last"}),
         training=None,
-        evaluation=EvaluationConfig(sets=("stsb/dev", "sts")),
+        evaluation=as_printed("stsb/dev", "sts"),
         transform=FlowConfig(),
         published=("BERT-flow", "BERT-flow, BERT-base", "BERT avg."),
     )

@@ -44,6 +44,11 @@ ALONE: Final = PairConfig(pairings=(ViewPair(view_1=ORIGINAL, view_2=ORIGINAL),)
 """Each sentence beside itself, for objectives that read one view."""
 
 
+def as_printed(*sets: str) -> EvaluationConfig:
+    """The sets that a printed row is scored on, in fp32 as its code scores: one figure on every machine."""
+    return EvaluationConfig(sets=sets, precision="fp32")
+
+
 def round_trips(translators: Mapping[str, TranslatorConfig]) -> tuple[TranslatedView, ...]:
     """Back-translations through German and French."""
     return tuple(round_trip(translators[f"en-{pivot}"], translators[f"{pivot}-en"]) for pivot in ("de", "fr"))

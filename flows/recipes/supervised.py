@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli, sbert, sroberta
-from flows.recipes.shared import ALONE, NO_VIEWS
+from flows.recipes.shared import ALONE, NO_VIEWS, as_printed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
 from storage.sources import SourceSpec
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from models.pairs import PairConfig
 
 LABELLED: Final = ALONE.model_copy(update={"labelled": True})
-_STSB: Final = EvaluationConfig(sets=("stsb/dev", "stsb/test"))
+_STSB: Final = as_printed("stsb/dev", "stsb/test")
 _SENTENCE_BERT: Final = {"max_length": 128}  # of the published folders
 
 
@@ -223,7 +222,7 @@ def _scored(name: str) -> PairConfig:
 def _tiny(
     objective: SoftmaxConfig | SCLConfig | RegressionConfig, *, lr: float, max_steps: int, eval_every: int
 ) -> TrainingConfig:
-    return TrainingConfig(objective=objective, lr=lr, max_steps=max_steps, eval_every=eval_every, precision="bf16")
+    return TrainingConfig(objective=objective, lr=lr, max_steps=max_steps, eval_every=eval_every)
 
 
 SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (

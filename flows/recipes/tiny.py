@@ -22,7 +22,6 @@ TRAINING: Final = TrainingConfig(
     objective=BSLConfig(contrastive_weight=0.1),
     lr=1e-3,
     max_steps=100,
-    precision="bf16",
     eval_every=20,
     select="best-or-start",
 )
@@ -63,7 +62,6 @@ def tiny() -> PipelineConfig:
             "ingest": base.ingest.model_copy(update={"corpus": CorpusConfig(limit=_SENTENCES)}),
             "augment": AugmentConfig(translations=round_trips(narrow)),
             "training": TRAINING.model_copy(update={"eval_every": 40}),
-            "evaluation": base.evaluation.model_copy(update={"precision": "bf16"}),
         }
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes.isbert import isbert
 from flows.recipes.paper import nli
-from models.evaluation.config import EvaluationConfig
+from flows.recipes.shared import as_printed
 from storage.declarations import DATASETS
 from storage.sources import SourceSpec
 from tasks.ingest_config import IngestConfig
@@ -52,7 +52,7 @@ class OnTasks:
                 update={
                     "title": f"{name}: {self.title} on the sentences of {heading}",
                     "ingest": IngestConfig(sources=(SourceSpec(dataset=task),)),
-                    "evaluation": EvaluationConfig(sets=(task,)),
+                    "evaluation": as_printed(task),
                     "published": (ROW, self.beside),
                 }
             )

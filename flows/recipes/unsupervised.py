@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DAMAGED: Final = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
 _FROM_WHAT_IS_LEFT: Final = PairConfig(pairings=(ViewPair(view_1="deleted", view_2=ORIGINAL),))
 _WIKI: Final = SourceSpec(path="wiki1m_for_simcse.txt", name="wiki1m", limit=1_000_000)
-_MLM: Final = TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, select="last", collapse=None)
+_MLM: Final = TrainingConfig(objective=MaskedLMConfig(), lr=5e-5, precision="fp32", select="last", collapse=None)
 _TSDAE: Final = TrainingConfig(
     objective=TSDAEConfig(),
     lr=3e-5,
@@ -37,6 +37,7 @@ _TSDAE: Final = TrainingConfig(
     batch_size=8,
     warmup=0.0,
     decay="constant",
+    precision="fp32",
     eval_every=1000,
     collapse=None,
 )
@@ -47,6 +48,7 @@ _SIMCSE: Final = TrainingConfig(
     eps=1e-8,
     drop_last=False,
     warmup=0.0,
+    precision="fp32",
     eval_every=125,
     collapse=None,
 )
@@ -208,7 +210,7 @@ def _tiny(title: str, base: PipelineConfig, training: TrainingConfig, **settings
             "augment": base.augment,
             "pairs": base.pairs,
             "encoder": EncoderConfig(model="embedded:bert-mini", dropout=0.1),
-            "training": training.model_copy(update={"precision": "bf16", **settings}),
+            "training": training.model_copy(update={"precision": "auto", **settings}),
             "published": base.published[:1],
         }
     )

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import multilingual
-from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE
+from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import EncoderConfig
-from models.evaluation.config import EvaluationConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.encoder.config import Pooling
+    from models.evaluation.config import EvaluationConfig
 
 GLOVE: Final = "glove.840B.300d.txt"
 _TFIDF: Final = ("Unigram-TFIDF", "Unigram-TFIDF on AFS")
-_ENGLISH: Final = EvaluationConfig(sets=("stsb/dev", "sts", "senteval", "afs"))
+_ENGLISH: Final = as_printed("stsb/dev", "sts", "senteval", "afs")
 
 
 @dataclass(frozen=True)

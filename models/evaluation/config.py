@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
+from models.precision import Precision
 
-Precision = Literal["fp32", "bf16"]
 Supervision = Literal["10-fold", "10-fold-disjoint", "cross-topic"]
 FOLDS_OF: Final[dict[Supervision, int]] = {"10-fold": 10, "10-fold-disjoint": 10, "cross-topic": 3}
 AfsProtocol = Literal["unsupervised", "10-fold", "10-fold-disjoint", "cross-topic"]
@@ -20,8 +20,9 @@ class ScoringConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    precision: Precision = "fp32"
-    """Arithmetic of the encoder; bf16 is faster and moves scores by hundredths of a point."""
+    precision: Precision = "auto"
+    """Arithmetic of the encoder; bf16 moves scores by hundredths of a point. `auto`: bf16 where the device computes in
+    it natively, else fp32."""
     bootstrap: BootstrapConfig = BootstrapConfig()
     """How the 95 % interval of each figure is drawn."""
     probe: ProbeConfig = ProbeConfig()

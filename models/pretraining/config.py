@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.precision import Precision
+
 
 class LearningConfig(BaseModel):
     """Optimizer, schedule and budget of one pre-training run."""
@@ -30,5 +32,6 @@ class LearningConfig(BaseModel):
     """Wall-clock budget instead of `steps`: the rate falls with elapsed time. Not reproducible."""
     seed: int = Field(default=0, ge=0)
     """Decides initial weights, order of examples and masks."""
-    bf16: bool = True
-    """Matrix products in bfloat16 (autocast); weights stay float32."""
+    precision: Precision = "auto"
+    """Arithmetic of matrix products; weights stay fp32. `auto`: bf16 where the device computes in it natively, else
+    fp32."""

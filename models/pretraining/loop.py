@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from models.encoder.arithmetic import arithmetic
 from models.errors import TrainingError
+from models.precision import settled
 from models.pretraining.optimizer import build_optimizers, learning_rate
 from models.pretraining.state import RunState, restore, take_snapshot
 from models.training.fingerprint import fingerprint
@@ -65,6 +66,7 @@ def pretrain(
     Raises:
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
     """
+    config = settled(config, lambda: str(next(model.parameters()).device))
     optimizers = build_optimizers(model, config)
     identity = _identity(model, examples, config)
     snapshot = newest_snapshot(folder, identity) if folder else None
@@ -117,7 +119,7 @@ def _step(
 ) -> tuple[Tensor, int]:
     generator = np.random.default_rng([config.seed, state.epoch, state.position])
     device = next(model.parameters()).device
-    with arithmetic(device, bf16=config.bf16):
+    with arithmetic(device, bf16=config.precision == "bf16"):
         loss, tokens = examples.loss(model, batch, generator)
     loss.backward()  # type: ignore[no-untyped-call]
     norm = clip_gradients(list(model.parameters()), config.clip_norm)
@@ -136,7 +138,7 @@ def _check_finite(step: int, loss: Tensor, norm: Tensor) -> None:
         _, quantity, value = error.args
         raise TrainingError(
             f"{quantity} is {value} at step {step} of pre-training, expected a finite number; lower peak_lr, or set "
-            "bf16 to false"
+            "precision to fp32"
         ) from error
 
 

@@ -74,7 +74,6 @@ class StudentRecipe(BaseModel):
         batch_size=128,
         epochs=2,
         length_buckets=16,
-        precision="bf16",
         select="last",
     )
     """How."""

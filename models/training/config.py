@@ -10,6 +10,7 @@ from models.objectives.config import ObjectiveConfig
 from models.objectives.distil_config import DistilConfig
 from models.objectives.supervised_config import CrossRegressionConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.objectives.two_branch_config import BSLConfig
+from models.precision import Precision
 
 
 class CollapseConfig(BaseModel):
@@ -70,8 +71,10 @@ class TrainingConfig(BaseModel):
     """Bound on the norm of all gradients together (released code: 1)."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Decides the predictor's first weights, dropout and the order of the pairs."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32."""
+    precision: Precision = "auto"
+    """Forward arithmetic of the encoders and predictor; weights, target, pooling and loss stay fp32. `auto`: bf16 where
+    the device computes in it natively, else fp32. The presets of published rows say fp32, so that a row is the same on
+    every machine."""
     length_buckets: int | None = Field(default=None, ge=2, le=100_000)
     """Deviation: batches in a row whose pairs are shared out by length, so that less is padded inside attention and
     sentences of a batch are alike in length; None leaves batches random, as published. For random order only."""
@@ -100,7 +103,7 @@ class TrainingConfig(BaseModel):
 
 def paper_config() -> TrainingConfig:
     """The settings of the paper (section 4 and Table 8); warm-up, decay and clipping, unsaid there, as released."""
-    return TrainingConfig()
+    return TrainingConfig(precision="fp32")
 
 
 def released_config() -> TrainingConfig:
@@ -110,6 +113,7 @@ def released_config() -> TrainingConfig:
         optimizer="adamw",
         lr=1e-4,
         weight_decay=0.0,
+        precision="fp32",
         eval_every="tenth",
         dev_similarity="best-of-four",
     )
@@ -139,6 +143,7 @@ def stsb_config() -> TrainingConfig:
         batch_size=16,
         epochs=4,
         drop_last=False,
+        precision="fp32",
         eval_every="epoch",
         collapse=None,
     )
@@ -167,7 +172,9 @@ def afs_cross_config() -> TrainingConfig:
 
 def nli_config() -> TrainingConfig:
     """SBERT on NLI (its section 3.1): softmax, batch 16, Adam 2e-5, linear warm-up over 10 % of the steps, 1 epoch."""
-    return TrainingConfig(objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, collapse=None)
+    return TrainingConfig(
+        objective=SoftmaxConfig(), lr=2e-5, batch_size=16, drop_last=False, precision="fp32", collapse=None
+    )
 
 
 def scl_config() -> TrainingConfig:
@@ -183,6 +190,7 @@ def scl_config() -> TrainingConfig:
         drop_last=False,
         decay="constant",
         order="given",
+        precision="fp32",
         select="last",
         clip=1e9,
         collapse=None,
@@ -200,6 +208,7 @@ def congen_config() -> TrainingConfig:
         batch_size=128,
         epochs=20,
         drop_last=False,
+        precision="fp32",
         eval_every=512,
     )
 
@@ -210,9 +219,11 @@ def multilingual_distil_config() -> TrainingConfig:
     Its 10,000 steps of warm-up are about a tenth of an epoch over SNLI and MultiNLI in five languages; two epochs read
     about as many pairs as its five.
     """
-    return TrainingConfig(objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05)
+    return TrainingConfig(
+        objective=DistilConfig(loss="vectors"), lr=2e-5, epochs=2, drop_last=False, warmup=0.05, precision="fp32"
+    )
 
 
 def distil_config() -> TrainingConfig:
     """What a small student learns by on a laptop."""
-    return TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, precision="bf16", eval_every=50)
+    return TrainingConfig(objective=DistilConfig(), lr=1e-3, batch_size=128, eval_every=50)

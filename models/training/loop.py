@@ -23,6 +23,7 @@ import polars as pl
 from models.encoder.appended import with_convolutions
 from models.errors import InterruptedRunError, NonFiniteLossError, WorseningError
 from models.objectives.registry import build_objective, needs_of
+from models.precision import settled
 from models.randomness import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
 from models.training.evaluator import Evaluator
@@ -110,7 +111,7 @@ def train(
             lazy frame is read in chunks, so there may be more pairs than fit into memory.
         encoder: Where online and target network start; left as it is.
         tokenizer: The encoder's own.
-        config: All that decides the result.
+        config: All that decides the result; an `auto` precision is the device's.
         dev: Scored pairs for selection and for seeing a collapse.
         teacher: Vectors by the pairs' `sentence_id`, for objectives that learn from them.
         work: Folder for tokens and snapshots of this run alone; a call on a folder with snapshots goes on from the
@@ -129,6 +130,7 @@ def train(
             snapshots of another run or an unknown format).
         OSError: A snapshot cannot be read or written.
     """
+    config = settled(config, lambda: str(device))
     with contextlib.ExitStack() as stack:
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():

@@ -13,7 +13,7 @@ from tasks.pretrained import described_folder, find_encoder, identity_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.evaluation.config import Precision
+    from models.precision import Precision
     from tasks.evaluation.settings import Reading
     from tasks.site import Site
 
@@ -21,7 +21,9 @@ _NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is 
 
 
 def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
-    """Find encoders; tables call each by a name of its own, which says so if it computes in bf16.
+    """Find encoders; tables call each by a name of its own, which says so if bf16 was asked for.
+
+    What `auto` came to is in each figure's signature.
 
     Raises:
         ValueError: two would have one name.
@@ -31,7 +33,7 @@ def find_candidates(site: Site, names: Sequence[str], reading: Reading, precisio
     labels = [one.label for one in found]
     if twice := {label for label in labels if labels.count(label) > 1}:
         raise ValueError(f"two models would both be called {', '.join(twice)}; give each once, or rename a folder")
-    suffix = "" if precision == "fp32" else f" ({precision})"
+    suffix = " (bf16)" if precision == "bf16" else ""
     return [one.model_copy(update={"label": one.label + suffix}) for one in found]
 
 

@@ -22,10 +22,12 @@ from prefect.context import TaskRunContext
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 
+from models.precision import settled
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
+from tasks.stage.machine import device_of
 from tasks.stage.page import collected
 from tasks.stage.parts import current_part
 from tasks.stage.records import ArtifactKey, ManifestRecords
@@ -106,7 +108,7 @@ class Stage(Generic[P, R]):
 
     def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
-        arguments = self._arguments(*args, **kwargs)
+        arguments = self._arguments(site, *args, **kwargs)
         ref = self._make_ref(arguments)
         # A stage inside another, such as a shard, belongs to that one.
         part = current_part() if TaskRunContext.get() is None else None
@@ -132,7 +134,7 @@ class Stage(Generic[P, R]):
 
     def have(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
         """The artifact, found or made without Prefect: for a command that a person waits for."""
-        arguments = self._arguments(*args, **kwargs)
+        arguments = self._arguments(site, *args, **kwargs)
         ref = self._make_ref(arguments)
         with account_of(Step(self.name, ref)):
             store = site.open_store()
@@ -143,6 +145,7 @@ class Stage(Generic[P, R]):
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
+        arguments = _on_this_machine(site, arguments)
         ref = self._make_ref(arguments)
         step = Step(self.name, ref)
         for watcher in watchers():
@@ -172,10 +175,10 @@ class Stage(Generic[P, R]):
         task.result_storage = ManifestRecords(site=site, ref=ref)
         return task
 
-    def _arguments(self, *args: object, **kwargs: object) -> dict[str, object]:
+    def _arguments(self, site: Site, *args: object, **kwargs: object) -> dict[str, object]:
         bound = self._signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
-        return {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]}
+        return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
 
     def _make_ref(self, arguments: Mapping[str, object]) -> R:
         return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, arguments))
@@ -215,6 +218,11 @@ def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
     if known.kind == kind:
         return known
     return Stage(known.compute, ref=known.ref_type, kind=kind, version=known.version)
+
+
+def _on_this_machine(site: Site, arguments: Mapping[str, object]) -> dict[str, object]:
+    """The arguments with `auto` precisions as they are here, so that a key says what was computed."""
+    return {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
 
 
 def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:

@@ -43,7 +43,7 @@ class Watcher(Protocol):
         """It ended without one; the run may go on."""
 
     def tells(self, text: str) -> None:
-        """Several stages are done: a point of a sweep."""
+        """Something of several stages: what they compute in, or that a point of a sweep is done."""
 
 
 _watchers: list[Watcher] = []

@@ -188,7 +188,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         del variants, run, released
         gc.collect()
 
-        config = TrainingConfig(lr=RATE, warmup=0.0)
+        config = TrainingConfig(precision="fp32", lr=RATE, warmup=0.0)
         encoder = encoder_of(shape, profile)
         peer = sentence_transformers_steps(encoder, frame, random, Path(folder))
         run = live(build_objective(encoder, config.objective), config)
@@ -220,7 +220,9 @@ def flat(steps: int) -> Iterator[Goal]:
         encoder, tokenizer = load_encoder(
             write_tiny(Path(folder) / "model"), EncoderConfig(model="tiny", max_length=24)
         )
-        config = TrainingConfig(objective=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None)
+        config = TrainingConfig(
+            precision="fp32", objective=BSLConfig(k=2), batch_size=16, epochs=10**3, max_steps=steps, collapse=None
+        )
         train(
             sentences("nli"),
             encoder,

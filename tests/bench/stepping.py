@@ -78,4 +78,6 @@ def sentence_transformer(encoder: EncoderConfig):
 
 
 def training(objective: AnyObjective) -> TrainingConfig:
-    return TrainingConfig(objective=objective, lr=RATE, warmup=0.0, decay="constant", batch_size=BATCH, epochs=1000)
+    return TrainingConfig(
+        precision="fp32", objective=objective, lr=RATE, warmup=0.0, decay="constant", batch_size=BATCH, epochs=1000
+    )

@@ -144,7 +144,13 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
     start, reading = resolve_encoder(site, READING)
     passages = read_passages.have(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
-        objective=ContrastiveConfig(), lr=3e-3, max_steps=12, batch_size=16, select="last", collapse=None
+        precision="fp32",
+        objective=ContrastiveConfig(),
+        lr=3e-3,
+        max_steps=12,
+        batch_size=16,
+        select="last",
+        collapse=None,
     )
     trained = train.have(site, mismatched.have(site, passages), start, None, reading, harm)
     asked = (passages, None, None)

@@ -24,7 +24,7 @@ SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a c
 ACTIONS = ("reads a book", "runs in the park", "sings a song", "eats some bread", "looks at the sea", "sleeps at home")
 PLACES = ("today", "in the evening", "with a friend", "near the river", "again")
 SENTENCES = [f"{s} {a} {p}." for s in SUBJECTS for a in ACTIONS for p in PLACES]
-LEARNING = LearningConfig(steps=3, warmup_steps=1, bf16=False)
+LEARNING = LearningConfig(steps=3, warmup_steps=1, precision="fp32")
 TRANSLATOR = TranslatorRecipe(
     vocabulary=88,
     held_out=5,

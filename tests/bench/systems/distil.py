@@ -33,7 +33,7 @@ from models.training.token_file import open_token_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CONFIG = TrainingConfig(objective=DistilConfig(loss="vectors"), lr=1e-5, weight_decay=0.0)
+CONFIG = TrainingConfig(precision="fp32", objective=DistilConfig(loss="vectors"), lr=1e-5, weight_decay=0.0)
 
 
 def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float], Callable[[], float]]:

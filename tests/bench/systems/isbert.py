@@ -27,8 +27,14 @@ from models.training.run import LiveRun
 from models.training.step import take_step
 from models.training.token_file import TokenFile, open_token_file
 
-CONFIG = TrainingConfig(  # a rate at which weights hardly move, so all rounds time the same work
-    objective=ISBERTConfig(), lr=1e-6, eps=1e-7, batch_size=32, warmup=0.0, decay="constant"
+CONFIG = TrainingConfig(
+    precision="fp32",  # a rate at which weights hardly move, so all rounds time the same work
+    objective=ISBERTConfig(),
+    lr=1e-6,
+    eps=1e-7,
+    batch_size=32,
+    warmup=0.0,
+    decay="constant",
 )
 # The released length is 128; up to 64 tokens `bert-mini` too runs packed, as BERT does at any length.
 READ = EncoderConfig(model="bench", max_length=64, cnn=CNNConfig(relu=False))

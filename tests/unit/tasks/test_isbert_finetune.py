@@ -21,7 +21,9 @@ from tests.tiny_finetuning import FIRST, GOLD, SECOND
 CNN = CNNConfig(kernels=(1, 3), channels=6)
 PAIRS = graded_pairs(pl.DataFrame({"sentence1": FIRST, "sentence2": SECOND, "score": GOLD}), 5)
 FT = stsb_config().model_copy(update={"batch_size": 4, "epochs": 2, "lr": 1e-6})  # which hardly moves anything
-SSL = TrainingConfig(objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False)
+SSL = TrainingConfig(
+    precision="fp32", objective=ISBERTConfig(), batch_size=4, lr=1e-3, bias_correction=False, drop_last=False
+)
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 # Batch statistics, negatives from the whole batch, a target that follows; no dropout, which each process draws itself.
 # A larger ε: a bias before batch normalisation has no gradient but rounding noise, of which Adam with 1e-6 makes steps.
 CONFIG = TrainingConfig(
+    precision="fp32",
     objective=BSLConfig(k=2, momentum=0.9, target_norm="standardize", contrastive_weight=0.5),
     batch_size=6,
     epochs=4,

@@ -142,7 +142,14 @@ ONE, TWO = ORIGINALS * 3, BACK_DE + BACK_DE[1:] + BACK_DE[:1] + BACK_FR
 GOLD = np.array([1.0] * 4 + [0.0, 0.1, 0.2, 0.3] + [0.9] * 4)
 PAIRS = pl.DataFrame({"text_1": ONE, "text_2": TWO, "score": GOLD, "label": [0] * 4 + [2] * 4 + [1] * 4})
 CONFIG = TrainingConfig(
-    objective=CrossRegressionConfig(), lr=1e-2, weight_decay=0.0, batch_size=12, epochs=60, eval_every=15, collapse=None
+    precision="fp32",
+    objective=CrossRegressionConfig(),
+    lr=1e-2,
+    weight_decay=0.0,
+    batch_size=12,
+    epochs=60,
+    eval_every=15,
+    collapse=None,
 )
 
 

@@ -176,7 +176,9 @@ def test_twenty_steps_on_embedded_assets_learn_and_open_elsewhere(tmp_path):
     pairs = rows.select(text_1="premise", text_2="hypothesis").head(320)
     settings = EncoderConfig(model="embedded:bert-mini", pooling="first-last", dropout=0.1)
     encoder, tokenizer = load_encoder(ASSETS / "bert-mini", settings)
-    config = TrainingConfig(objective=ALL, lr=1e-3, batch_size=16, max_steps=20, select="last", collapse=None)
+    config = TrainingConfig(
+        precision="fp32", objective=ALL, lr=1e-3, batch_size=16, max_steps=20, select="last", collapse=None
+    )
     result = train(pairs, encoder, tokenizer, config)
     loss = result.log["loss"].drop_nulls()
     assert loss.tail(5).mean() < loss.head(5).mean()

@@ -224,6 +224,7 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
     learnt, kept = text[:320], text[320:400]
     student, own = load_encoder(ASSETS / "bert-mini-mul", EncoderConfig(model="embedded:bert-mini-mul"))
     config = TrainingConfig(
+        precision="fp32",
         objective=DistilConfig(loss="vectors", distance="cosine"),
         lr=1e-3,
         batch_size=16,

@@ -134,7 +134,14 @@ def test_twenty_steps_on_embedded_assets_resume_and_open_in_sentence_transformer
     asked = EncoderConfig(model="bert-mini", max_length=128, cnn=CNNConfig(channels=32, relu=relu))
     encoder, tokenizer = load_encoder(embedded_path("bert-mini"), asked)
     config = TrainingConfig(
-        objective=ISBERTConfig(), lr=1e-3, batch_size=4, bias_correction=False, eps=1e-7, collapse=None, eval_every=20
+        precision="fp32",
+        objective=ISBERTConfig(),
+        lr=1e-3,
+        batch_size=4,
+        bias_correction=False,
+        eps=1e-7,
+        collapse=None,
+        eval_every=20,
     )
 
     def run(**options):

@@ -114,7 +114,14 @@ def test_real_sentences_the_embedded_head_and_the_export(tmp_path):
     pairs = pl.DataFrame({"text_1": texts, "text_2": texts})
     encoder, tokenizer = load_encoder(embedded_path("bert-mini"), EncoderConfig(model="embedded:bert-mini"))
     config = TrainingConfig(
-        objective=MaskedLMConfig(), lr=3e-4, batch_size=8, epochs=1, eval_every=20, select="last", collapse=None
+        precision="fp32",
+        objective=MaskedLMConfig(),
+        lr=3e-4,
+        batch_size=8,
+        epochs=1,
+        eval_every=20,
+        select="last",
+        collapse=None,
     )
     result = train(pairs, encoder, tokenizer, config)
     losses = result.log["loss"].drop_nulls()

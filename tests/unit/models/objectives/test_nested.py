@@ -153,7 +153,9 @@ def test_each_prefix_counts(setting, config):
 
 def test_twenty_steps_and_sentence_transformers_cuts_where_we_do(tmp_path):
     encoder, tokenizer = tiny_encoder(tmp_path / "in")
-    config = TrainingConfig(objective=ContrastiveConfig(dims=(8,)), batch_size=4, lr=1e-3, epochs=20, max_steps=20)
+    config = TrainingConfig(
+        precision="fp32", objective=ContrastiveConfig(dims=(8,)), batch_size=4, lr=1e-3, epochs=20, max_steps=20
+    )
     result = train(PAIRS, encoder, tokenizer, config.model_copy(update={"collapse": None}), teacher=TEACHER)
     losses = result.log["loss"].drop_nulls()
     assert len(losses) == 20

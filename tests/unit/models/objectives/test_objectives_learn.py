@@ -46,6 +46,7 @@ def test_a_few_steps_lower_the_loss_and_raise_dev_spearman(pairs, dev, objective
     dropout = 0.1 if objective.name == "simcse" else None
     encoder, tokenizer = load_encoder(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", dropout=dropout))
     config = TrainingConfig(
+        precision="fp32",
         objective=objective,
         lr=1e-3,
         batch_size=ROWS,

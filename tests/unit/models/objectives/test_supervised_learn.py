@@ -20,11 +20,15 @@ from storage.embedded import embedded_path
 STEPS, ROWS = 20, 12
 POOLED = "mean-after-first"
 CASES = {
-    "softmax": TrainingConfig(objective=SoftmaxConfig(), lr=3e-4),
-    "scl": TrainingConfig(objective=SCLConfig(similarity="cosine", temperature=0.05), lr=3e-4, order="groups"),
-    "augment": TrainingConfig(objective=SCLConfig(control="augment", positives=3, negatives=3), lr=3e-4, order="given"),
-    "regression": TrainingConfig(objective=RegressionConfig(), lr=3e-4),
-    "cross-softmax": TrainingConfig(objective=CrossSoftmaxConfig(), lr=3e-4),
+    "softmax": TrainingConfig(precision="fp32", objective=SoftmaxConfig(), lr=3e-4),
+    "scl": TrainingConfig(
+        precision="fp32", objective=SCLConfig(similarity="cosine", temperature=0.05), lr=3e-4, order="groups"
+    ),
+    "augment": TrainingConfig(
+        precision="fp32", objective=SCLConfig(control="augment", positives=3, negatives=3), lr=3e-4, order="given"
+    ),
+    "regression": TrainingConfig(precision="fp32", objective=RegressionConfig(), lr=3e-4),
+    "cross-softmax": TrainingConfig(precision="fp32", objective=CrossSoftmaxConfig(), lr=3e-4),
 }
 
 

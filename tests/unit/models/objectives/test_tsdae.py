@@ -141,7 +141,14 @@ def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
     pairs = pl.DataFrame({"text_1": delete_words(texts, range(160), DeletedView()), "text_2": texts})
     encoder, tokenizer = load_encoder(embedded_path("bert-mini"), EncoderConfig(model="m", pooling="cls"))
     config = TrainingConfig(
-        objective=TSDAEConfig(), lr=1e-3, batch_size=8, eval_every=20, select="last", collapse=None, warmup=0.0
+        precision="fp32",
+        objective=TSDAEConfig(),
+        lr=1e-3,
+        batch_size=8,
+        eval_every=20,
+        select="last",
+        collapse=None,
+        warmup=0.0,
     )
     result = train(pairs, encoder, tokenizer, config)
     losses = result.log["loss"].drop_nulls()

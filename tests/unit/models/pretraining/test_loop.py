@@ -12,7 +12,7 @@ from models.pretraining.config import LearningConfig
 from models.pretraining.loop import pretrain
 from models.training.snapshots import read_snapshot
 
-CONFIG = LearningConfig(steps=5, optimizer="adamw", warmup_steps=0, bf16=False)
+CONFIG = LearningConfig(steps=5, optimizer="adamw", warmup_steps=0, precision="fp32")
 
 
 class Broken:

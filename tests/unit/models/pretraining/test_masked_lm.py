@@ -46,7 +46,7 @@ def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):
     model = build_masked_lm(SHAPE, tokenizer, seed=0)
     sentences = MaskedSentences(encode(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
     before = evaluate_masked_lm(model, sentences, seed=1)["loss"]
-    learning = LearningConfig(steps=80, peak_lr=5e-3, warmup_steps=5, bf16=False)
+    learning = LearningConfig(steps=80, peak_lr=5e-3, warmup_steps=5, precision="fp32")
     pretrain(model, sentences, learning, lambda done, total, detail: None)
     assert evaluate_masked_lm(model, sentences, seed=1)["loss"] < before - 1
     export_half(model, tokenizer, tmp_path)

@@ -80,7 +80,7 @@ def test_a_share_draws_that_many_pairs_and_epochs_differ(tokenizer):
 
 def test_it_learns_its_pairs_and_the_export_translates_them(tokenizer, tmp_path):
     model = build_translator(SHAPE, tokenizer, seed=0)
-    learning = LearningConfig(steps=150, peak_lr=8e-3, warmup_steps=10, bf16=False)
+    learning = LearningConfig(steps=150, peak_lr=8e-3, warmup_steps=10, precision="fp32")
     pretrain(model, pairs(tokenizer), learning, ignore)
     assert not model.model.shared.weight[-1].any(), "CTranslate2 starts decoding from zeros, so <pad> must stay zero"
     export_half(model, tokenizer, tmp_path / "model")
@@ -106,7 +106,7 @@ def dying_after(steps: int, loss):
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_killed_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path, monkeypatch, optimizer):
-    learning = LearningConfig(optimizer=optimizer, steps=8, peak_lr=1e-3, warmup_steps=2, bf16=False)
+    learning = LearningConfig(optimizer=optimizer, steps=8, peak_lr=1e-3, warmup_steps=2, precision="fp32")
     whole, broken = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
     pretrain(whole, pairs(tokenizer), learning, ignore)
     monkeypatch.setattr(loop, "SAVE_MINUTES", 0.0)  # after every step
@@ -122,7 +122,7 @@ def test_a_killed_run_ends_where_an_unbroken_one_does(tokenizer, tmp_path: Path,
 
 
 def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
-    learning = LearningConfig(steps=2, peak_lr=1e-3, bf16=False)
+    learning = LearningConfig(steps=2, peak_lr=1e-3, precision="fp32")
     pretrain(build_translator(SHAPE, tokenizer, seed=0), pairs(tokenizer), learning, ignore, tmp_path)
     others = [(5, 1.0, learning), (0, 0.5, learning), (0, 1.0, learning.model_copy(update={"steps": 3}))]
     for seed, share, config in others:
@@ -131,7 +131,7 @@ def test_the_state_of_another_run_is_refused(tokenizer, tmp_path: Path):
 
 
 def test_a_damaged_state_is_passed_over(tokenizer, tmp_path: Path):
-    learning = LearningConfig(steps=4, peak_lr=1e-3, bf16=False)
+    learning = LearningConfig(steps=4, peak_lr=1e-3, precision="fp32")
     whole, resumed = (build_translator(SHAPE, tokenizer, seed=0) for _ in range(2))
     pretrain(whole, pairs(tokenizer), learning, ignore, tmp_path)
     file = tmp_path / "step-00000004" / "model.safetensors"

@@ -89,7 +89,7 @@ def test_bsl_ends_an_epoch_of_batches_and_one_pair(tmp_path):
     """Batch normalisation refused the last one, after all steps of the epoch."""
     encoder, tokenizer = tiny_encoder(tmp_path)
     pairs = pl.DataFrame({"text_1": [*BACK_DE, BACK_DE[0]], "text_2": [*BACK_FR, BACK_FR[1]]})
-    config = TrainingConfig(objective=BSLConfig(k=2), batch_size=4, drop_last=False, collapse=None)
+    config = TrainingConfig(precision="fp32", objective=BSLConfig(k=2), batch_size=4, drop_last=False, collapse=None)
     assert train(pairs, encoder, tokenizer, config).steps == 1
 
 

@@ -10,7 +10,9 @@ from models.training.evaluator import Evaluation
 from models.training.health import check_health, divergence_remedy
 
 START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)
-CONFIG = TrainingConfig(collapse=CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2))
+CONFIG = TrainingConfig(
+    precision="fp32", collapse=CollapseConfig(max_dev_drop=0.15, min_effective_rank=2.0, min_std=0.01, patience=2)
+)
 
 
 def later(step, **changes):

@@ -1,0 +1,49 @@
+"""A configuration as this machine computes it, and the line of a run that says so."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from models import precision
+from tasks.stage.machine import device_of
+from tasks.stage.watch import is_planning, watchers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+
+    from models.precision import Computed, Precision
+    from tasks.site import Site
+
+logger = logging.getLogger(__name__)
+
+C = TypeVar("C", bound="BaseModel")
+
+
+def settled(config: C, site: Site) -> C:
+    """The configuration with every `auto` precision as this machine computes it; idempotent."""
+    return precision.settled(config, lambda: device_of(site))
+
+
+def computed(asked: Precision, site: Site) -> Computed:
+    """A precision as this machine computes it."""
+    return asked if asked != "auto" else precision.computed(asked, device_of(site))
+
+
+def tell_precision(site: Site, asked: Mapping[str, Precision]) -> None:
+    """Say in the log and on the terminal what a run computes in, and why.
+
+    Args:
+        site: where it runs.
+        asked: what for (`training`, `evaluation`) → its precision as configured.
+    """
+    if is_planning() or not asked:  # the run that follows says it
+        return
+    said = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
+    alike = len(set(said.values())) == 1
+    line = "precision: " + (next(iter(said.values())) if alike else "; ".join(f"{n} {own}" for n, own in said.items()))
+    logger.info("%s", line)
+    for watcher in watchers():
+        watcher.tells(line)

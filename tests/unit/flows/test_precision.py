@@ -1,0 +1,156 @@
+"""Keys hold the precision that a machine computes in; every verb that trains or encodes takes another."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from flows.adapt import adapt
+from flows.cli.adapt import changes_of
+from flows.cli.field import settings_of
+from flows.cli.main import main, parser_of
+from flows.cli.settings import checked, configured
+from flows.cli.starting import foreseen
+from flows.evaluation import evaluation
+from flows.pipeline import pipeline
+from flows.precision import settled
+from flows.recipes import RECIPES, recipe
+from flows.recipes.adapt import AdaptConfig
+from flows.recipes.field import METHODS
+from flows.recipes.field_settings import FieldSettings
+from models import precision
+from models.precision import computed
+from models.training.config import TrainingConfig
+from storage.refs import CorpusRef
+from tasks.evaluation.settings import EvaluationSettings
+from tasks.site import Site
+from tasks.stage.cached import stage
+
+AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
+OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
+
+
+@stage(ref=CorpusRef, version=1)
+def trained_for_this_test(work, config: TrainingConfig):
+    (work.draft.folder / "precision.txt").write_text(config.precision)
+    work.draft.note({"precision": config.precision})
+
+
+@pytest.fixture(params=OWN)
+def machine(request, monkeypatch):
+    """A processor without and one with bf16 units; its precision."""
+    for name in AVX2:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(precision, "cpu_features", lambda: OWN[request.param])
+    return request.param
+
+
+def keys(plan):
+    return {(step.stage, step.ref.key) for step in plan}
+
+
+def test_a_stage_is_keyed_told_and_recorded_by_the_fact(site, machine):
+    made = trained_for_this_test.have(site, TrainingConfig())
+    assert made == trained_for_this_test.have(site, TrainingConfig(precision=machine))
+    manifest = site.open_store().manifest(made)
+    assert manifest.figures["precision"] == machine
+    assert manifest.provenance.config["config"]["precision"] == machine
+
+
+def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, machine, tmp_path):
+    text = tmp_path / "own.txt"
+    text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
+    both = {"training": {"precision": machine}, "evaluation": {"precision": machine}}
+    other = {section: {"precision": "fp32" if machine == "bf16" else "bf16"} for section in both}
+    for flow, asked, field in (
+        (pipeline, {"recipe_name": "tiny"}, "overrides"),
+        (adapt, {"texts": [str(text)]}, "config"),
+    ):
+        own, named, others = (foreseen(flow, {**asked, field: given, "site": site}) for given in (None, both, other))
+        assert keys(own) >= {key for key in keys(named) if key[0] not in ("report", "adaptation")}
+        assert {name for name, _ in keys(own) - keys(others)} >= {"train", "embed"}
+    scored = {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": site}
+    own, named = (
+        foreseen(evaluation, {**scored, "config": EvaluationSettings(precision=given)}) for given in ("auto", machine)
+    )
+    assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
+
+
+@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("tiny")])
+def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(name, machine):
+    config = recipe(name)
+    assert set(config.precisions.values()) == {"auto"}
+    assert set(settled(config, Site(device="cpu")).precisions.values()) == {machine}
+
+
+def test_adapt_and_field_leave_the_precision_to_the_machine(machine):
+    assert {AdaptConfig().training.precision, AdaptConfig().evaluation.precision} == {"auto"}
+    configs = [method.configured("raw", 10) for method in METHODS if method.objective is not None]
+    assert {config.precision for config in configs} == {FieldSettings().precision} == {"auto"}
+
+
+def test_printed_rows_are_in_fp32_on_every_machine():
+    printed = [recipe(name) for name in RECIPES if not name.startswith("tiny")]
+    assert len(printed) > 20
+    for config in printed:
+        assert set(config.precisions.values()) == {"fp32"}, config.title
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the variables are of x86")
+def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
+    """As a process of its own: libraries read the variables when they are loaded, and no torch is needed to ask."""
+    code = (
+        "import json, sys\n"
+        "from flows.precision import settled\n"
+        "from flows.recipes import recipe\n"
+        "from flows.recipes.adapt import AdaptConfig\n"
+        "from flows.recipes.field_settings import FieldSettings\n"
+        "from tasks.site import Site\n"
+        "own = [settled(config, Site(device='cpu')) for config in (recipe('tiny'), AdaptConfig(), FieldSettings())]\n"
+        "tiny, adapt, field = own\n"
+        "print(json.dumps([tiny.training.precision, tiny.evaluation.precision, adapt.training.precision,"
+        " adapt.evaluation.precision, field.precision, 'torch' in sys.modules]))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **AVX2}
+    )
+    assert json.loads(found.stdout) == ["fp32"] * 5 + [False]
+
+
+def test_every_verb_that_trains_or_encodes_takes_a_precision(tmp_path):
+    for given in ("fp32", "bf16"):
+        both = ["--set", f"training.precision={given}", "--set", f"evaluation.precision={given}"]
+        assert set(configured("tiny", both[1::2]).precisions.values()) == {given}
+        for call in (["adapt", "own.txt", *both], ["adapt", "own.txt", "--precision", given]):
+            config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+            assert (config.training.precision, config.evaluation.precision) == (given, given)
+        call = ["field", "own.txt", "--set", f"precision={given}"]
+        assert settings_of(parser_of(["field"]).parse_args(call)).precision == given
+        for call in (["evaluate", "m"], ["embed", "m", "in.txt", "out.parquet"], ["search", "m", "in.txt", "query"]):
+            assert parser_of(call[:1]).parse_args([*call, "--precision", given]).precision == given
+            assert parser_of(call[:1]).parse_args(call).precision == "auto"
+
+
+def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp_path):
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}}))
+    call = ["adapt", "own.txt", "--config", str(path), "--precision", "fp32", "--set", "training.lr=3e-5"]
+    config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+    assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
+
+
+def test_a_misspelt_setting_of_adapt_is_named_before_anything_starts(capsys):
+    assert main(["adapt", "own.txt", "--set", "training.lrr=1"]) == 2
+    assert "training.lrr: no such field; did you mean 'lr'?" in capsys.readouterr().err
+
+
+def test_a_file_s_vectors_say_what_they_are_computed_in(site, machine, tmp_path, capsys):
+    lines = tmp_path / "in.txt"
+    lines.write_text("A dog runs.\nA cat sleeps.\n")
+    out = tmp_path / "out.parquet"
+    assert main(["embed", "embedded:bert-mini", str(lines), str(out), "--store", site.store, "--device", "cpu"]) == 0
+    assert f"precision: {machine} (" in capsys.readouterr().err
+    assert computed("auto", "cpu") == machine
