@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from transformers import PreTrainedConfig
 
-    from models.encoder.packed import Group, Layout
+    from models.encoder.layout import Group, Layout
 
 SHORT = 64  # tokens; up to here plain products beat torch's fused kernel on a CPU: 2 times, in bf16's gradients 5 to 10
 _OVER: Final = {"sdpa": "packed-over-sdpa", "eager": "packed-over-eager"}  # the model's own → the name of ours

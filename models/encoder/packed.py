@@ -1,33 +1,29 @@
 """Run a transformer over sentences laid end to end, so that no arithmetic is spent on padding.
 
 All that works token by token (embeddings, linears, norms: most of the arithmetic) sees one row of N tokens; only
-attention looks at sentences, group by group. On a CPU a group holds sentences of one length and needs neither padding
-nor mask; a GPU gets one padded group, because many small kernels cost it more than padding inside attention.
+attention looks at sentences, group by group (`layout.py`).
 
 transformers lets a model's attention be replaced by name and hands keyword arguments through to it (`attention.py`).
 Architectures that do not play along are found out by `first_position`, which tries, and leaves those that do with an
 attention that takes layouts. Afterwards any number of threads may run one model, packed or not.
 
-Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
+Shapes: N tokens of all sentences, D width.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from models.encoder.attention import takes_layouts, takes_none, without_mask
+from models.encoder.layout import Layout, lay_out
 from models.encoder.tokens import Tokens
-from models.transfer import uploaded
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
@@ -36,80 +32,6 @@ TRIED = (7, 4)  # tokens of the trial's two sentences
 TOLERANCE = 1e-3  # of the trial: wrong positions or leaking attention differ by more, rounding by far less
 
 _trying = threading.Lock()  # a trial changes mode and attention of a model that other threads may be about to try
-
-
-@dataclass(frozen=True)
-class Padding:
-    """How tokens end to end become padded rows and back.
-
-    Attributes:
-        real: (B, T), True for tokens, False for padding.
-        places: (N,), where each token stands among the B·T.
-    """
-
-    real: torch.Tensor
-    places: torch.Tensor
-
-    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
-        """(N, …) to (B, T, …), zeros where there is no token."""
-        # Places instead of the mask: a mask as index would make a GPU wait for its count.
-        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
-        return torch.unflatten(flat, 0, self.real.shape)
-
-    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
-        """(B, T, …) to (N, …)."""
-        return x_BTX.flatten(0, 1).index_select(0, self.places)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Sentences that attend together: how many, their tokens, and their padding unless all are of one length."""
-
-    sentences: int
-    tokens: int
-    padding: Padding | None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Sentences end to end, longest first.
-
-    Attributes:
-        order: (B,) which of the given rows stands where.
-        ids: (1, N), token ids.
-        positions: (1, N), 0, 1, 2, … from the start of each sentence.
-        sentences: (N,), which of them each token is of.
-        padding: For the token vectors that pooling sees.
-        groups: Covering all sentences in order.
-        causal: Whether a token attends to itself and those before it alone.
-    """
-
-    order: NDArray[np.int64]
-    ids: torch.Tensor
-    positions: torch.Tensor
-    sentences: torch.Tensor
-    padding: Padding
-    groups: tuple[Group, ...]
-    causal: bool = False
-
-
-def lay_out(
-    tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool, causal: bool = False
-) -> Layout:
-    """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
-    order = np.argsort(-tokens.lengths_of(rows), kind="stable")
-    some = tokens.take(rows[order])
-    positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
-    padding = _padding(some.lengths, device)
-    return Layout(
-        order,
-        uploaded(some.ids.astype(np.int64), device)[None],
-        uploaded(positions, device)[None],
-        uploaded(np.repeat(np.arange(len(some)), some.lengths), device),
-        padding,
-        _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
-        causal,
-    )
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
@@ -191,17 +113,3 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
         return False
     alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, lengths, 1)]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
-
-
-def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
-    cuts = np.flatnonzero(np.diff(some.lengths)) + 1
-    bounds = [0, *cuts.tolist(), len(some)]
-    return tuple(
-        Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
-    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    places_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(places_N, device))

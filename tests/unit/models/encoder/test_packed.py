@@ -8,8 +8,9 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from models.encoder.attention import SHORT
 from models.encoder.config import EncoderConfig
+from models.encoder.layout import lay_out
 from models.encoder.network import Encoder
-from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.packed import first_position, run_packed
 from models.encoder.tokens import Tokens
 
 PAD = 1
