@@ -15,17 +15,20 @@ from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
 from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, require_deployments
+from tasks.stage.lanes import run_apart
 from tasks.stage.machine import cores
 from tasks.stage.spread import ErrandError, errand, spread
-from tasks.stage.stopping import heeding
 from tasks.stage.watch import is_planning, planning, watchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tasks.stage.spread import Errand
+
 logger = logging.getLogger(__name__)
 
 Of = TypeVar("Of")
+Made = TypeVar("Made")
 
 _ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ErrandError)  # whatever the point, none can go on
 
@@ -58,8 +61,8 @@ def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
             yield from _own(narrower)
 
 
-def attempted(attempt: Attempt, way: Callable[[Job], Run]) -> Run | ModelError:
-    """The run, or why it left nothing.
+def attempted(attempt: Attempt, way: Callable[[Job], Made]) -> Made | ModelError:
+    """What a way makes of a run, or why it left nothing.
 
     Raises:
         Exception: whatever ended it that is no fault of its own; the log names the point.
@@ -83,17 +86,39 @@ def _tell(attempt: Attempt, error: ModelError) -> None:
 
 
 def run_here(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[Run | ModelError]:
-    """In this process, some at a time, or on the workers of Dask or Ray."""
-    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)}) if lanes > 1 else site
+    """In this process, on the workers of Dask or Ray, or some at a time, each in a process of its own."""
     first = attempted(attempts[0], lambda job: run(job.config, site))  # alone, since it makes what the others share
     others = attempts[1:]
-    errands = [run_point.errand(each.name, recipe=each.job.recipe, overrides=each.job.overrides) for each in others]
-    sent = spread(site, errands, is_fault) if site.runner != "threads" else {}
-    for number, error in sent.items():
-        _tell(others[number], error)
-    here = [attempt for number, attempt in enumerate(others) if number not in sent]
-    made = iter(_side_by_side(here, lambda attempt: attempted(attempt, lambda job: run(job.config, share)), lanes))
-    return [first, *(sent[number] if number in sent else next(made) for number in range(len(others)))]
+    if site.runner != "threads":
+        sent = spread(site, [_errand_of(each) for each in others], is_fault)
+        for number, error in sent.items():
+            _tell(others[number], error)
+        rest = [
+            sent[number] if number in sent else attempted(each, lambda job: run(job.config, site))
+            for number, each in enumerate(others)
+        ]
+    elif lanes == 1 or is_planning():
+        rest = [attempted(each, lambda job: run(job.config, site)) for each in others]
+    else:
+        faults = _run_apart(others, site, lanes)
+        # What is there is found by going the usual way.
+        rest = [fault or run(each.job.config, site) for each, fault in zip(others, faults, strict=True)]
+    return [first, *rest]
+
+
+def _run_apart(attempts: Sequence[Attempt], site: Site, lanes: int) -> list[ModelError | None]:
+    """Run each in a process of its own, some at a time; what ended those that left nothing."""
+    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
+    off = Event()
+
+    def way(attempt: Attempt) -> ModelError | None:
+        return attempted(attempt, lambda _: run_apart(_errand_of(attempt), share, off))
+
+    return _side_by_side(attempts, way, lanes, off)
+
+
+def _errand_of(attempt: Attempt) -> Errand:
+    return run_point.errand(attempt.name, recipe=attempt.job.recipe, overrides=attempt.job.overrides)
 
 
 @errand
@@ -128,25 +153,17 @@ def run_there(attempts: Sequence[Attempt], site: Site, lanes: int | None) -> lis
     return outcomes
 
 
-def _side_by_side(
-    attempts: Sequence[Of], way: Callable[[Of], Run | ModelError], lanes: int, off: Event | None = None
-) -> list[Run | ModelError]:
-    """The runs in their order; after an error none is begun, and what is under way ends.
+def _side_by_side(attempts: Sequence[Of], way: Callable[[Of], Made], lanes: int, off: Event) -> list[Made]:
+    """What a way makes of each, in their order; after an error none is begun, and what is under way ends.
 
     Ctrl-C and SIGTERM, which only this thread gets, set `off`, which stops that too.
     """
     if lanes == 1:
         return [way(attempt) for attempt in attempts]
-    off = off or Event()
-
-    def heeded(attempt: Of) -> Run | ModelError:
-        with heeding(off.is_set):
-            return way(attempt)
-
     with ThreadPoolExecutor(lanes) as pool:
         try:
             # Each with a copy of this flow run's context, or its tasks would belong to no run.
-            runs = [pool.submit(contextvars.copy_context().run, heeded, attempt) for attempt in attempts]
+            runs = [pool.submit(contextvars.copy_context().run, way, attempt) for attempt in attempts]
             for finished in as_completed(runs):
                 finished.result()  # the first error, whichever run has it
         except BaseException as error:

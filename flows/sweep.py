@@ -59,7 +59,8 @@ def ablation(
         seeds: Runs of each point that draws anything, with `training.seed` 0, 1, ….
         overrides: Other changes, the same for all points; those of `training` reach the points that train.
         against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
-        lanes: Runs at a time: one in this process, each further one with its share of the cores; all on a pool.
+        lanes: Runs at a time. One, in this process, unless given; several, each in its own process with its share of
+            the cores. On a pool all unless given.
         site: Store, mirror and device; by the worker's environment if absent. Its `runner` says where points are run:
             `threads` in this process, `dask` and `ray` on their workers, `pool` each as a run of deployment
             `bsl-pipeline/<recipe>`, whose workers share the store; this flow's own run takes a place of its pool

@@ -1,5 +1,7 @@
 """Seeding, saving and restoring every random generator that training may touch: torch's and numpy's global one.
 
+They are the process's, so of several threads that want them seeded one has them at a time.
+
 Python's own is left alone. Nothing below draws from it, and threads of an orchestrator beside the training do (Prefect
 jitters its pauses), so that saved it would differ between equal runs.
 """
@@ -7,6 +9,7 @@ jitters its pauses), so that saved it would differ between equal runs.
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +20,24 @@ if TYPE_CHECKING:
 
 RngState = dict[str, torch.Tensor]
 
+_turn = threading.RLock()
+
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed numpy and torch for the block; afterwards the caller's generators go on as if nothing happened."""
-    before = capture_rng()
-    np.random.seed(seed)  # noqa: NPY002  libraries below may draw from the global generator
-    torch.manual_seed(seed)
-    try:
-        yield
-    finally:
-        restore_rng(before)
+    """Seed numpy and torch for the block; afterwards the caller's generators go on as if nothing happened.
+
+    A block of another thread begins when this one has ended: trainings that are threads of one process, as on a worker
+    of Dask that has several, draw what each would draw alone.
+    """
+    with _turn:
+        before = capture_rng()
+        np.random.seed(seed)  # noqa: NPY002  libraries below may draw from the global generator
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            restore_rng(before)
 
 
 def capture_rng() -> RngState:

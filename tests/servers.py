@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import time
@@ -56,9 +57,9 @@ def is_alive(process: int) -> bool:
 
 
 def children(process: int) -> list[int]:
-    """Processes that a process has started, and theirs, in the order of starting."""
-    try:
-        direct = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except FileNotFoundError:
-        return []
-    return [found for child in map(int, direct) for found in (child, *children(child))]
+    """Processes that a process has started, whichever thread did, and theirs."""
+    direct: list[int] = []
+    for listed in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            direct += map(int, listed.read_text().split())
+    return [found for child in sorted(direct) for found in (child, *children(child))]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
+from transformers import CONFIG_MAPPING, AutoModel, ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
 
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
@@ -80,27 +80,22 @@ def _tokenizer(vocabulary: dict[str, int]) -> PreTrainedTokenizerFast:
 
 
 def _network(architecture: str, vocabulary: int, dropout: float) -> PreTrainedModel:
-    if architecture == "bert":
-        return BertModel(
-            BertConfig(
-                vocab_size=vocabulary,
-                hidden_size=WIDTH,
-                num_hidden_layers=2,
-                num_attention_heads=4,
-                intermediate_size=64,
-                max_position_embeddings=64,
-                hidden_dropout_prob=dropout,
-                attention_probs_dropout_prob=dropout,
-            )
-        )
+    sizes: dict[str, Any] = {
+        "vocab_size": vocabulary,
+        "hidden_size": WIDTH,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "max_position_embeddings": 64,
+    }
+    if architecture != "modernbert":  # BERT and its kin
+        dropouts = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        config = CONFIG_MAPPING[architecture](**sizes, **dropouts, intermediate_size=64, pad_token_id=0)
+        model: PreTrainedModel = AutoModel.from_config(config)
+        return model
     return ModernBertModel(
         ModernBertConfig(
-            vocab_size=vocabulary,
-            hidden_size=WIDTH,
-            num_hidden_layers=2,
-            num_attention_heads=4,
+            **sizes,
             intermediate_size=48,
-            max_position_embeddings=64,
             global_attn_every_n_layers=1,
             pad_token_id=0,
             cls_token_id=2,

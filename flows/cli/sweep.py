@@ -32,7 +32,9 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
     )
-    parser.add_argument("--lanes", type=int, help="runs at a time (1 here, all on a pool)")
+    parser.add_argument(
+        "--lanes", type=int, help="runs at a time, each in a process of its own (1 here, all on a pool)"
+    )
     add_settings(parser, "a change to every point")
     add_json(parser)
     add_site_options(parser)

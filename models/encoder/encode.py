@@ -6,7 +6,9 @@ Shapes: n texts, D width.
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -29,6 +31,9 @@ CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 b
 GPU_TOKENS = 65_536
 REPORT_EVERY = 50  # forward passes between two progress reports
 
+_switching = threading.Lock()
+_evaluating: WeakKeyDictionary[Encoder, tuple[int, bool]] = WeakKeyDictionary()  # calls at work, and the mode before
+
 
 def encode(
     encoder: Encoder,
@@ -40,7 +45,7 @@ def encode(
     bf16: bool = False,
     on_progress: OnProgress | None = None,
 ) -> NDArray[np.float32]:
-    """Embed texts: (n, D) float32, row i belongs to text i.
+    """Embed texts: (n, D) float32, row i belongs to text i. Any number of threads may share an encoder.
 
     Args:
         encoder: Put into evaluation mode and onto `device` for the call; its mode is restored.
@@ -93,13 +98,20 @@ def tokens_a_pass(device: torch.device) -> int:
 
 @contextlib.contextmanager
 def evaluating(encoder: Encoder) -> Iterator[None]:
-    """Put an encoder into evaluation mode for the block."""
-    was_training = encoder.training
-    encoder.eval()
+    """Put an encoder into evaluation mode for the block; of several threads' blocks, until the last one ends."""
+    with _switching:
+        others, was_training = _evaluating.get(encoder, (0, encoder.training))
+        _evaluating[encoder] = others + 1, was_training
+        encoder.eval()
     try:
         yield
     finally:
-        encoder.train(was_training)
+        with _switching:
+            calls, was_training = _evaluating.pop(encoder)
+            if calls > 1:
+                _evaluating[encoder] = calls - 1, was_training
+            else:
+                encoder.train(was_training)
 
 
 def _check_finite(vectors: NDArray[np.float32]) -> None:

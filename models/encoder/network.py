@@ -16,7 +16,8 @@ from torch import nn
 from torch.nn import functional
 
 from models.encoder.heads import Head, Normalize, TokenHead
-from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.layout import lay_out
+from models.encoder.packed import first_position, run_packed
 from models.encoder.pooling import AND, LAYERS, pool, precise, token_vectors
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens, budget_batches

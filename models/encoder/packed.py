@@ -1,117 +1,37 @@
 """Run a transformer over sentences laid end to end, so that no arithmetic is spent on padding.
 
 All that works token by token (embeddings, linears, norms: most of the arithmetic) sees one row of N tokens; only
-attention looks at sentences, group by group. On a CPU a group holds sentences of one length and needs neither padding
-nor mask; a GPU gets one padded group, because many small kernels cost it more than padding inside attention.
+attention looks at sentences, group by group (`layout.py`).
 
-transformers lets a model's attention be replaced by name and hands keyword arguments through to it. Architectures that
-do not play along are found out by `first_position`, which tries.
+transformers lets a model's attention be replaced by name and hands keyword arguments through to it (`attention.py`).
+Architectures that do not play along are found out by `first_position`, which tries, and leaves those that do with an
+attention that takes layouts. Afterwards any number of threads may run one model, packed or not.
 
-Shapes: B sentences, T tokens of the longest, N tokens of all, H heads, d width of a head, D width.
+Shapes: N tokens of all sentences, D width.
 """
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch.nn import functional
-from transformers import AttentionInterface
 
+from models.encoder.attention import takes_layouts, takes_none, without_mask
+from models.encoder.layout import Layout, lay_out
 from models.encoder.tokens import Tokens
-from models.transfer import uploaded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
 
-NAME = "packed"  # of the attention below, in the registry of transformers
-SHORT = 64  # tokens; up to here plain products beat torch's fused kernel on a CPU: 2 times, in bf16's gradients 5 to 10
 TRIED = (7, 4)  # tokens of the trial's two sentences
 TOLERANCE = 1e-3  # of the trial: wrong positions or leaking attention differ by more, rounding by far less
 
-
-@dataclass(frozen=True)
-class Padding:
-    """How tokens end to end become padded rows and back.
-
-    Attributes:
-        real: (B, T), True for tokens, False for padding.
-        places: (N,), where each token stands among the B·T.
-    """
-
-    real: torch.Tensor
-    places: torch.Tensor
-
-    def pad(self, x_NX: torch.Tensor) -> torch.Tensor:
-        """(N, …) to (B, T, …), zeros where there is no token."""
-        # Places instead of the mask: a mask as index would make a GPU wait for its count.
-        flat = x_NX.new_zeros((self.real.numel(), *x_NX.shape[1:])).index_copy(0, self.places, x_NX)
-        return torch.unflatten(flat, 0, self.real.shape)
-
-    def strip(self, x_BTX: torch.Tensor) -> torch.Tensor:
-        """(B, T, …) to (N, …)."""
-        return x_BTX.flatten(0, 1).index_select(0, self.places)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Sentences that attend together: how many, their tokens, and their padding unless all are of one length."""
-
-    sentences: int
-    tokens: int
-    padding: Padding | None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Sentences end to end, longest first.
-
-    Attributes:
-        order: (B,) which of the given rows stands where.
-        ids: (1, N), token ids.
-        positions: (1, N), 0, 1, 2, … from the start of each sentence.
-        sentences: (N,), which of them each token is of.
-        padding: For the token vectors that pooling sees.
-        groups: Covering all sentences in order.
-        causal: Whether a token attends to itself and those before it alone.
-    """
-
-    order: NDArray[np.int64]
-    ids: torch.Tensor
-    positions: torch.Tensor
-    sentences: torch.Tensor
-    padding: Padding
-    groups: tuple[Group, ...]
-    causal: bool = False
-
-
-def lay_out(
-    tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool, causal: bool = False
-) -> Layout:
-    """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
-    order = np.argsort(-tokens.lengths_of(rows), kind="stable")
-    some = tokens.take(rows[order])
-    positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
-    padding = _padding(some.lengths, device)
-    return Layout(
-        order,
-        uploaded(some.ids.astype(np.int64), device)[None],
-        uploaded(positions, device)[None],
-        uploaded(np.repeat(np.arange(len(some)), some.lengths), device),
-        padding,
-        _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
-        causal,
-    )
+_trying = threading.Lock()  # a trial changes mode and attention of a model that other threads may be about to try
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:
@@ -123,7 +43,12 @@ def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: 
         first: That position.
         inputs: What else the model is given of each token, (1, N).
     """
-    with _attending_within_sentences(backbone):
+    if layout.ids.is_cuda:
+        # cuDNN's kernel, torch's first choice in bf16 on Hopper, is planned anew for every shape, and each batch has
+        # its own: with it, steps of two layers of BERT-base took eleven times as long in bf16 as in fp32 on an H100.
+        # It stays off: the switch is the process's, and another thread may be at work.
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    with without_mask():
         hidden_1ND: torch.Tensor = backbone(
             input_ids=layout.ids, position_ids=layout.positions + first, layout=layout, **inputs
         ).last_hidden_state
@@ -145,83 +70,26 @@ def first_position(backbone: PreTrainedModel, pad_id: int, max_length: int) -> i
     window = getattr(backbone.config, "sliding_window", None)
     if not getattr(backbone, "_supports_attention_backend", False) or (window and max_length > window):
         return None
-    was_training = backbone.training
-    backbone.train(False)
-    try:
-        # In full precision whatever the caller trains in: bf16 rounds by more than the tolerance.
-        with torch.autocast(backbone.device.type, enabled=False):
-            places = _first_places(backbone, pad_id)
-            return next((first for first in places if _runs_packed(backbone, pad_id, first)), None)
-    finally:
-        backbone.train(was_training)
+    with _trying:
+        was_training = backbone.training
+        backbone.train(False)
+        try:
+            # In full precision whatever the caller trains in: bf16 rounds by more than the tolerance.
+            with torch.autocast(backbone.device.type, enabled=False):
+                return _found_position(backbone, pad_id)
+        finally:
+            backbone.train(was_training)
 
 
-@contextlib.contextmanager
-def _attending_within_sentences(backbone: PreTrainedModel) -> Iterator[None]:
-    config: Any = backbone.config
-    before = config._attn_implementation
-    cudnn = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
-    config._attn_implementation = NAME
-    # cuDNN's kernel, torch's first choice in bf16 on Hopper, is planned anew for every shape, and each batch has its
-    # own: with it, steps of two layers of BERT-base took eleven times as long in bf16 as in fp32 on an H100.
-    torch.backends.cuda.enable_cudnn_sdp(False)
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-        torch.backends.cuda.enable_cudnn_sdp(cudnn)
-
-
-def packed_attention(
-    module: torch.nn.Module,  # noqa: ARG001  transformers passes it, and the mask
-    query_1HNd: torch.Tensor,
-    key_1HNd: torch.Tensor,
-    value_1HNd: torch.Tensor,
-    attention_mask: torch.Tensor | None,  # noqa: ARG001
-    *,
-    layout: Layout,
-    dropout: float = 0.0,
-    scaling: float | None = None,
-    **_: object,
-) -> tuple[torch.Tensor, None]:
-    """Attention within each sentence: (1, N, H, d); called by transformers in place of its own."""
-    sizes = [group.tokens for group in layout.groups]
-    # Split, not sliced: the gradient of a slice is a whole tensor of zeros for every group.
-    split = [torch.split(x_1HNd[0].transpose(0, 1), sizes) for x_1HNd in (query_1HNd, key_1HNd, value_1HNd)]
-    parts = []
-    for group, *qkv in zip(layout.groups, *split, strict=True):
-        q, k, v = (_by_sentence(x_NHd, group).transpose(1, 2) for x_NHd in qkv)
-        if group.padding is None and q.shape[2] <= SHORT:
-            out_BHTd = _plain_attention(q, k, v, dropout, scaling, causal=layout.causal)
-        else:
-            mask = None if group.padding is None else group.padding.real[:, None, None, :]
-            if layout.causal:
-                mask = _causal(q) if mask is None else mask & _causal(q)
-            out_BHTd = functional.scaled_dot_product_attention(
-                q, k, v, attn_mask=mask, dropout_p=dropout, scale=scaling
-            )
-        out_BTHd = out_BHTd.transpose(1, 2)
-        parts.append(out_BTHd.flatten(0, 1) if group.padding is None else group.padding.strip(out_BTHd))
-    return torch.cat(parts)[None], None
-
-
-AttentionInterface.register(NAME, packed_attention)
-
-
-def _plain_attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout: float, scaling: float | None, *, causal: bool
-) -> torch.Tensor:
-    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    scores_BHTT = torch.matmul(q * scale, k.mT)
-    if causal:
-        scores_BHTT = scores_BHTT.masked_fill(~_causal(q), -torch.inf)
-    return torch.matmul(functional.dropout(scores_BHTT.softmax(dim=-1), dropout), v)
-
-
-def _causal(q_BHTd: torch.Tensor) -> torch.Tensor:
-    """(T, T), True where the token of a row may see that of a column."""
-    tokens = q_BHTd.shape[2]
-    return torch.ones(tokens, tokens, dtype=torch.bool, device=q_BHTd.device).tril()
+def _found_position(backbone: PreTrainedModel, pad_id: int) -> int | None:
+    """The first position at which the model runs packed; one that has none has its own attention afterwards."""
+    if not takes_layouts(backbone.config):
+        return None
+    places = _first_places(backbone, pad_id)
+    first = next((first for first in places if _runs_packed(backbone, pad_id, first)), None)
+    if first is None:
+        takes_none(backbone.config)
+    return first
 
 
 def _first_places(backbone: PreTrainedModel, pad_id: int) -> list[int]:
@@ -245,21 +113,3 @@ def _runs_packed(backbone: PreTrainedModel, pad_id: int, first: int) -> bool:
         return False
     alone = [backbone(input_ids=ids_1T).last_hidden_state[0] for ids_1T in torch.split(layout.ids, lengths, 1)]
     return bool(torch.allclose(found_ND, torch.cat(alone), rtol=TOLERANCE, atol=TOLERANCE))
-
-
-def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
-    cuts = np.flatnonzero(np.diff(some.lengths)) + 1
-    bounds = [0, *cuts.tolist(), len(some)]
-    return tuple(
-        Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _by_sentence(x_NHd: torch.Tensor, group: Group) -> torch.Tensor:
-    return torch.unflatten(x_NHd, 0, (group.sentences, -1)) if group.padding is None else group.padding.pad(x_NHd)
-
-
-def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
-    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
-    places_N = np.flatnonzero(real_BT)
-    return Padding(uploaded(real_BT, device), uploaded(places_N, device))

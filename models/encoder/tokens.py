@@ -7,9 +7,11 @@ any lengths can be padded together when they are needed.
 from __future__ import annotations
 
 import contextlib
+import threading
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _PROMPT = "_bsl_prompt"  # a tokenizer's attribute: what belongs to an encoder's texts goes where its tokenizer goes
 CHUNK = 10_000  # texts per tokenizer call: enough to keep its threads busy, few enough to bound memory
+
+_locking = threading.Lock()
+_locks: WeakKeyDictionary[PreTrainedTokenizerBase, threading.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -170,15 +175,25 @@ def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[ND
 
 @contextlib.contextmanager
 def _left_as_found(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
-    """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before."""
+    """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before.
+
+    One thread at a time, for what a call sets another's would be cut by.
+    """
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-    before = None if backend is None else (backend.truncation, backend.padding)
-    try:
-        yield
-    finally:
-        if before is not None:
-            _set(before[0], backend.enable_truncation, backend.no_truncation)
-            _set(before[1], backend.enable_padding, backend.no_padding)
+    with _lock_of(tokenizer):
+        before = None if backend is None else (backend.truncation, backend.padding)
+        try:
+            yield
+        finally:
+            if before is not None:
+                _set(before[0], backend.enable_truncation, backend.no_truncation)
+                _set(before[1], backend.enable_padding, backend.no_padding)
+
+
+def _lock_of(tokenizer: PreTrainedTokenizerBase) -> threading.Lock:
+    """A tokenizer's own lock, which is no part of it: it is copied and saved."""
+    with _locking:
+        return _locks.setdefault(tokenizer, threading.Lock())
 
 
 def _set(options: dict[str, Any] | None, enable: Callable[..., None], disable: Callable[[], None]) -> None:

@@ -24,7 +24,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.encoder.packed import first_position, lay_out, run_packed
+from models.encoder.layout import lay_out
+from models.encoder.packed import first_position, run_packed
 from models.errors import TrainingError
 from models.transfer import uploaded
 

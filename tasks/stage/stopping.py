@@ -10,25 +10,12 @@ import logging
 import signal
 import threading
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 logger = logging.getLogger(__name__)
-
-_CALLED_OFF: ContextVar[Callable[[], bool]] = ContextVar("called off", default=lambda: False)
-
-
-@contextmanager
-def heeding(called_off: Callable[[], bool]) -> Iterator[None]:
-    """Let work of this thread stop, as by SIGTERM, when the main thread says so, which alone gets signals."""
-    token = _CALLED_OFF.set(called_off)
-    try:
-        yield
-    finally:
-        _CALLED_OFF.reset(token)
 
 
 @contextmanager
@@ -38,10 +25,10 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     On leaving, the former handler is restored and receives the signal, even if the work was finished in spite of it:
     Prefect's handler ends the run as crashed, the system's ends the process. An error that leaves the block is logged,
     because the signal takes its place. Python gives signals to the main thread alone; in any other, this block holds
-    nothing back, and the function tells what `heeding` was given.
+    nothing back, and the function tells of none.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield _CALLED_OFF.get()
+        yield lambda: False
         return
     came = False
 

@@ -1,4 +1,4 @@
-"""A sweep: points share what they can, one more value costs itself alone, lanes change nothing."""
+"""A sweep: points share what they can, and one more value costs itself alone."""
 
 import pytest
 
@@ -49,10 +49,10 @@ def test_points_share_what_comes_before_training(store, swept):
     assert [kinds.count(kind) for kind in ("corpus", "views", "pairs", "checkpoint")] == [1, 1, 1, 4]
 
 
-def test_one_more_value_trains_that_value_alone_and_lanes_change_nothing(store, swept, alone):
+def test_one_more_value_trains_that_value_alone(store, swept, alone):
     before = {ref.key for ref in store.refs("checkpoint")}
     site = Site(store=store.url, device="cpu", threads=1)
-    more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, alone, lanes=2, site=site)
+    more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, alone, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pickle
 import signal
+import threading
 import time
 from uuid import uuid4
 
@@ -22,7 +23,6 @@ from storage.errors import SourceError
 from tasks.site import Site
 from tasks.stage.deployed import FailedRunError, PoolError, _completed
 from tasks.stage.spread import ErrandError
-from tasks.stage.stopping import stop_requested
 from tasks.stage.watch import planning, watched_by
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
@@ -128,27 +128,23 @@ def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
         time.sleep(0.2)
 
     with pytest.raises(SourceError, match="no space"):
-        _side_by_side(range(12), way, 2)
+        _side_by_side(range(12), way, 2, threading.Event())
     assert len(begun) <= 4
 
 
 def test_side_by_side_an_interrupt_stops_what_is_under_way():
-    stopped = []
+    stopped, off = [], threading.Event()
 
     def way(number):
-        with stop_requested() as asked:
-            if number == 1:
-                time.sleep(0.2)  # until both are under way
-                os.kill(os.getpid(), signal.SIGINT)
-            deadline = time.monotonic() + 30
-            while not asked() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            stopped.append(asked())
+        if number == 1:
+            time.sleep(0.2)  # until both are under way
+            os.kill(os.getpid(), signal.SIGINT)
+        stopped.append(off.wait(30))
 
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            _side_by_side(range(2), way, 2)
+            _side_by_side(range(2), way, 2, off)
     finally:
         signal.signal(signal.SIGINT, former)
     assert stopped == [True, True]

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tasks.stage.stopping import heeding, stop_requested
+from tasks.stage.stopping import stop_requested
 
 
 @pytest.fixture
@@ -58,20 +58,3 @@ def test_in_another_thread_no_handler_is_touched():
     thread.start()
     thread.join()
     assert seen == [False, signal.getsignal(signal.SIGTERM)]
-
-
-def test_in_another_thread_the_work_stops_when_it_is_called_off():
-    off, told = threading.Event(), []
-
-    def work():
-        with heeding(off.is_set), stop_requested() as asked:
-            told.append(asked())
-            off.set()
-            told.append(asked())
-        with stop_requested() as asked:
-            told.append(asked())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert told == [False, True, False]

@@ -37,13 +37,13 @@ def check(encoder, tokenizer, folder):
     onnxruntime = pytest.importorskip("onnxruntime")
     before = encoder.backbone.config._attn_implementation
     export_onnx(encoder, folder / "encoder.onnx")
+    assert encoder.backbone.config._attn_implementation == before
     session = onnxruntime.InferenceSession(str(folder / "encoder.onnx"))
     for texts in (TEXTS, TEXTS[:1], TEXTS[8:]):
         call = tokenizer(texts, padding=True, truncation=True, max_length=24, return_tensors="np")
         (found,) = session.run(["sentence_embedding"], {name: call[name] for name in ("input_ids", "attention_mask")})
         assert found.shape == (len(texts), encoder.width)
         assert np.abs(found - encode(encoder, tokenizer, texts)).max() <= 1e-5
-    assert encoder.backbone.config._attn_implementation == before
 
 
 def test_a_static_table_is_a_graph_too(tmp_path):

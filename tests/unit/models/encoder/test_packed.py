@@ -6,9 +6,11 @@ import torch
 from transformers import AutoModel, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
+from models.encoder.attention import SHORT
 from models.encoder.config import EncoderConfig
+from models.encoder.layout import lay_out
 from models.encoder.network import Encoder
-from models.encoder.packed import SHORT, first_position, lay_out, run_packed
+from models.encoder.packed import first_position, run_packed
 from models.encoder.tokens import Tokens
 
 PAD = 1
@@ -104,12 +106,36 @@ def test_the_trial_is_in_full_precision_though_training_is_not():
     assert set(seen) == {False}
 
 
-def test_the_model_attends_as_before_afterwards():
-    backbone = network("bert").train()
-    before = backbone.config._attn_implementation
+@pytest.mark.parametrize(
+    ("architecture", "attention"),
+    [(name, attention) for name in ("bert", "modernbert", "roberta") for attention in ("sdpa", "eager")]
+    + [("mpnet", "eager")],
+)
+def test_a_plain_pass_is_the_model_s_own_before_and_after(tokens, architecture, attention):
+    backbone = network(architecture, attn_implementation=attention).train()
+    given = dict(zip(("input_ids", "attention_mask"), tokens.padded(np.arange(7)), strict=True))
+
+    def plain():
+        torch.manual_seed(0)
+        with torch.no_grad():
+            return backbone(**given).last_hidden_state
+
+    before = plain()
     first_position(backbone, PAD, 24)
-    assert backbone.config._attn_implementation == before
     assert backbone.training
+    assert torch.equal(plain(), before)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert", "mpnet"])
+def test_a_model_that_ran_packed_is_saved_as_one_that_did_not(tmp_path, architecture):
+    backbone = network(architecture)
+    backbone.save_pretrained(tmp_path / "before")
+    first_position(backbone, PAD, 24)
+    backbone.save_pretrained(tmp_path / "after")
+    before, after = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("before", "after")
+    )
+    assert before == after
 
 
 def test_sentences_on_both_sides_of_a_plain_attention_pass_as_padded_ones():

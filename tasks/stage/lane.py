@@ -1,0 +1,131 @@
+"""The process of one errand (see `lanes.py`): it tells the process that started it of its stages and its log lines.
+
+It ends when that one does, however that ends: kill -9 included, the system closes the other end of the pipe. It then
+stops as by SIGTERM: a training saves its state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+from logging.handlers import QueueHandler
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from tasks.stage.lanes import ENDED, LOGGED, SECONDS_TO_END, TOLD
+
+if TYPE_CHECKING:
+    from models.progress import Progress
+    from tasks.stage.watch import Step
+
+
+class _Line:
+    """The pipe to the process that started this one."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._turn = threading.Lock()  # any thread logs
+
+    def send(self, kind: str, content: object) -> None:
+        """Send a message; where nobody is left to hear it, this process is about to be stopped."""
+        with self._turn, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.connection.send((kind, content))
+
+    def end_with_the_command(self) -> None:
+        """Wait for the other end to close; nothing more is sent from there."""
+        with contextlib.suppress(EOFError, OSError):
+            self.connection.recv_bytes()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(SECONDS_TO_END)
+        os._exit(1)
+
+
+class _Lines(QueueHandler):
+    """Sends log lines; the other process decides which are shown."""
+
+    def __init__(self, line: _Line) -> None:
+        logging.Handler.__init__(self)
+        self._line = line
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Send a line, its message made."""
+        self._line.send(LOGGED, record)
+
+
+class _Watcher:
+    """Sends what is told of stages."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+
+    def begins(self, step: Step) -> None:
+        """A stage is called."""
+        self._line.send(TOLD, ("begins", step))
+
+    def makes(self, step: Step) -> None:
+        """It computes."""
+        self._line.send(TOLD, ("makes", step))
+
+    def advances(self, progress: Progress) -> None:
+        """It has advanced."""
+        self._line.send(TOLD, ("advances", progress))
+
+    def ends(self, step: Step) -> None:
+        """Its artifact is there."""
+        self._line.send(TOLD, ("ends", step))
+
+    def fails(self, step: Step) -> None:
+        """It ended without one."""
+        self._line.send(TOLD, ("fails", step))
+
+    def tells(self, text: str) -> None:
+        """Several stages are done."""
+        self._line.send(TOLD, ("tells", text))
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, or one with its words if it cannot be pickled."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever pickling raises
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def main(file: int) -> None:
+    """Do the errand that the process at the other end of a pipe sends.
+
+    Args:
+        file: descriptor of this end.
+    """
+    line = _Line(Connection(file))
+    logging.getLogger().addHandler(_Lines(line))  # before Prefect looks whether there is one
+    context, sent, site = cloudpickle.loads(line.connection.recv_bytes())
+    threading.Thread(target=line.end_with_the_command, daemon=True).start()
+
+    from prefect.context import hydrated_context
+
+    from tasks.stage.logs import show_logs
+    from tasks.stage.spread import run_errand
+    from tasks.stage.watch import watched_by
+
+    error = None
+    with hydrated_context(context), watched_by(_Watcher(line)):
+        show_logs()
+        try:
+            run_errand(sent, site)
+        except Exception as raised:
+            error = _sendable(raised)
+    line.send(ENDED, error)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

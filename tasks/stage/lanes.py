@@ -1,0 +1,178 @@
+"""Errands in processes of their own on this machine, as part of this flow run.
+
+A process has generators, threads and memory of its own: what trains there is seeded by nobody else, and what ends it
+ends nobody else. It is told what to do over a pipe, over which it tells of its stages and log lines, so the terminal
+shows what it would show of this process. It shares this process's Prefect server.
+
+A process ends with this one, however that ends (see `lane.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing import Pipe
+from typing import TYPE_CHECKING, Any, Final
+
+import cloudpickle
+from prefect.client.orchestration import get_client
+from prefect.context import serialize_context
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from models.errors import ModelError
+from tasks.stage.spread import ErrandError
+from tasks.stage.watch import watchers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+    from threading import Event
+
+    from tasks.site import Site
+    from tasks.stage.spread import Errand
+    from tasks.stage.watch import Step
+
+_POLL_S: Final = 0.2
+SECONDS_TO_END: Final = 60.0  # to save what a training has learnt, or to send the last log lines
+
+TOLD, LOGGED, ENDED = "told", "logged", "ended"  # what messages of a process are
+
+
+class DiedError(ModelError):
+    """A process ended before its errand did."""
+
+
+def run_apart(sent: Errand, site: Site, off: Event) -> None:
+    """Do an errand in a process of its own, and wait for its end.
+
+    Args:
+        sent: the errand.
+        site: where it is done; its threads are the process's.
+        off: set by another thread, it lets the process finish the piece of work at hand and end.
+
+    Raises:
+        DiedError: the process ended early.
+        ErrandError: it was stopped.
+        Exception: whatever the errand raised.
+    """
+    with _process(site) as (process, connection):
+        connection.send_bytes(cloudpickle.dumps((_context(), sent, site)))
+        ended, error = _listen(process, connection, off)
+        if ended:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(SECONDS_TO_END)  # it sends its last log lines
+    if error is not None:
+        raise error
+    if not ended and off.is_set():
+        raise ErrandError("stopped; run again to go on from what was finished")
+    if not ended:
+        raise DiedError(f"its process {_end_of(process.returncode)}; run again to go on from what it had finished")
+
+
+@contextlib.contextmanager
+def _process(site: Site) -> Iterator[tuple[subprocess.Popen[bytes], Connection]]:
+    here, there = Pipe()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    if site.threads:
+        environment["OMP_NUM_THREADS"] = str(site.threads)
+    with there:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "tasks.stage.lane", str(there.fileno())],
+            env=environment,
+            pass_fds=[there.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # what libraries print is no output of the command
+            start_new_session=True,  # Ctrl-C is for the command, which then tells its processes
+        )
+    try:
+        yield process, here
+    finally:
+        here.close()
+        process.terminate()  # nothing to a process that has ended
+        _await_end(process)
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _context() -> dict[str, Any]:
+    """What Prefect's tasks there need to belong to this flow run, on the server that this process talks to."""
+    with get_client(sync_client=True) as client:
+        address = str(client.api_url)
+    with temporary_settings({PREFECT_API_URL: address}):
+        context: dict[str, Any] = serialize_context()
+    return context
+
+
+def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event) -> tuple[bool, BaseException | None]:
+    """Pass on what a process tells until it ends; whether its errand did, and what the errand raised."""
+    relay, deadline = _Relay(), None
+    try:
+        while True:
+            if off.is_set() and deadline is None:
+                process.terminate()
+                deadline = time.monotonic() + SECONDS_TO_END
+            if deadline is not None and time.monotonic() > deadline:
+                process.kill()
+            if not connection.poll(_POLL_S):
+                continue
+            kind, content = connection.recv()
+            if kind == ENDED:
+                return True, content
+            relay.take(kind, content)
+    except (EOFError, OSError):
+        process.wait()
+        return False, None
+    finally:
+        relay.close()
+
+
+class _Relay:
+    """Takes what a process tells to this one's watchers and log handlers."""
+
+    def __init__(self) -> None:
+        self._open: list[Step] = []
+
+    def take(self, kind: str, content: Any) -> None:  # noqa: ANN401  by its kind
+        """A message."""
+        if kind == LOGGED:
+            _show(content)
+            return
+        name, value = content
+        if name == "begins":
+            self._open.append(value)
+        elif name in ("ends", "fails"):
+            self._open.remove(value)
+        for watcher in watchers():
+            getattr(watcher, name)(value)
+
+    def close(self) -> None:
+        """Tell watchers of stages that nobody ended."""
+        while self._open:
+            step = self._open.pop()
+            for watcher in watchers():
+                watcher.fails(step)
+
+
+def _show(record: logging.LogRecord) -> None:
+    """Print a line as one of this process's; Prefect's server has it already."""
+    for handler in logging.getLogger().handlers:
+        if record.levelno >= handler.level:
+            handler.handle(record)
+
+
+def _end_of(status: int) -> str:
+    if status >= 0:
+        return f"ended with exit status {status}"
+    name = signal.Signals(-status).name
+    return f"was ended by {name}" + (" (the machine may be out of memory)" if status == -signal.SIGKILL else "")

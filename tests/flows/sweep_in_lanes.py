@@ -1,0 +1,28 @@
+"""A sweep of two long trainings in two lanes: `sweep_in_lanes.py OVERRIDES STORE`; says what advances."""
+
+import json
+import signal
+import sys
+
+from flows.sweep import ablation
+from tasks.site import Site
+from tasks.stage.watch import watched_by
+
+
+class Reader:
+    """Prints what advances, a line a time."""
+
+    def advances(self, progress):
+        sys.stdout.write(f"{progress.what}: {progress.done} of {progress.total}\n")
+        sys.stdout.flush()
+
+    def __getattr__(self, name):
+        return lambda _: None
+
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+overrides, store = json.loads(sys.argv[1]), sys.argv[2]
+overrides["training"] |= {"epochs": 1000}
+with watched_by(Reader()):
+    over = {"training.max_steps": [3, 5000, 5001]}
+    ablation("tiny", over, 1, overrides, lanes=2, site=Site(store=store, device="cpu", threads=1))

@@ -1,0 +1,87 @@
+"""Threads that share an encoder get the vectors of one thread."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+import torch
+
+from models.encoder.encode import encode, evaluating
+from models.encoder.tokens import tokenise
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
+
+THREADS, TRIALS = 8, 60
+ARCHITECTURES = ["bert", "modernbert", "mpnet", "roberta"]
+
+
+@pytest.fixture(autouse=True)
+def _switch_often():
+    """Threads take turns after 10 µs, so that a trial is worth a hundred."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def at_once(call):
+    """What each of the threads gets of a call with its number, all begun together."""
+    start = Barrier(THREADS)
+
+    def go(number):
+        start.wait()
+        return call(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(go, range(THREADS)))
+
+
+def texts_of(number):
+    texts = [*ORIGINALS, *BACK_DE, *BACK_FR]
+    return [*texts[number:], " ".join(texts[: number + 1])]  # the last one is longer than the encoder takes
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_eight_threads_get_the_vectors_of_one(tmp_path, architecture, training):
+    encoder, tokenizer = tiny_encoder(tmp_path, architecture)
+    encoder.train(training)
+    expected = [encode(encoder, tokenizer, texts_of(number)) for number in range(THREADS)]
+
+    def some(number):
+        return [encode(encoder, tokenizer, texts_of(number)) for _ in range(TRIALS)]
+
+    for vectors, found in zip(expected, at_once(some), strict=True):
+        assert max(np.abs(vectors - again).max() for again in found) < 1e-6
+    assert encoder.training == training
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_threads_may_be_the_first_to_run_an_encoder_and_run_it_both_ways(tmp_path, architecture):
+    encoder, tokenizer = tiny_encoder(tmp_path, architecture)
+    same, _ = tiny_encoder(tmp_path, architecture)
+    expected = [encode(same, tokenizer, texts_of(number)) for number in range(THREADS)]
+
+    @torch.inference_mode()
+    def either(number):
+        tokens = tokenise(tokenizer, texts_of(number), encoder.config.length)
+        rows = np.arange(len(tokens))
+        if number % 2:
+            return [encoder(*tokens.padded(rows)).numpy() for _ in range(TRIALS)]
+        return [encoder.embed(tokens, rows, 1024).numpy() for _ in range(TRIALS)]
+
+    for vectors, found in zip(expected, at_once(either), strict=True):
+        assert max(np.abs(vectors - again).max() for again in found) < 1e-5
+
+
+def test_the_mode_is_restored_by_the_last_of_those_that_overlap(tmp_path):
+    encoder, _ = tiny_encoder(tmp_path)
+    encoder.train()
+    first, second = evaluating(encoder), evaluating(encoder)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not encoder.training
+    second.__exit__(None, None, None)
+    assert encoder.training
