@@ -9,8 +9,8 @@ import pytest
 from flows.cli.main import main
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.loading import load_encoder
-from models.encoder.onnx import INT8
 from models.encoder.saved import saved_config
 from models.encoder.tabulate import tabulate
 from storage.manifest import InputEntry, Provenance
@@ -101,7 +101,7 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
         encoder, tokenizer = load_encoder(path, saved_config(path, "x"))
         assert encode(encoder, tokenizer, ORIGINALS).shape == (4, width)
         assert f"| {place} |" in readme
-    assert (out / "onnx" / INT8).is_file()
+    assert (out / "onnx" / GRAPHS[target_here()]).is_file()
     assert readme.count("[") >= 11  # each form's interval, and that of its loss
     assert "ONNX, int8" in printed
 

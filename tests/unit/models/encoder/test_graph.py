@@ -16,9 +16,10 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.graph import FOLDER, USUAL
 from models.encoder.heads import Dense
+from models.encoder.int8 import GRAPHS
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.onnx import INT8, OUTPUT, export_onnx, quantise_onnx
+from models.encoder.onnx import OUTPUT, export_onnx, quantise_onnx
 from models.encoder.saved import read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
@@ -26,6 +27,7 @@ from models.objectives.contrastive import Contrastive
 from storage.weights import resolve_model
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
+INT8 = GRAPHS["vnni"]
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
 OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("optimum.onnxruntime")
 
@@ -43,7 +45,7 @@ def exported(tmp_path_factory):
     export_onnx(encoder, folder / "out" / FOLDER / USUAL)
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     batch = {name: call[name] for name in ("input_ids", "attention_mask")}
-    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8, [batch])
+    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8, [batch], "vnni")
     return folder / "out", encode(encoder, tokenizer, TEXTS)
 
 
