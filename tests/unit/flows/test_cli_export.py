@@ -106,6 +106,16 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
     assert "ONNX, int8" in printed
 
 
+@pytest.mark.parametrize("target", ["avx2", "vnni"])
+def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
+    out = tmp_path / "out"
+    assert forms(store, "checkpoint/cccc", out, "--int8", "--target", target, "--max-loss", 50, "--min-cosine", 0) == 0
+    assert [path.name for path in (out / "onnx").iterdir()] == [GRAPHS[target]]
+    readme = (out / "README.md").read_text()
+    assert f'"onnx/{GRAPHS[target]}"' in readme
+    assert ("weights have 7 bits" in readme) is (target == "avx2")
+
+
 def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):
     assert forms(store, "checkpoint/cccc", tmp_path / "out", "--int8", "--min-cosine", 1) == 1
     assert re.search(

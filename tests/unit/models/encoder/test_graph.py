@@ -1,6 +1,7 @@
 """Folders whose weights are an ONNX graph: read as sentence-transformers and ONNX Runtime do, refused to train."""
 
 import importlib.util
+import platform
 import shutil
 
 import numpy as np
@@ -188,3 +189,13 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
     (folder / FOLDER / USUAL).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
         load(folder)
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")
+@pytest.mark.parametrize(("flags", "warned"), [("fpu avx2 fma", True), ("fpu avx2 avx_vnni", False)])
+def test_a_graph_that_saturates_here_is_named(graph_only, tmp_path, monkeypatch, caplog, flags, warned):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr("models.encoder.int8._CPUINFO", tmp_path / "cpuinfo")
+    folder = graph_only(INT8)
+    load_encoder(folder, saved_config(folder, "x"))
+    assert ("export it again with --target avx2" in caplog.text) is warned
