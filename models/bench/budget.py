@@ -40,7 +40,7 @@ def within(section: str, rows: Iterable[Check | Rate], budget_s: float) -> Itera
             with _interrupted(remaining):
                 row = next(made, None)
         except OutOfTimeError:
-            yield not_run(f"{section}: to its end", f"cut after its {budget_s:g} s")
+            yield not_run(f"{section}: to its end", f"cut after its {budget_s:.3g} s")
             return
         if row is None:
             return
