@@ -41,7 +41,7 @@ lint: develop
 bench: develop  ## ratios against peers measured in the same run; prints tables for BENCHMARKS.md
 	for bench in tests/bench/bench_*.py; do $(BIN)/python $$bench || exit 1; done
 
-bench-gpu bench-cpu: install  ## is this machine's GPU or processor right, how fast, how near its limits: minutes; a table
+bench-gpu bench-cpu: install  ## is this machine's GPU or processor right, how fast, how near its limits: at most 10 or 5 minutes; a table
 	@$(BIN)/bsl bench $(@:bench-%=%)
 
 docs: install  ## the documents as a site, in site/; a link that leads nowhere ends it

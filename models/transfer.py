@@ -25,6 +25,12 @@ def uploaded(array: NDArray[np.generic] | torch.Tensor, device: torch.device) ->
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+def wait(device: torch.device) -> None:
+    """Return once the device has done all work that was queued on it; before a clock is read, for example."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 class Download:
     """A tensor on its way from the device; the copy is asked for at once, and waited for when it is read."""
 

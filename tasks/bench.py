@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ from storage.embedded import embedded_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from models.bench.card import Card
     from models.bench.figures import Check, Rate
     from models.bench.fixtures import Fixtures
 
@@ -44,37 +46,61 @@ class Sizes:
 
 SIZES: Final = {
     "cuda": Sizes(1000, (64, 512), 20, 40_000, (10_662, 10), 8192),
-    "cpu": Sizes(256, (64,), 1, 512, (4000, 10), 512),
+    "cpu": Sizes(256, (64,), 1, 512, (1000, 5), 256),
+    "slow cpu": Sizes(128, (16,), 1, 128, (600, 3), 64),
 }
 QUICK: Final = Sizes(64, (64,), 2, 256, (600, 3), 128)
+SLOW: Final = 250e9  # FLOP/s of fp32 products, below which a step of BERT-base on 64 pairs takes a quarter of a minute
+BUDGETS: Final = {
+    "cpu": {
+        "vectors": 35, "steps of training": 40, "translations": 20, "two processes": 35, "training": 40,
+        "encoding": 25, "probes": 15, "translation": 35,
+    },
+    "cuda": {
+        "vectors": 45, "steps of training": 60, "translations": 60, "two processes": 55, "training": 55,
+        "encoding": 45, "probes": 30, "translation": 55, "compiled": 90,
+    },
+}  # fmt: skip
+"""Seconds of each section; of training, of each batch size."""
+TOTAL: Final = {"cpu": 285.0, "cuda": 585.0}
+"""Seconds of all sections, imports and limits included: the last ones get what is left."""
 
 
 def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     """All checks and rates of a device, each as soon as it is known; a section that fails loses its own rows alone.
 
+    Each section has a budget of seconds (`BUDGETS`) and says so where it was cut; for the main thread alone.
+
     Args:
         device_name: `cpu`, `cuda` or `cuda:1`.
         quick: few layers and rounds, to see that it runs; its rates mean little.
     """
+    began = time.monotonic()
     import torch
 
     from models.bench import card, compiled, encoding, parity, processes, training, translation
+    from models.bench.budget import within
     from models.bench.figures import as_far_as_it_goes
 
     device = torch.device(device_name)
     limits = card.measured(device)
     yield from limits.rates()
-    shape, sizes = (SMALL, QUICK) if quick else ({}, SIZES[device.type])
+    shape, sizes = (SMALL, QUICK) if quick else ({}, _sizes(limits))
+    ends = began + TOTAL[device.type]
+
+    def budget_of(section: str) -> float:
+        return max(1.0, min(BUDGETS[device.type][section], ends - time.monotonic()))
+
     with tempfile.TemporaryDirectory() as scratch:
         fixtures = _fixtures(Path(scratch))
         checks: dict[str, Iterator[Check]] = {
-            "vectors": parity.encoding(fixtures, device),
-            "steps of training": parity.stepping(fixtures, device),
+            "vectors": parity.encoding(fixtures, limits),
+            "steps of training": parity.stepping(fixtures, limits),
             "translations": translation.parity(fixtures, device, sizes.alike),
             "two processes": processes.parity(fixtures, device),
         }
         for section, checked in checks.items():
-            yield from as_far_as_it_goes(section, checked, must=True)
+            yield from within(section, as_far_as_it_goes(section, checked, must=True), budget_of(section))
         rates: dict[str, Iterator[Check | Rate]] = {
             **{
                 f"training, {size} pairs a step": training.rates(fixtures, limits, sizes.steps, (size,), **shape)
@@ -87,7 +113,13 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
         if device.type == "cuda":  # last: it may take its time, or find no compiler
             rates["compiled"] = compiled.rate(fixtures, limits, sizes.steps, min(sizes.batches), **shape)
         for section, timed in rates.items():
-            yield from as_far_as_it_goes(section, timed, must=False)
+            budget = budget_of(section.partition(",")[0])
+            yield from within(section, as_far_as_it_goes(section, timed, must=False), budget)
+
+
+def _sizes(limits: Card) -> Sizes:
+    slow = limits.device.type == "cpu" and limits.flops["fp32"] < SLOW
+    return SIZES["slow cpu" if slow else limits.device.type]
 
 
 def _fixtures(scratch: Path) -> Fixtures:

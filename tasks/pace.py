@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,8 @@ from tasks.stage.machine import device_of, settle_threads
 from tasks.train_job import TrainingJob, run_job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from storage.store import Store
 
 FILE: Final = "pace.json"
@@ -41,10 +44,17 @@ class _TimedError(Exception):
 class _Clock:
     """Called after each step, where a training asks whether to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
+        """Start the clock.
+
+        Args:
+            wait: returns once the device has done the steps that are queued on it.
+        """
+        self._wait = wait
         self.stamps = [time.perf_counter()]
 
     def __call__(self) -> bool:
+        self._wait()
         self.stamps.append(time.perf_counter())
         steps, seconds = len(self.stamps) - 1, self.stamps[-1] - self.stamps[0]
         if steps >= WARM + TIMED or (steps > WARM and seconds > ENOUGH_S):
@@ -58,7 +68,7 @@ class _Clock:
         return seconds[WARM:] or seconds
 
 
-@stage(ref=PaceRef, version=1)
+@stage(ref=PaceRef, version=2)
 def pace_training(
     work: Work,
     pairs: PairsRef,
@@ -73,8 +83,13 @@ def pace_training(
     Raises:
         TrainingError: it cannot begin.
     """
+    import torch
+
+    from models.transfer import wait
+
     settle_threads(work.site)
-    clock = _Clock()
+    place = device_of(work.site)
+    clock = _Clock(partial(wait, torch.device(place)))
     with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
         job = TrainingJob(
             site=work.site,
@@ -87,7 +102,7 @@ def pace_training(
             work=Path(scratch),
         )
         with suppress(_TimedError):
-            run_job(job, device=device_of(work.site), should_stop=clock)
+            run_job(job, device=place, should_stop=clock)
     _publish(work, clock)
 
 

@@ -2,7 +2,8 @@
 
 README.md                     its card, how each form is used, and the table of what it costs and loses
 <root>                        weights, tokenizer, heads: as sentence-transformers reads them
-onnx/model.onnx               the graph in fp32; onnx/model_qint8_avx512_vnni.onnx with int8 products
+onnx/model.onnx               the graph in fp32
+onnx/model_qint8_<kind>.onnx  the graph with int8 products, for processors of that kind
 dims-<K>/                     an encoder whose vectors have K dimensions and length 1
 static/                       a StaticEmbedding
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
+from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from models.errors import EncoderError
 from storage.errors import StoreWriteError
 from storage.files import whole
@@ -62,6 +64,9 @@ class Wanted(BaseModel):
     """An ONNX graph in fp32."""
     int8: bool = False
     """An ONNX graph with int8 products."""
+    target: Target | None = None
+    """Processors that the int8 graph is made for: `vnni` (AVX-512 VNNI, AVX-VNNI or ARM: weights of 8 bits) or `avx2`
+    (any: weights of 7 bits, since sums saturate without VNNI). This machine's kind unless given."""
     dims: tuple[int, ...] = ()
     """Encoders with so many dimensions each."""
     static: bool = False
@@ -131,7 +136,7 @@ class _Makers:
     def make(self) -> list[Variant]:
         """All that is wanted, the whole encoder first."""
         from models.encoder.graph import FOLDER, USUAL
-        from models.encoder.onnx import INT8, export_onnx
+        from models.encoder.onnx import export_onnx
 
         self._write(self.encoder, self.folder)
         forms = [self._measured("fp32", "")]
@@ -140,14 +145,15 @@ class _Makers:
             (self.folder / FOLDER).mkdir()
             usual = self.folder / FOLDER / USUAL
             export_onnx(self.encoder, usual)
+            int8 = GRAPHS[wanted.target or target_here()]
             if wanted.int8:
-                self._quantise(usual, self.folder / FOLDER / INT8)
+                self._quantise(usual, self.folder / FOLDER / int8)
             if wanted.onnx:
                 forms.append(self._measured("ONNX, fp32", f"{FOLDER}/{USUAL}"))
             else:
                 usual.unlink()
             if wanted.int8:
-                forms.append(self._measured("ONNX, int8", f"{FOLDER}/{INT8}"))
+                forms.append(self._measured("ONNX, int8", f"{FOLDER}/{int8}"))
         if wanted.dims or wanted.static:
             forms += self._from_text()
         return forms
@@ -162,16 +168,18 @@ class _Makers:
         from models.encoder.onnx import quantise_onnx
         from models.evaluation.correlation import cosine_scores
 
-        quantise_onnx(usual, graph, self._batches())
+        target = self.wanted.target or target_here()
+        quantise_onnx(usual, graph, self._batches(), target)
         texts, score = dev_scorer()
         near, exact = (encode(*pair, texts) for pair in (self._load(graph), (self.encoder, self.tokenizer)))
         loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
-        logger.info("int8: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", loss, cosine)
+        logger.info("int8 for %s: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", target, loss, cosine)
         if loss > self.wanted.max_loss or cosine < self.wanted.min_cosine:
             raise EncoderError(
                 f"int8 drifts: it loses {loss:.2f} points of Spearman on STS-B dev and its vectors have cosine "
                 f"{cosine:.4f} with fp32's on average, expected at most {self.wanted.max_loss} and at least "
                 f"{self.wanted.min_cosine}; leave --int8 out, or allow more with --max-loss and --min-cosine"
+                f"{SATURATES if saturates_here(target) else ''}"
             )
 
     @cached_property

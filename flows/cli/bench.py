@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def define_bench(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("what", choices=["gpu", "cpu"], help="what to measure")
+    parser.add_argument("what", choices=["gpu", "cpu"], help="what to measure: at most 10 and 5 minutes")
     parser.add_argument("--device", default="cuda", help="which GPU: cuda, cuda:1, … (cuda)")
     parser.add_argument("--quick", action="store_true", help="small shapes: checks count, rates mean little")
     add_json(parser)

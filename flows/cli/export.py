@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _OPTIONS_OF: Final = {
     "static_dims": ("static",),
+    "target": ("int8",),
     "max_loss": ("int8",),
     "min_cosine": ("int8",),
     "text": ("dims", "static"),
@@ -28,6 +29,10 @@ def define_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a new folder")
     parser.add_argument("--onnx", action="store_true", help="an ONNX graph in fp32: onnx/model.onnx")
     parser.add_argument("--int8", action="store_true", help="an ONNX graph with int8 products: onnx/model_qint8_….onnx")
+    parser.add_argument(
+        "--target", choices=["vnni", "avx2"],
+        help="processors for the int8 graph: with VNNI (or ARM), or any x86 (this machine's kind)",
+    )  # fmt: skip
     parser.add_argument("--dims", metavar="K,…", help="encoders of so many dimensions each, 256,128,64: dims-K/")
     parser.add_argument("--static", action="store_true", help="a table of token vectors, no transformer: static/")
     parser.add_argument("--static-dims", type=int, help="width of the table (256)")

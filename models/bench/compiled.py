@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
+from models.bench.budget import finished
 from models.bench.card import Card
 from models.bench.figures import FAULTS, Check, Rate, not_run, reason
 from models.bench.fixtures import Fixtures
@@ -22,7 +23,7 @@ from models.bench.training import compiled
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIMIT_S: Final = 180.0  # BERT-base twice, with a forward and a backward pass each
+LIMIT_S: Final = 90.0  # BERT-base twice, with a forward and a backward pass each
 
 
 def rate(
@@ -30,6 +31,9 @@ def rate(
 ) -> Iterator[Check | Rate]:
     """The row of `training.compiled`, or why there is none."""
     name = f"training, {size} pairs a step, bf16, both passes compiled by torch"
+    if "bf16" not in card.precisions:
+        yield not_run(name, f"bf16: {card.emulated}")
+        return
     asked, made, log = (fixtures.scratch / f"compiled.{ending}" for ending in ("asked", "made", "log"))
     folders = {"encoder": str(fixtures.encoder), "translator": str(fixtures.translator)}
     limits = {"name": card.name, "flops": card.flops, "bytes_per_s": card.bytes_per_s}
@@ -37,18 +41,13 @@ def rate(
     told = {"texts": fixtures.texts, "folders": folders, "device": str(card.device), "limits": limits, "work": work}
     asked.write_text(json.dumps(told), encoding="utf-8")
     try:
-        # Into a file: a pipe would be waited for as long as the compiler's own workers hold it.
-        with log.open("wb") as words:
-            done = subprocess.run(
-                [sys.executable, "-m", __name__, str(asked), str(made)],
-                stdout=words, stderr=words, timeout=limit_s, check=False,
-            )  # fmt: skip
+        code = finished([sys.executable, "-m", __name__, str(asked), str(made)], log, limit_s)
     except subprocess.TimeoutExpired:
         yield not_run(name, f"not ready after {limit_s:g} s")
         return
-    if done.returncode:
+    if code:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        yield not_run(name, lines[-1] if lines else f"ended with exit code {done.returncode}")
+        yield not_run(name, lines[-1] if lines else f"ended with exit code {code}")
         return
     yield Rate(**json.loads(made.read_text(encoding="utf-8")))
 

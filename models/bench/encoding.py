@@ -29,14 +29,14 @@ WIDTH: Final = 768
 
 
 def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Iterator[Rate]:
-    """Tokenising, then encoding in both precisions, beside sentence-transformers where it is installed."""
+    """Tokenising, then encoding in each precision of the card, beside sentence-transformers where it is installed."""
     encoder, tokenizer = base_encoder(**shape).eval(), fixtures.tokenizer
     texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
     before = seconds(partial(tokenise, tokenizer, texts, LENGTH), card.device, rounds=1)
     yield Rate("tokenising, on the CPU", sentences / before, "sentences/s")
     tokens = tokenise(tokenizer, texts, LENGTH)
     flops = 2 * matrices(encoder) * len(tokens.ids)
-    for precision in ("fp32", "bf16"):
+    for precision in card.precisions:
         bf16 = precision == "bf16"
         peer = _peer(fixtures, card, encoder, texts, bf16=bf16)
         if peer is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from models.bench.figures import Check, at_least, at_most, holds
+from models.bench.figures import Check, at_least, at_most, holds, not_run
 from models.bench.fixtures import LENGTH, base_encoder
 from models.bench.training import live
 from models.encoder.config import EncoderConfig
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from models.bench.card import Card
     from models.bench.fixtures import Fixtures
     from models.training.loop import TrainingResult
 
@@ -35,14 +36,16 @@ if TYPE_CHECKING:
 
 ROUNDING: Final = 1e-4  # of fp32 in twelve layers, where sums are taken in another order
 LEAST_COSINE: Final = 0.995  # of a sentence's vector in bf16 with that in fp32
+ALIKE: Final = {"cuda": 256, "cpu": 64}  # sentences whose vectors are compared
 STEPS: Final = 24  # of the runs that are killed and poisoned: more than are read at once
 POISONED: Final = 20
 
 
-def encoding(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
-    """Vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16."""
+def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
+    """Vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
+    device = card.device
     encoder, tokenizer = base_encoder(dropout=0.0).eval(), fixtures.tokenizer
-    texts = fixtures.texts[:256]
+    texts = fixtures.texts[: ALIKE[device.type]]
     on_cpu = encode(encoder, tokenizer, texts)
     here = on_cpu if device.type == "cpu" else encode(encoder, tokenizer, texts, device=device)
     if here is not on_cpu:
@@ -56,9 +59,13 @@ def encoding(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
         padded = encoder(*(x.to(device) for x in tokens.padded(rows))).cpu().numpy()
     yield at_most("vectors packed and padded, fp32, largest difference", _furthest(padded, here), ROUNDING)
     yield at_most("gradients packed and padded, fp32, largest by the largest", _gradients_apart(fixtures, device), 1e-3)
+    name = "cosine of a vector in bf16 with that in fp32, the least"
+    if "bf16" not in card.precisions:
+        yield not_run(name, f"bf16: {card.emulated}")
+        return
     half = encode_tokens(encoder, tokens, device=device, bf16=True)
     cosines = (half * here).sum(1) / np.linalg.norm(half, axis=1) / np.linalg.norm(here, axis=1)
-    yield at_least("cosine of a vector in bf16 with that in fp32, the least", float(cosines.min()), LEAST_COSINE)
+    yield at_least(name, float(cosines.min()), LEAST_COSINE)
 
 
 def _furthest(one: Vectors, other: Vectors) -> float:
@@ -79,35 +86,44 @@ def _gradients_apart(fixtures: Fixtures, device: torch.device) -> float:
     return float(max((a - b).abs().max() for a, b in known) / max(b.abs().max() for _, b in known))
 
 
-def stepping(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
+def stepping(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     """Steps of training: none waits for the device, equal runs are equal, and killed ones come to the same end."""
+    device = card.device
     if device.type == "cuda":
-        waits = _waits(fixtures, device)
+        waits = _waits(fixtures, card)
         yield holds("no step of training waits for the device", not waits, waits or "none of 8")
-    undisturbed, again = (_run(fixtures, device, name) for name in ("undisturbed", "again"))
+    undisturbed, again = (_run(fixtures, card, name) for name in ("undisturbed", "again"))
     yield at_most("weights of equal runs, largest difference", _apart(undisturbed, again), 0.0)
     halfway = iter([False] * (STEPS // 2 - 1) + [True] + [False] * STEPS)
     try:
-        _run(fixtures, device, "killed", halfway)
+        _run(fixtures, card, "killed", halfway)
     except InterruptedRunError as stopped:
-        resumed = _run(fixtures, device, "killed", halfway)
+        resumed = _run(fixtures, card, "killed", halfway)
         name = f"weights of a run killed at step {stopped.step} of {STEPS} and resumed, largest difference"
         yield at_most(name, _apart(undisturbed, resumed), 0.0)
     yield _poisoned(fixtures, device)
 
 
 def _config(**fields: object) -> TrainingConfig:
-    common = {"objective": BSLConfig(k=2), "max_steps": STEPS, "batch_size": 32, "collapse": None, "epochs": 100}
+    common = {
+        "objective": BSLConfig(k=2),
+        "precision": "fp32",
+        "max_steps": STEPS,
+        "batch_size": 32,
+        "collapse": None,
+        "epochs": 100,
+    }
     return TrainingConfig.model_validate(common | fields)
 
 
-def _run(fixtures: Fixtures, device: torch.device, name: str, stops: Iterator[bool] | None = None) -> TrainingResult:
+def _run(fixtures: Fixtures, card: Card, name: str, stops: Iterator[bool] | None = None) -> TrainingResult:
     encoder, tokenizer = load_encoder(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH, dropout=0.1))
     work = fixtures.scratch / name
     work.mkdir(exist_ok=True)
     return train(
-        fixtures.pairs.head(1024), encoder, tokenizer, _config(precision="bf16", select="last"), work=work,
-        device=device, save_every=STEPS // 4, should_stop=None if stops is None else lambda: next(stops),
+        fixtures.pairs.head(1024), encoder, tokenizer, _config(precision=card.precisions[-1], select="last"),
+        work=work, device=card.device, save_every=STEPS // 4,
+        should_stop=None if stops is None else lambda: next(stops),
     )  # fmt: skip
 
 
@@ -116,10 +132,10 @@ def _apart(one: TrainingResult, other: TrainingResult) -> float:
     return max(float((states[0][name].double() - states[1][name].double()).abs().max()) for name in states[0])
 
 
-def _waits(fixtures: Fixtures, device: torch.device) -> str:
+def _waits(fixtures: Fixtures, card: Card) -> str:
     """Where a step makes the CPU wait, as torch sees it; empty if nowhere."""
-    config = _config(precision="bf16", objective=BSLConfig(target_norm="standardize", contrastive_weight=0.1))
-    _, step = live(fixtures, device, config)
+    objective = BSLConfig(target_norm="standardize", contrastive_weight=0.1)
+    _, step = live(fixtures, card.device, _config(precision=card.precisions[-1], objective=objective))
     for number in (1, 2):
         step(number)
     torch.cuda.set_sync_debug_mode("warn")

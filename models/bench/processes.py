@@ -5,7 +5,6 @@ torchrun runs this module: `python -m torch.distributed.run … -m models.bench.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ import polars as pl
 import torch
 from safetensors.torch import load_file, save_file
 
+from models.bench.budget import finished
 from models.bench.figures import Check, at_most, holds, not_run
 from models.bench.fixtures import LENGTH
 from models.encoder.config import EncoderConfig
@@ -43,9 +43,10 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
     fixtures.pairs.head(256).write_parquet(pairs)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={COUNT}"]
     wanted = [str(fixtures.encoder), str(pairs), device.type, str(made)]
-    done = subprocess.run([*launcher, "-m", __name__, *wanted], capture_output=True, text=True, check=False)
-    if done.returncode:
-        yield holds(name, False, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no word")
+    log = fixtures.scratch / "shared.log"
+    if finished([*launcher, "-m", __name__, *wanted], log):
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        yield holds(name, False, lines[-1] if lines else "no word")
         return
     alone, shared = _trained(fixtures.encoder, pairs, str(device)), load_file(made)
     yield at_most(name, max(float((alone[key] - shared[key]).abs().max()) for key in shared), ROUNDING)
@@ -53,7 +54,9 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
 
 def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]:
     network, tokenizer = load_encoder(encoder, EncoderConfig(model="bench", max_length=LENGTH))
-    config = TrainingConfig(objective=BSLConfig(k=2), max_steps=8, batch_size=32, collapse=None, select="last", lr=1e-4)
+    config = TrainingConfig(
+        objective=BSLConfig(k=2), precision="fp32", max_steps=8, batch_size=32, collapse=None, select="last", lr=1e-4
+    )
     result = train(pl.read_parquet(pairs), network, tokenizer, config, device=device)
     return {name: tensor.contiguous() for name, tensor in result.encoder.state_dict().items()}
 

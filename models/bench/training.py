@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,11 +37,11 @@ def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (
         config = _config(size)
         plain = _plain(fixtures, card, config, steps, **shape)
         yield plain
-        for precision in ("fp32", "bf16"):
+        for precision in card.precisions:
             wanted = config.model_copy(update={"precision": precision})
             name = f"training, {size} pairs a step, {precision}"
             yield _timed(name, fixtures, card, wanted, steps, plain.rate, **shape)
-        if card.device.type == "cuda":
+        if card.device.type == "cuda" and "bf16" in card.precisions:
             wanted = config.model_copy(update={"precision": "bf16"})
             yield _one_shape("one CUDA graph", fixtures, card, wanted, steps, plain.rate, **shape)
 
@@ -55,7 +56,9 @@ def compiled(fixtures: Fixtures, card: Card, steps: int, size: int, **shape: int
 
 def _config(size: int) -> TrainingConfig:
     # The weights hardly move, so that all rounds time the same work.
-    return TrainingConfig(objective=BSLConfig(), lr=1e-6, warmup=0.0, batch_size=size, epochs=1000, collapse=None)
+    return TrainingConfig(
+        objective=BSLConfig(), precision="fp32", lr=1e-6, warmup=0.0, batch_size=size, epochs=1000, collapse=None
+    )
 
 
 def live(
@@ -81,17 +84,9 @@ def _timed(
     name: str, fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, peer: float, **shape: int
 ) -> Rate:
     run, step = live(fixtures, card.device, config, **shape)
-    numbers, tokens = itertools.count(1), 0
-
-    def work() -> None:
-        nonlocal tokens
-        tokens += step(next(numbers))
-
-    work()
-    began, tokens = next(numbers), 0
-    taken = seconds(work, card.device, repeats=steps)
-    per_step = tokens / (next(numbers) - began - 1)
-    return _rate(name, run.objective, card, config, per_step, taken, peer)
+    numbers, tokens = itertools.count(1), list[int]()
+    taken = seconds(lambda: tokens.append(step(next(numbers))), card.device, repeats=steps)
+    return _rate(name, run.objective, card, config, statistics.fmean(tokens), taken, peer)
 
 
 def _rate(
@@ -111,13 +106,12 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=1e-6, foreach=False)
     tokens = tokenise(fixtures.tokenizer, fixtures.texts, LENGTH)
-    starts, used = itertools.count(), 0
+    starts, used = itertools.count(), list[int]()
 
     def step() -> None:
-        nonlocal used
         first = next(starts) * config.batch_size % (len(tokens) - 2 * config.batch_size)
         rows = torch.arange(first, first + 2 * config.batch_size).numpy()
-        used += int(tokens.lengths_of(rows).sum())
+        used.append(int(tokens.lengths_of(rows).sum()))
         views = [tokens.padded(half) for half in (rows[: config.batch_size], rows[config.batch_size :])]
         placed = [tuple(x.to(card.device) for x in view) for view in views]
         h1, h2 = (net.online(*view) for view in placed)
@@ -132,12 +126,9 @@ def _plain(fixtures: Fixtures, card: Card, config: TrainingConfig, steps: int, *
             for mine, theirs in zip(net.target.parameters(), net.online.parameters(), strict=True):  # type: ignore[union-attr]
                 mine.mul_(0.999).add_(theirs, alpha=0.001)
 
-    step()
-    began, used = next(starts), 0
     taken = seconds(step, card.device, repeats=steps)
-    per_step = used / (next(starts) - began - 1)
     name = f"training, {config.batch_size} pairs a step, fp32, a plain loop (peer)"
-    return _rate(name, net, card, config, per_step, taken, None)
+    return _rate(name, net, card, config, statistics.fmean(used), taken, None)
 
 
 def _one_shape(

@@ -143,10 +143,9 @@ def _rate(
 
     taken = seconds(work, card.device, rounds=1)
     flops = 2 * ENCODER * sum(map(len, sources)) + 2 * DECODER * pieces * beam
-    products = "bf16" if precision == "fp16" else precision
-    share = flops / taken / card.flops[products]
+    share = flops / taken / card.flops[precision]
     name = f"translation, {backend}, beam {beam}, {precision}, {len(some):,} sentences"
-    return Rate(name, pieces / taken, "pieces/s", share, f"measured {products} products", pieces / taken / peer.rate)
+    return Rate(name, pieces / taken, "pieces/s", share, f"measured {precision} products", pieces / taken / peer.rate)
 
 
 def _loop(folder: Path, card: Card, texts: list[str], precision: str) -> Rate:

@@ -8,6 +8,7 @@ Shapes: B sentences, T tokens, D width.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
+from models.encoder.int8 import NOTE, saturates_here
 from models.encoder.pooling import LAYERS, POOLER
 from models.encoder.transformer import check_length, most_of_folder, settle_tokenizer
 from models.errors import EncoderError
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.config import EncoderConfig
+
+logger = logging.getLogger(__name__)
 
 SUFFIX: Final = ".onnx"
 FOLDER: Final = "onnx"  # of graphs, in a sentence-transformers folder
@@ -56,6 +60,11 @@ class Graph(PreTrainedModel):  # type: ignore[no-untyped-call]
         super().__init__(AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False))
         self.path = path
         self._session = _open(path)
+        if saturates_here(self._session.get_modelmeta().custom_metadata_map.get(NOTE)):
+            logger.warning(
+                "%s: int8 for processors with VNNI, which this one lacks: sums saturate and vectors drift further; "
+                "export it again with --target avx2", path,
+            )  # fmt: skip
         self._inputs = [value.name for value in self._session.get_inputs()]
         outputs = [value.name for value in self._session.get_outputs()]
         self._output = next((name for name in OUTPUTS if name in outputs), None)

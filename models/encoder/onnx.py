@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from models.encoder.graph import OUTPUTS
+from models.encoder.int8 import NOTE
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto
 
+    from models.encoder.int8 import Target
     from models.encoder.network import Encoder
 
 INPUTS, OUTPUT = ("input_ids", "attention_mask"), "sentence_embedding"
-INT8: Final = "model_qint8_avx512_vnni.onnx"  # as sentence-transformers names signed 8-bit weights for such processors
 
 
 def export_onnx(encoder: Encoder, path: Path) -> None:
@@ -72,8 +73,10 @@ def export_onnx(encoder: Encoder, path: Path) -> None:
     program.save(str(path), external_data=False)
 
 
-def quantise_onnx(path: Path, target: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]]) -> None:
-    """Write a graph of `export_onnx` with weights and their products in int8 to `target`.
+def quantise_onnx(
+    path: Path, made: Path, batches: Sequence[Mapping[str, NDArray[np.int64]]], target: Target
+) -> None:  # fmt: skip
+    """Write a graph of `export_onnx` with weights and their products in int8 to `made`; its metadata states the target.
 
     Weights are signed with a scale for each column; the scale of what they are multiplied by is taken anew in each run,
     from all of the batch, so that a sentence's vector depends a little on its neighbours. Attention stays apart: the
@@ -81,9 +84,10 @@ def quantise_onnx(path: Path, target: Path, batches: Sequence[Mapping[str, NDArr
 
     Args:
         path: A graph of `export_onnx`.
-        target: Where the other is written.
+        made: Where the other is written.
         batches: Examples, by which columns that are much larger than others are evened out (`smooth`): input_ids and
             attention_mask (B, T).
+        target: Processors that it is made for: `avx2` takes one bit less of each weight, so that no sum saturates.
 
     Raises:
         EncoderError: The packages for it are not installed.
@@ -98,13 +102,15 @@ def quantise_onnx(path: Path, target: Path, batches: Sequence[Mapping[str, NDArr
     graph.graph.ClearField("value_info")  # widths of heads, as the exporter notes them, are not those that are inferred
     left = _after(graph, OUTPUTS[0])
     smooth(graph, batches, left)
+    onnx.helper.set_model_props(graph, {NOTE: target})
     with _quiet():
         quantize_dynamic(
             graph,
-            target,
+            made,
             op_types_to_quantize=["MatMul"],
             weight_type=QuantType.QInt8,
             per_channel=True,
+            reduce_range=target == "avx2",
             # By name what is, not what is not: of a head, a Gemm, the quantiser makes a product of another name.
             nodes_to_quantize=[node.name for node in graph.graph.node if node.name not in left],
             # Products with weights, not those of attention; the type is that of what has no note any more.

@@ -187,6 +187,7 @@ class _Loop:
             over = run.step == run.total or bool(run.finding)
             stopping = any_says(should_stop is not None and should_stop()) and not over
             if saving is not None and (stopping or over or saving.is_due(run.step)):
+                self.throughput.stop()
                 self.readings.read()
                 saving.save(run.snapshot())
             if stopping:
@@ -214,16 +215,18 @@ class _Loop:
         )
 
     def _step(self) -> None:
-        run, began = self.run, time.perf_counter()
+        run = self.run
+        self.throughput.start()
         seed_step(self.config.seed, run.step + 1)
         batch = self.data.take(self.order.rows(run.step + 1))
         figures = take_step(run, batch, self.config)
         run.log.append(log_row(run.step, lr=figures.lr, momentum=figures.momentum))
         self.readings.add(run.log[-1], figures)
-        self.throughput.add(batch, time.perf_counter() - began)
+        self.throughput.add(batch)
         self._report()
 
     def _evaluate(self) -> None:
+        self.throughput.stop()
         self.readings.read()
         run, bf16 = self.run, self.config.precision == "bf16"
         evaluation = from_first(lambda: self.evaluator.evaluate(run.objective.online, run.step, bf16=bf16))
@@ -246,6 +249,7 @@ class _Loop:
         if self.on_progress is None or (now - self.reported < REPORT_S and self.run.step < self.run.total):
             return
         self.reported = now
+        self.throughput.stop()
         self.readings.read()
         dev = "" if self.run.best_dev is None else f" · best dev {100 * self.run.best_dev:.1f}"
         speed, mfu = self.throughput, self.throughput.mfu

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import torch
 
 from models.encoder.sharing import processes
+from models.transfer import wait
 
 if TYPE_CHECKING:
     from models.objectives.base import Objective
@@ -28,18 +30,36 @@ PEAK_FLOPS = {
 
 
 class Throughput:
-    """Counts of the steps of one call; evaluations and snapshots do not count."""
+    """Steps of one call and their seconds; evaluations, snapshots and reports do not count.
+
+    The clock runs over many steps, and stops only once the device has finished them: a GPU returns from a step that it
+    has queued and not computed.
+    """
 
     def __init__(self, objective: Objective) -> None:
         parts = {name: _matmul_weights(getattr(objective, name)) for name in objective.parts}
         self._online, self._target = parts.pop("online"), parts.pop("target", 0)
         self._heads = sum(parts.values())
-        self._peak = peak_flops(objective.online.device)
+        self._device = objective.online.device
+        self._peak = peak_flops(self._device)
+        self._started: float | None = None
         self.pairs, self.tokens, self.seconds = 0, 0, 0.0
 
-    def add(self, batch: Batch, seconds: float) -> None:
-        """Count one step."""
-        self.seconds += seconds
+    def start(self) -> None:
+        """Start the clock, unless it runs."""
+        if self._started is None:
+            wait(self._device)
+            self._started = time.perf_counter()
+
+    def stop(self) -> None:
+        """Wait for the device, then stop the clock; before anything that is no step, and before a rate is read."""
+        if self._started is not None:
+            wait(self._device)
+            self.seconds += time.perf_counter() - self._started
+            self._started = None
+
+    def add(self, batch: Batch) -> None:
+        """Count one step, whose work need not be finished."""
         self.pairs += len(batch)
         self.tokens += int(batch.tokens.lengths_of(batch.view_1).sum() + batch.tokens.lengths_of(batch.view_2).sum())
 

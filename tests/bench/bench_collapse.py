@@ -29,6 +29,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.encode import encode  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
@@ -48,6 +49,7 @@ NORMS, MOMENTA = ("none", "center", "standardize"), (0.0, 0.9, 0.99, 0.999, 1.0)
 EVALUATIONS = 6
 LOST, CONE = 0.15, 0.995
 MODEL = EncoderConfig(model="embedded:bert-mini")
+PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
 
 
 def pairs() -> pl.DataFrame:
@@ -99,7 +101,7 @@ def one_run(norm: str, momentum: float, seed: int, steps: int, lr: float) -> dic
         eval_every=max(1, steps // EVALUATIONS),
         select="last",
         collapse=None,
-        precision="bf16",
+        precision=PRECISION,
     )
     watch, test = Watch(steps), scored("test")
     before = judge(encoder, tokenizer, test)
@@ -192,6 +194,7 @@ def main() -> None:
         chosen.norms, chosen.momenta, chosen.seeds, chosen.steps = ("none", "standardize"), (0.999,), 1, 60
     torch.set_num_threads(chosen.threads)
     rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    print(f"precision: {PRECISION}")
     rows = [row for row in rows if "judged" in row and (row["steps"], row["lr"]) == (chosen.steps, chosen.lr)]
     done = {key(row) for row in rows}
     for seed, norm, momentum in itertools.product(range(chosen.seeds), chosen.norms, chosen.momenta):

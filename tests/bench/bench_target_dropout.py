@@ -13,10 +13,12 @@ import sys
 from pathlib import Path
 
 import polars as pl
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from models.bench.card import precisions_of, probed  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.encode import encode  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
@@ -28,6 +30,7 @@ from models.training.loop import train  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
+PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated
 
 
 def scored(split: str) -> DevSet:
@@ -38,7 +41,7 @@ def scored(split: str) -> DevSet:
 def setting(seed: int, steps: int, *, dropout: bool) -> TrainingConfig:
     base = paper_config()
     objective = base.objective.model_copy(update={"target_norm": "standardize", "target_dropout": dropout})
-    changes = {"objective": objective, "max_steps": steps, "eval_every": 50, "precision": "bf16", "collapse": None}
+    changes = {"objective": objective, "max_steps": steps, "eval_every": 50, "precision": PRECISION, "collapse": None}
     return base.model_copy(update={**changes, "seed": seed})
 
 
@@ -57,7 +60,7 @@ def main() -> None:
         return
     pairs = pl.read_parquet(given.pairs).filter(pl.col("source") == "bt-de|bt-fr")
     dev, test = scored("dev"), scored("test")
-    print(f"{len(pairs):,} pairs\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
+    print(f"{len(pairs):,} pairs, {PRECISION}\n\n| target dropout | seed | dev | test |\n|---|--:|--:|--:|", flush=True)
     for seed in (0, 1):
         for dropout in (False, True):
             network, tokenizer = load_encoder(embedded_path("bert-mini"), MODEL)

@@ -9,8 +9,8 @@ import pytest
 from flows.cli.main import main
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
+from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.loading import load_encoder
-from models.encoder.onnx import INT8
 from models.encoder.saved import saved_config
 from models.encoder.tabulate import tabulate
 from storage.manifest import InputEntry, Provenance
@@ -101,9 +101,19 @@ def test_every_form_is_made_measured_and_read_again(store, tmp_path, capsys):
         encoder, tokenizer = load_encoder(path, saved_config(path, "x"))
         assert encode(encoder, tokenizer, ORIGINALS).shape == (4, width)
         assert f"| {place} |" in readme
-    assert (out / "onnx" / INT8).is_file()
+    assert (out / "onnx" / GRAPHS[target_here()]).is_file()
     assert readme.count("[") >= 11  # each form's interval, and that of its loss
     assert "ONNX, int8" in printed
+
+
+@pytest.mark.parametrize("target", ["avx2", "vnni"])
+def test_int8_is_for_the_processors_that_are_named(store, tmp_path, target):
+    out = tmp_path / "out"
+    assert forms(store, "checkpoint/cccc", out, "--int8", "--target", target, "--max-loss", 50, "--min-cosine", 0) == 0
+    assert [path.name for path in (out / "onnx").iterdir()] == [GRAPHS[target]]
+    readme = (out / "README.md").read_text()
+    assert f'"onnx/{GRAPHS[target]}"' in readme
+    assert ("weights have 7 bits" in readme) is (target == "avx2")
 
 
 def test_int8_that_drifts_is_refused_with_figures(store, tmp_path, capsys):

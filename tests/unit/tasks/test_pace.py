@@ -25,3 +25,17 @@ def test_a_training_of_fewer_steps_is_timed_by_those():
     clock = _Clock()
     clock()
     assert len(clock.counted) == 1
+
+
+def test_a_step_is_over_once_the_device_has_done_it(monkeypatch):
+    now = iter(range(100))
+    monkeypatch.setattr("tasks.pace.time.perf_counter", lambda: next(now))
+
+    def wait():
+        for _ in range(20):  # of the device's own time
+            next(now)
+
+    clock = _Clock(wait)
+    clock()
+    clock()
+    assert clock.counted == [21, 21]

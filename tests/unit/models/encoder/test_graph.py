@@ -1,6 +1,7 @@
 """Folders whose weights are an ONNX graph: read as sentence-transformers and ONNX Runtime do, refused to train."""
 
 import importlib.util
+import platform
 import shutil
 
 import numpy as np
@@ -16,9 +17,10 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.graph import FOLDER, USUAL
 from models.encoder.heads import Dense
+from models.encoder.int8 import GRAPHS
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.encoder.onnx import INT8, OUTPUT, export_onnx, quantise_onnx
+from models.encoder.onnx import OUTPUT, export_onnx, quantise_onnx
 from models.encoder.saved import read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
@@ -26,6 +28,7 @@ from models.objectives.contrastive import Contrastive
 from storage.weights import resolve_model
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
+INT8 = GRAPHS["vnni"]
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR, "a man is playing " * 20, "x"]
 OPTIMUM = importlib.util.find_spec("optimum") and importlib.util.find_spec("optimum.onnxruntime")
 
@@ -43,7 +46,7 @@ def exported(tmp_path_factory):
     export_onnx(encoder, folder / "out" / FOLDER / USUAL)
     call = tokenizer(TEXTS, padding=True, truncation=True, max_length=24, return_tensors="np")
     batch = {name: call[name] for name in ("input_ids", "attention_mask")}
-    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8, [batch])
+    quantise_onnx(folder / "out" / FOLDER / USUAL, folder / "out" / FOLDER / INT8, [batch], "vnni")
     return folder / "out", encode(encoder, tokenizer, TEXTS)
 
 
@@ -186,3 +189,13 @@ def test_a_graph_of_something_else_is_refused(graph_only, tmp_path):
     (folder / FOLDER / USUAL).write_bytes(b"no graph")
     with pytest.raises(EncoderError, match="cannot be loaded"):
         load(folder)
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="other processors do not saturate")
+@pytest.mark.parametrize(("flags", "warned"), [("fpu avx2 fma", True), ("fpu avx2 avx_vnni", False)])
+def test_a_graph_that_saturates_here_is_named(graph_only, tmp_path, monkeypatch, caplog, flags, warned):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nflags\t\t: {flags}\n")
+    monkeypatch.setattr("models.encoder.int8._CPUINFO", tmp_path / "cpuinfo")
+    folder = graph_only(INT8)
+    load_encoder(folder, saved_config(folder, "x"))
+    assert ("export it again with --target avx2" in caplog.text) is warned

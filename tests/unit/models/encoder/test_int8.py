@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from models.encoder.int8 import NOTE, target_here, target_of
 from models.encoder.onnx import export_onnx, quantise_onnx
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
@@ -61,16 +62,78 @@ def test_what_is_left_alone_stays(tmp_path):
     assert graph == onnx.load(path)
 
 
+TARGETS = sorted({"avx2", target_here()})  # those whose sums this machine does not cut
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("architecture", ["bert", "modernbert"])
-def test_large_columns_cost_int8_less_when_they_are_evened_out(tmp_path, architecture, monkeypatch):
+def test_large_columns_cost_int8_less_when_they_are_evened_out(tmp_path, architecture, target, monkeypatch):
     path, batch = graph_of(tmp_path, architecture, LOUD)
     exact = vectors(path, batch)
-    quantise_onnx(path, tmp_path / "even.onnx", [batch])
+    quantise_onnx(path, tmp_path / "even.onnx", [batch], target)
     monkeypatch.setattr("models.encoder.smoothing.ALPHA", 0.0)  # only what the weights' rows ask for
     monkeypatch.setattr("models.encoder.smoothing._LEAST", 1e9)  # and not that either: all columns alike
-    quantise_onnx(path, tmp_path / "plain.onnx", [batch])
+    quantise_onnx(path, tmp_path / "plain.onnx", [batch], target)
     even, plain = (error(vectors(tmp_path / f"{name}.onnx", batch), exact) for name in ("even", "plain"))
     assert even < 0.7 * plain
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "target"),
+    [
+        ("x86_64", "fpu avx2 avx512f avx512_bf16 avx512_vnni", "vnni"),
+        ("AMD64", "fpu avx2 avx_vnni", "vnni"),
+        ("x86_64", "fpu avx2 fma", "avx2"),
+        ("x86_64", "fpu avx2 avx512f avx512bw", "avx2"),
+        ("x86_64", "", "avx2"),  # Windows and macOS do not state theirs
+        ("aarch64", "fp asimd", "vnni"),
+        ("arm64", "", "vnni"),
+    ],
+)
+def test_the_target_is_that_of_the_processor(machine, flags, target):
+    assert target_of(machine, flags.split()) == target
+
+
+def cut(x_MK, weight_KN):
+    """Products of unsigned by signed bytes as x86 without VNNI computes them: sums of two are cut to 16 bits."""
+    products_MKN = x_MK.astype(np.int64)[:, :, None] * weight_KN.astype(np.int64)[None]
+    sums = products_MKN.reshape(len(x_MK), -1, 2, weight_KN.shape[1]).sum(2)
+    return np.clip(sums, -(2**15), 2**15 - 1).sum(1)
+
+
+def byte_weights(path):
+    """Weights of the products of a graph, as ONNX Runtime multiplies them."""
+    graph = onnx.load(path)
+    weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.graph.initializer}
+    products = [node for node in graph.graph.node if node.op_type == "MatMulInteger"]
+    return [weights[node.input[1]] for node in products]
+
+
+@pytest.mark.parametrize(("target", "same"), [("avx2", True), ("vnni", False)])
+def test_sums_of_two_products_fit_16_bits_only_with_a_bit_less(tmp_path, target, same):
+    path, batch = graph_of(tmp_path, "bert", LOUD)
+    quantise_onnx(path, tmp_path / "int8.onnx", [batch], target)
+    weights = byte_weights(tmp_path / "int8.onnx")
+    assert len(weights) >= 6
+    assert {weight.dtype for weight in weights} == {np.dtype(np.int8)}
+    assert max(int(np.abs(weight.astype(int)).max()) for weight in weights) == (64 if target == "avx2" else 127)
+    random = np.random.default_rng(0)
+    equal = []
+    for weight in weights:
+        x_MK = random.choice([0, 255, 250, 200, 30], (64, len(weight))).astype(np.uint8)
+        equal.append(np.array_equal(cut(x_MK, weight), x_MK.astype(int) @ weight.astype(int)))
+    assert all(equal) is same
+
+
+def test_a_bit_less_drifts_little_more_and_the_graph_states_it(tmp_path):
+    path, batch = graph_of(tmp_path, "bert", LOUD)
+    exact, drift = vectors(path, batch), {}
+    for target in ("avx2", "vnni"):
+        made = tmp_path / f"{target}.onnx"
+        quantise_onnx(path, made, [batch], target)
+        assert {entry.key: entry.value for entry in onnx.load(made).metadata_props}[NOTE] == target
+        drift[target] = error(vectors(made, batch), exact)
+    assert 0 < drift["avx2"] < 3 * drift["vnni"]
 
 
 def test_a_sum_that_is_normalised_is_not_joined_with_its_norm(tmp_path):

@@ -1,0 +1,49 @@
+"""What an int8 graph is made for: processors whose 8-bit products are exact, or those where they saturate.
+
+An x86 processor without VNNI adds two products of an unsigned and a signed byte in 16 bits: 255 × 127 + 255 × 127 is
+cut to 32,767. With weights of 7 bits (ONNX Runtime's `reduce_range`) no pair exceeds 255 × 64 × 2 = 32,640, so the
+graph computes the same products on every processor.
+"""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+Target = Literal["vnni", "avx2"]
+"""`vnni`: weights of 8 bits, exact with AVX-512 VNNI or AVX-VNNI and on ARM; `avx2`: of 7 bits, exact everywhere."""
+
+GRAPHS: Final[Mapping[Target, str]] = {"vnni": "model_qint8_avx512_vnni.onnx", "avx2": "model_qint8_avx2.onnx"}
+"""File of each, as sentence-transformers names signed 8-bit weights for such processors."""
+NOTE: Final = "bsl.int8_target"
+"""Entry of a graph's metadata that states its target."""
+SATURATES: Final = " (it is made for VNNI, which this processor lacks: sums saturate; --target avx2 avoids that)"
+_EXACT: Final = ("avx512_vnni", "avx_vnni")  # flags of Linux
+_CPUINFO: Final = Path("/proc/cpuinfo")
+
+
+def target_here() -> Target:
+    """Return the target of this machine; `avx2` where an x86 processor does not state its instructions."""
+    lines = _CPUINFO.read_text(encoding="utf-8").splitlines() if _CPUINFO.is_file() else []
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return target_of(platform.machine(), flags)
+
+
+def target_of(machine: str, flags: Collection[str]) -> Target:
+    """Return the target of a processor.
+
+    Args:
+        machine: its kind, as `platform.machine()` names it.
+        flags: its instructions, as Linux names them.
+    """
+    saturates = machine.lower() in ("x86_64", "amd64", "i686", "i386") and not any(flag in flags for flag in _EXACT)
+    return "avx2" if saturates else "vnni"
+
+
+def saturates_here(target: str | None) -> bool:
+    """Return whether a graph for `target` has sums that this machine cuts; unknown targets have none."""
+    return target == "vnni" and target_here() == "avx2"
