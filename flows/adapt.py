@@ -94,7 +94,7 @@ def run_adapt(
     corpus = learnt(site, passages, labelled, False, config.proof.seed)
     taught = config.taught(others=_has_others(site, passages))
     views = augment(site, corpus, config.views_of(taught))
-    trips = _trips(site, passages, corpus, config)
+    trips = _trips(site, passages, corpus, config, learn="round trips" in taught)
     pairs = pair_own(site, views, trips if "round trips" in taught else None, config.pairs(taught))
     learning = config.learning(reading, taught)
     trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
@@ -145,9 +145,12 @@ def _has_others(site: Site, passages: PassagesRef) -> bool:
     return int(str(site.open_store().manifest(passages).figures[TITLES])) >= FEWEST_OTHERS
 
 
-def _trips(site: Site, passages: PassagesRef, corpus: CorpusRef, config: AdaptConfig) -> ViewsRef | None:
-    """Round trips of some sentences, for views and for questions; None where no translator knows the language."""
+def _trips(
+    site: Site, passages: PassagesRef, corpus: CorpusRef, config: AdaptConfig, *, learn: bool
+) -> ViewsRef | None:
+    """Round trips of some held-out sentences, and of learnt ones where they are views; None without a translator."""
     if config.trip is None:
         return None
-    some = translated(site, passages, corpus, config.translated, config.asked, config.hold_out.seed)
+    to_learn = config.translated if learn else 0
+    some = translated(site, passages, corpus, to_learn, config.asked, config.hold_out.seed)
     return augment(site, some, AugmentConfig(translations=(config.trip,), original=False))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from flows.adapt import adapt, guards
+from flows.adapt import adapt, guards, run_adapt
 from flows.cli.main import main
 from flows.config import overridden
 from flows.recipes.adapt import AdaptConfig, probes_of
@@ -20,11 +20,12 @@ from storage.checkpoint import ENCODER
 from storage.embedded import embedded_path
 from storage.errors import SourceError
 from storage.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
-from tasks.passages import read_passages
+from tasks.passages import read_passages, translated
 from tasks.pretrained import resolve_encoder
 from tasks.prove import merge, prove, settle, weigh
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.watch import planning
 from tasks.train import train
 
 if TYPE_CHECKING:
@@ -187,3 +188,15 @@ def test_pairs_are_of_the_views_that_are_learnt() -> None:
     pairs = config.pairs(("crops", "round trips"))
     assert isinstance(pairs, PairConfig)
     assert [pairing.source for pairing in pairs.pairings] == ["crop|crop-2", "original|bt-de"]
+
+
+@pytest.mark.parametrize(("views", "to_learn"), [("crops", 0), ("round trips", 1500)])
+def test_sentences_to_learn_are_translated_only_where_round_trips_are_learnt(own, site, views, to_learn) -> None:
+    config = AdaptConfig(views=views)
+    with planning() as steps:
+        run_adapt([str(own)], "embedded:bert-mini", None, config, site)
+    refs = {step.stage: step.ref for step in steps}
+    with planning() as expected:
+        asked = (to_learn, config.asked, config.hold_out.seed)
+        translated(site, refs["read_passages"], refs["learnt"], *asked)
+    assert refs["translated"] == expected[0].ref
