@@ -97,7 +97,8 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
     (report,) = set(store.refs("report")) - before
     assert store.defect(report) is None
-    run_to_its_end(cluster, "bsl-evaluate/any", {"models": [str(report)], "suite": ["embedded:stsb/test"]})
+    evaluated = {"models": [str(report)], "suite": ["embedded:stsb/test"], "config": {"precision": "fp32"}}
+    run_to_its_end(cluster, "bsl-evaluate/any", evaluated)
     (evaluation,) = store.refs("evaluation")
     (found,) = store.scan(evaluation, "scores").filter(metric="spearman", protocol="all").collect()["value"]
     figures = store.scan(report, "scores").filter(
