@@ -15,7 +15,7 @@ from tests.log_lines import JSON_LINES, published
 from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, prepare, runs_in, wait_until_healthy
 
 BSL = (sys.executable, "-m", "flows.cli.main")
-NAMES = ("tiny", "nli", "bsl-pipeline/any", "bsl-evaluate/any")
+NAMES = ("tiny", "nli", "any")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ def test_deployed_tiny_runs_to_its_report_and_its_encoder_is_evaluated(cluster, 
     run_to_its_end(cluster, "bsl-pipeline/tiny", {"overrides": small})
     (report,) = set(store.refs("report")) - before
     assert store.defect(report) is None
-    run_to_its_end(cluster, "bsl-evaluate/any", {"models": [str(report)], "suite": ["embedded:stsb/test"]})
+    asked = {"models": [str(report)], "suite": ["embedded:stsb/test"], "config": {"precision": "fp32"}}
+    run_to_its_end(cluster, "bsl-evaluate/any", asked)
     (evaluation,) = store.refs("evaluation")
     (found,) = store.scan(evaluation, "scores").filter(metric="spearman", protocol="all").collect()["value"]
     figures = store.scan(report, "scores").filter(

@@ -101,7 +101,7 @@ def test_deployments_and_targets_of_make_exist() -> None:
     }
     run = {words[3] for words in told if words[:3] == ["prefect", "deployment", "run"]}
     assert run
-    assert {name.rpartition("/")[2] for name in named} <= deployments
+    assert named <= deployments
     assert {name.partition("/")[2] for name in run} <= deployments
     makefile = (ROOT / "Makefile").read_text()
     assert all(f"\n{words[1]}: " in makefile for words in told if words[:1] == ["make"])
