@@ -21,7 +21,7 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
 START: Final = "README.md"
 DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
-GUIDES: Final = ("own-text", "comparing", "run-form", "hub", "operation", "python", "troubleshooting")
+GUIDES: Final = ("own-text", "comparing", "hub", "operation", "python", "troubleshooting")
 
 
 def assemble(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
@@ -76,14 +76,19 @@ class PipelineConfig(RunSettings):
         return [*encoders, *translators, *rewriters]
 
 
-def partial(model: type[BaseModel]) -> type[BaseModel]:
+def partial(model: type[BaseModel], first: Sequence[str] = ()) -> type[BaseModel]:
     """The same model with every field optional, nested ones too: what a person may override.
 
     A run's nested parameter replaces a deployment's as a whole in Prefect; with all fields optional and merged by
     `override`, one changed field leaves the others as the recipe has them.
+
+    Args:
+        model: whose fields are made optional.
+        first: the fields that Prefect's run form shows first.
     """
     fields: dict[str, Any] = {}
-    for name, field in model.model_fields.items():
+    for name in dict.fromkeys((*first, *model.model_fields)):
+        field = model.model_fields[name]
         kind = field.annotation
         fields[name] = (_overridable(kind) | None, Field(None, description=field.description))
     return create_model(
@@ -109,7 +114,7 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
 if TYPE_CHECKING:
     Overrides = BaseModel
 else:
-    Overrides = partial(PipelineConfig)
+    Overrides = partial(PipelineConfig, first=("ingest", "encoder", "training"))
 
 
 def override(config: PipelineConfig, changes: BaseModel | Mapping[str, Any]) -> PipelineConfig:

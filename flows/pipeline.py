@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import BaseModel
 
-from flows.basics import Basics
 from flows.commands import command_of
-from flows.config import Overrides, PipelineConfig, merged, override
+from flows.config import Overrides, PipelineConfig, override
 from flows.precision import computed, settled, tell_precision
 from flows.recipes import RecipeName, recipe
 from flows.scoring import differences, frozen_scores, run_systems
 from flows.site import site_of
-from flows.telling import tell
-from storage.refs import ArtifactRef, CheckpointRef, ReportRef
+from storage.refs import CheckpointRef, ReportRef
 from tasks.augment import augment
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.sets import ScoredSet, resolve_scored_set
@@ -33,7 +31,6 @@ from tasks.report import report
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.parts import Cut, Part, passed, working_on
 from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import check_teaching, find_teachers, teach
@@ -49,69 +46,35 @@ if TYPE_CHECKING:
 
 
 def _run_name() -> str:
-    """Recipe, corpus, and what tells two such runs apart."""
+    """Recipe, corpus, and the start of the run's id."""
     asked = flow_run.parameters
-    basics = Basics.model_validate(asked.get("basics") or {})
-    changes = changes_of(asked["recipe_name"], basics, asked.get("overrides"))
     own = recipe(asked["recipe_name"]).ingest.model_dump()
-    sources = (own | (changes.get("ingest") or {}))["sources"]
+    sources = (own | (_changes(asked.get("overrides")).get("ingest") or {}))["sources"]
     corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
     return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(
-    recipe_name: RecipeName,
-    overrides: Overrides | None = None,
-    site: Site | None = None,
-    start: Cut | None = None,
-    until: Cut | None = None,
-    made: list[ArtifactRef] | None = None,
-    basics: Basics | None = None,
-) -> ReportRef | list[ArtifactRef]:
-    """Bootstrapped sentence representation learning, from raw sentences to the report, or a part of the way.
+def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
+    """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
-        recipe_name: The published row or use to run; `bsl recipes` describes them.
-        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`.
-        site: Store, mirror and device; by BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE of the worker if absent.
-        start: Make nothing up to these artifacts, which must be there, and go on from them.
-        until: End when these artifacts are there; event `bsl.<until>.published` says so.
-        made: What the parts before made, as that event's payload has it; reckoned on this machine if absent.
-        basics: Corpus, encoder, learning rate, steps: what is changed most, with the values of the deployment's recipe.
+        recipe_name: A row of the papers, or a recipe of the project's own; `bsl recipes` describes them.
+        overrides: Fields of the recipe to change, such as `{"training": {"lr": 0.0003}}`; all others stay.
+        site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
     show_logs()
-    changed = changes_of(recipe_name, basics, overrides)
+    changed = _changes(overrides)
     config, place = override(recipe(recipe_name), changed), site_of(site)
     command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
     tell_precision(place, config.precisions)
-    if start is None and until is None:
-        with crew(place):
-            return run(config, place, command).report
-    with crew(place), working_on(Part(start, until, tuple(made or ()))) as part:
-        report_ref = run(config, place, command).report
-    if until is None:
-        return report_ref
-    tell(part, recipe_name, changes_of(recipe_name, basics, overrides, "json") or None, site)
-    return [step.ref for step in part.last]
+    with crew(place):
+        return run(config, place, command).report
 
 
-def changes_of(
-    recipe_name: str,
-    basics: Basics | None,
-    overrides: BaseModel | Mapping[str, Any] | None,
-    mode: Literal["python", "json"] = "python",
-) -> dict[str, Any]:
-    """What a person changed in a recipe; `overrides` say the last word.
-
-    Args:
-        recipe_name: the recipe.
-        basics: as the run form gives them.
-        overrides: other fields.
-        mode: whether values are Python's or JSON's.
-    """
-    given = overrides.model_dump(mode=mode, exclude_unset=True) if isinstance(overrides, BaseModel) else overrides
-    return merged(basics.changes(recipe_name) if basics else {}, given or {})
+def _changes(overrides: BaseModel | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The fields that a person set."""
+    return overrides.model_dump(exclude_unset=True) if isinstance(overrides, BaseModel) else dict(overrides or {})
 
 
 def _settings(changes: Mapping[str, Any], place: str) -> Iterator[str]:
@@ -168,22 +131,17 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     for phase, who in zip(config.phases, teachers, strict=True):
         check_teaching(site, corpus, who, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
-    passed("corpus")
     views = augment(site, corpus, config.augment, labelled) if config.phases else None
-    passed("views")
     pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
-    passed("pairs")
     checkpoints: list[CheckpointRef] = []
     for phase, learnt, who in zip(config.phases, pairs, teachers, strict=True):
         teacher = teach(site, corpus, who, computed(config.evaluation.precision, site))
         last = checkpoints[-1] if checkpoints else start
         checkpoints.append(train(site, learnt, last, dev, encoder, phase.training, teacher))
-    passed("checkpoint")
 
     networks = zip(config.systems, [start, *checkpoints], strict=True)
     candidates = [Candidate(label=label, encoder=network, config=encoder) for label, network in networks]
     words, *systems = run_systems(site, corpus, candidates, found, config)
-    passed("embeddings")
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
     page = report(

@@ -23,9 +23,10 @@ from urllib.parse import unquote, urlsplit
 
 from flows.presence import enter
 
+TAG: Final = "bsl"  # of every run: the automations of docker/ apply to runs that have it
 HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
 HEARTBEAT_SECONDS: Final = 30  # the least that Prefect takes; unless told so it beats every 180 s
-RUN_SETTINGS: Final = {  # of every run, begun by `bsl` or on a pool
+RUN_SETTINGS: Final = {  # of every run; prefect.yaml gives them to runs on a pool
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),  # a shared server ends a run that is silent
     # A server answers 500 while its database is gone; asked again for two minutes, it may have it back.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parents[1]
 PREFECT = Path(sys.executable).with_name("prefect")
@@ -35,6 +40,13 @@ def runs_in(folder: Path) -> dict[str, str]:
     """What `prefect deploy` and a worker need whose runs start in a folder."""
     # prefect.yaml takes the folder from PWD.
     return {"PWD": str(folder), "PYTHONPATH": str(ROOT), "PREFECT_WORKER_QUERY_SECONDS": "1", "NO_COLOR": "1"}
+
+
+def prepare(environment: Mapping[str, str]) -> None:
+    """Give a server its pool, queues and automations."""
+    own = {**environment, "PATH": f"{PREFECT.parent}:{environment['PATH']}"}
+    done = subprocess.run([ROOT / "docker" / "server-setup.sh"], env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def wait_until_healthy(url: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.starting import begin, failed, wait_for
+from flows.server import TAG
 
 if TYPE_CHECKING:
     from tasks.assets.verify import Check
@@ -71,7 +72,6 @@ def _build(arguments: argparse.Namespace) -> int:
     from prefect import tags
 
     from flows.assets import AssetsConfig, assets
-    from flows.automations import TAG
     from flows.cli.watching import watching
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()

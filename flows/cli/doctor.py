@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from rich.table import Table
 from flows.cli.lines import be_quiet
 from flows.cli.options import add_json, add_settings, add_site_options, print_json
 from flows.cli.settings import configured
-from flows.server import use_server
+from flows.server import check_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:
@@ -41,15 +42,31 @@ def _doctor(arguments: argparse.Namespace) -> int:
         be_quiet()
     site = site_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
-    from flows.examining import examine_server
     from tasks.doctor import examine
 
-    checks = [*examine(site, config, config.models()), *examine_server(site, arguments.recipe, server)]
+    checks = [*examine(site, config, config.models()), *_server_checks(server)]
     if arguments.json:
         print_json([asdict(check) for check in checks])
     else:
         _tell(arguments.recipe, checks)
     return 1 if any(check.verdict == "NO" for check in checks) else 0
+
+
+def _server_checks(server: str) -> list[Check]:
+    """Check that the server of PREFECT_API_URL answers and that its work pool has a worker."""
+    import prefect
+
+    from tasks.doctor import Check, look_at_pool
+
+    own = f"prefect {prefect.__version__}"
+    address = os.environ.get("PREFECT_API_URL")
+    if not address:
+        return [Check("server", "ok", f"{own}, {server}")]
+    try:
+        version = check_server(address)
+    except OSError as error:
+        return [Check("server", "NO", str(error))]
+    return [Check("server", "ok", f"{server}, prefect {version}; here {own}"), look_at_pool()]
 
 
 def _tell(recipe: str, checks: Sequence[Check]) -> None:

@@ -17,14 +17,13 @@ from flows.cli.options import (
 )
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
-from flows.server import start_server, use_server
-from tasks.stage.parts import CUTS, Part, working_on
+from flows.server import TAG, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from storage.refs import ArtifactRef, ReportRef
+    from storage.refs import ReportRef
     from storage.store import Store
     from tasks.stage.watch import Step
 
@@ -37,8 +36,6 @@ def define_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
     parser.add_argument("--nodes", type=int, help="machines that train it; the others run `bsl join` (BSL_NODES; 1)")
     parser.add_argument("--rendezvous", metavar="HOST:PORT", help="of this machine, where they meet (BSL_RENDEZVOUS)")
-    parser.add_argument("--until", choices=CUTS, help="end when these are made; another machine goes on with --from")
-    parser.add_argument("--from", dest="start", choices=CUTS, help="make nothing up to these, which must be there")
     parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
     add_json(parser)
     parser.set_defaults(call=_run)
@@ -53,7 +50,6 @@ def _run(arguments: argparse.Namespace) -> int:
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
     from flows.site import site_of
 
-    part = Part(arguments.start, arguments.until)
     site = site_of(vars(arguments))
     with spinner(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
         from flows.cli.watching import watching
@@ -61,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         from tasks.stage.watch import planning
 
         # What is missing is said here, before a run starts only to end by it.
-        with planning() as plan, working_on(part):
+        with planning() as plan:
             run(config, site)
         store = site.open_store()
         if not arguments.dry_run:
@@ -71,15 +67,11 @@ def _run(arguments: argparse.Namespace) -> int:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags
 
-    from flows.automations import TAG
-
     with nullcontext() if arguments.json else watching(store, plan), tags(TAG, arguments.recipe):
-        state = pipeline(arguments.recipe, changes or None, site, arguments.start, arguments.until, return_state=True)
+        state = pipeline(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
     ref = state.result()
-    if isinstance(ref, list):
-        return _until(store, ref, as_json=arguments.json)
     if arguments.json:
         print_json(_outcome(store, ref))
     else:
@@ -106,15 +98,6 @@ def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
         print_json(rows)
         return 0
     print_table(f"{len(plan)} stages, {sum(row['state'] == 'to make' for row in rows)} to be made", rows)
-    return 0
-
-
-def _until(store: Store, refs: list[ArtifactRef], *, as_json: bool) -> int:
-    names = [ref.path for ref in refs]
-    if as_json:
-        print_json(names)
-    else:
-        print("\n".join(f"{store.url}/{name}" for name in names))
     return 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.lines import be_quiet, spinner
-from flows.server import EmbeddedServer, check_server, start_server, use_server
+from flows.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +62,6 @@ class Start:
                 wait_for(self.embedded, self.site)  # which started meanwhile
         from prefect import tags
 
-        from flows.automations import TAG
         from flows.cli.watching import watching
 
         with watching(self.site.open_store(), plan) if self.watched else nullcontext(), tags(TAG):

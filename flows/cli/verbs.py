@@ -48,6 +48,5 @@ VERBS: Final = (
     Verb("bench", "check and measure a GPU or a processor: parity, rates, share of its limits"),
     Verb("doctor", "check devices, disk, store, server, models and data of a recipe"),
     Verb("completion", "print what makes your shell complete verbs and options"),
-    Verb("pools", "make a Prefect server ready: pools, queues, automations, schedules"),
     Verb("ui", "serve the Prefect UI over the runs of this folder"),
 )

@@ -18,7 +18,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from prefect import Task
-from prefect.context import TaskRunContext
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 
@@ -29,7 +28,6 @@ from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
 from tasks.stage.machine import device_of
 from tasks.stage.page import collected
-from tasks.stage.parts import current_part
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.watch import Step, planned, watchers
 
@@ -110,13 +108,7 @@ class Stage(Generic[P, R]):
         """Run through Prefect: the reference comes from the cache or from a new artifact."""
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._make_ref(arguments)
-        # A stage inside another, such as a shard, belongs to that one.
-        part = current_part() if TaskRunContext.get() is None else None
-        if part is not None and not part.makes:
-            return part.outside(site, self.name, ref)
         step = Step(self.name, ref)
-        if part is not None:
-            part.note(step)
         if planned(step):
             return ref
         for watcher in watchers():

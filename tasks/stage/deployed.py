@@ -180,14 +180,14 @@ def _pool_with_room(client: SyncPrefectClient, deployment: DeploymentResponse) -
     if pool is None:
         raise PoolError(
             f"{deployment.name}: the deployment has no pool any more, so nobody would ever take its runs; make the "
-            f"pool with `bsl pools`, then run `prefect --no-prompt deploy --name {deployment.name}`"
+            f"pool with `docker/server-setup.sh`, then run `prefect --no-prompt deploy --name {deployment.name}`"
         )
     own = client.read_flow_run(UUID(flow_run.id)).work_pool_name if flow_run.id else None
     limit = client.read_work_pool(pool).concurrency_limit
     if limit is not None and limit <= (own == pool):
         raise PoolError(
             f"{deployment.name}: pool {pool} takes {limit} runs at a time and this run is one of them, so it would "
-            f"wait for ever; give the pool room with `bsl pools --limit {pool}=N`, and workers that take them"
+            f"wait for ever; raise its limit (`prefect work-pool set-concurrency-limit {pool} N`) and start workers"
         )
     return pool
 

@@ -26,7 +26,6 @@ from models.report.escaping import plain
 from models.report.sizes import sized
 from storage.errors import StorageError
 from storage.refs import ArtifactRef
-from tasks.stage.parts import current_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,10 +204,9 @@ def _link(store: Store, ref: ArtifactRef, run: str) -> str:
 
 
 def _last_page() -> str:
-    """The key of the page that the run ends with; empty where it ends before."""
-    part = current_part()
+    """The key of the page that the run ends with; empty for a flow without one."""
     end = _ENDS.get(str(flow_run.flow_name))
-    return f"{_recipe()}-{_LAST}-{end}" if end and (part is None or part.until is None) else ""
+    return f"{_recipe()}-{_LAST}-{end}" if end else ""
 
 
 def _is_alone(manifest: Manifest) -> bool:

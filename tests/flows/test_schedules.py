@@ -3,13 +3,14 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import yaml
 from prefect.server import models
 from prefect.server.database import provide_database_interface
 from prefect.server.schemas.core import Deployment, DeploymentSchedule, Flow
 from prefect.server.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, temporary_settings
 
-from flows.pools import SCHEDULES
+from tests.servers import ROOT
 
 
 async def runs_of(cron: str, count: int) -> list[object]:
@@ -31,7 +32,8 @@ async def runs_of(cron: str, count: int) -> list[object]:
 
 def test_a_schedule_has_its_runs(tmp_path):
     """With SQLAlchemy 2.1 the server's scheduler failed at each of its rounds, in its log alone."""
-    (schedule,) = SCHEDULES
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
+    (schedule,) = [schedule for each in deployments for schedule in each.get("schedules", [])]
     own = {PREFECT_API_DATABASE_CONNECTION_URL: f"sqlite+aiosqlite:///{tmp_path / 'own.db'}"}
     with temporary_settings(own):
-        assert len(asyncio.run(runs_of(schedule.cron, count=2))) == 2
+        assert len(asyncio.run(runs_of(schedule["cron"], count=2))) == 2

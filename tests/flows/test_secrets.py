@@ -11,7 +11,7 @@ import pytest
 
 from storage.store import Store
 from tests.log_lines import JSON_LINES, published
-from tests.servers import ROOT, SERVER, clients_of, free_port, wait_until_healthy
+from tests.servers import ROOT, SERVER, clients_of, free_port, prepare, wait_until_healthy
 
 AUTH = "admin:planted-password-of-the-server"
 PLANTED = {
@@ -57,15 +57,16 @@ def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.Co
 def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_found(server, tmp_path):
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")
-    calls = [bsl(server, tmp_path, *words) for words in (["pools"], ["run", "tiny-avg", *FEW], ["doctor", "tiny-avg"])]
-    assert [call.returncode for call in calls] == [0, 0, 0], [call.stderr for call in calls]
-    store, told = Store(server["BSL_STORE"]), published(calls[1].stderr)
+    prepare(server)
+    calls = [bsl(server, tmp_path, *words) for words in (["run", "tiny-avg", *FEW], ["doctor", "tiny-avg"])]
+    assert [call.returncode for call in calls] == [0, 0], [call.stderr for call in calls]
+    store, told = Store(server["BSL_STORE"]), published(calls[0].stderr)
     assert {path: stage for path, (_, stage) in told.items()} == {
         ref.path: store.manifest(ref).provenance.stage for ref in store.refs() if ref.kind != "model"
     }
     assert {run for run, _ in told.values()} == {store.manifest(store.refs("report")[0]).provenance.run}
     for wrong in ("admin:guessed", ""):
-        refused = bsl({**server, "PREFECT_API_AUTH_STRING": wrong}, tmp_path, "pools")
+        refused = bsl({**server, "PREFECT_API_AUTH_STRING": wrong}, tmp_path, "evaluate", "embedded:bert-mini")
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
         assert "wants credentials (401); set PREFECT_API_AUTH_STRING=user:password" in refused.stderr
     (tmp_path / "console.log").write_text("".join(call.stdout + call.stderr for call in calls))

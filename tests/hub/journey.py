@@ -91,7 +91,8 @@ class Journeys:
 
         store = Store(os.environ["BSL_STORE"])
         before = store.refs("report")
-        run = run_deployment(f"bsl-pipeline/{name}", parameters={"overrides": small(name)}, poll_interval=1)
+        parameters = {"recipe_name": name, "overrides": small(name)}
+        run = run_deployment("bsl-pipeline/any", parameters=parameters, poll_interval=1)
         if not run.state.is_completed():
             raise StepError(f"the worker's run ended as {run.state}")
         if others := set(store.refs("report")) - set(before):

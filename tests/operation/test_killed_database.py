@@ -42,7 +42,7 @@ class Served:
 
     def run(self, name: str) -> subprocess.Popen[bytes]:
         (self.folder / "tmp").mkdir(exist_ok=True)  # which goes with each life
-        return self._start(name, [*BSL, "run", "tiny", *self.house.words, "--until", "views"], self._stack)
+        return self._start(name, [*BSL, "run", "tiny", *self.house.words], self._stack)
 
     def killed(self, name: str) -> subprocess.Popen[bytes]:
         """A run whose database is killed when the first stage has published."""

@@ -11,7 +11,6 @@ from flows.evaluation import evaluation
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from tasks.site import Site
-from tasks.stage.parts import Part
 from tasks.stage.spread import Errand, ErrandError, run_errand
 from tests.hostile_values import spoiled
 
@@ -22,9 +21,6 @@ FLOWS: dict[str, tuple[Flow[..., object], dict[str, object]]] = {
             "recipe_name": "tiny",
             "overrides": {"training": {"lr": 0.1, "objective": {"name": "bsl"}}, "ingest": {"corpus": {"limit": 9}}},
             "site": {"store": "s3://bucket/store", "device": "cpu", "threads": 2, "save_minutes": 1.5},
-            "start": "pairs",
-            "until": "checkpoint",
-            "made": [{"kind": "corpus", "key": "0" * 64}],
         },
     ),
     "bsl-evaluate": (evaluation, {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": {}}),
@@ -58,7 +54,6 @@ def test_no_parameter_of_a_deployment_ends_the_server_or_a_worker_but_in_an_erro
             asked = flow.validate_parameters(given)
             if flow is pipeline:
                 override(recipe(asked["recipe_name"]), asked.get("overrides") or Overrides())
-                Part(asked.get("start"), asked.get("until"))
             if flow is do_errand:
                 run_errand(Errand.model_validate(asked["sent"]), Site())
             counts["taken by the flow"] += 1

@@ -1,12 +1,15 @@
 """docker/: what is pinned, closed and watched; images are built by hand, for CI has no daemon."""
 
+import os
 import re
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
+from prefect.events.schemas.automations import AutomationCore
 
-from flows.pools import POOLS
+from flows.server import TAG
 
 DOCKER = Path(__file__).parents[3] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -44,9 +47,9 @@ def test_only_the_server_is_open_and_on_loopback_alone():
     assert ports == {"server": ["127.0.0.1:4200:4200"]}
 
 
-def test_workers_take_the_pools_of_the_table_and_a_gpu_one_process():
+def test_workers_poll_the_pool_of_prefect_yaml_and_a_gpu_has_one_process():
     started = {name: re.search(r"--pool (\w+)", words(service)) for name, service in SERVICES.items()}
-    assert {found[1] for found in started.values() if found} == {pool.name for pool in POOLS}
+    assert {found[1] for found in started.values() if found} == {"gpu"}
     assert "--limit 1" in words(SERVICES["worker-gpu"])
     dockerfile = (DOCKER / "Dockerfile").read_text()
     assert '"--pool", "gpu", "--type", "process", "--limit", "1"' in dockerfile
@@ -60,6 +63,14 @@ def test_the_image_runs_as_nobody_s_root_and_answers():
     assert not re.search(r"^(ENV|ARG).*(PASSWORD|SECRET|TOKEN)", "\n".join(stages), re.MULTILINE)
 
 
-def test_deployments_that_setup_makes_are_declared():
-    declared = yaml.safe_load((DOCKER.parent / "prefect.yaml").read_text())["deployments"]
-    assert set(re.findall(r"--name (\S+?)[\"\s]", words(SERVICES["setup"]) + " ")) <= {d["name"] for d in declared}
+def test_setup_runs_the_script_that_documents_name():
+    assert "docker/server-setup.sh" in words(SERVICES["setup"])
+    assert os.access(DOCKER / "server-setup.sh", os.X_OK)
+
+
+@pytest.mark.parametrize("name", ["crashed", "notify"])
+def test_automations_are_valid_and_apply_to_runs_with_the_tag_alone(name):
+    rule = yaml.safe_load((DOCKER / f"{name}.yaml").read_text().replace("BLOCK_ID", str(uuid4())))
+    AutomationCore.model_validate(rule)
+    assert rule["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
+    assert f"inspect {rule['name']} " in (DOCKER / "server-setup.sh").read_text()

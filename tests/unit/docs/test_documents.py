@@ -100,7 +100,7 @@ def test_deployments_and_targets_of_make_exist() -> None:
         words[words.index("--name") + 1] for words in told if words[:2] == ["prefect", "deploy"] and "--name" in words
     }
     run = {words[3] for words in told if words[:3] == ["prefect", "deployment", "run"]}
-    assert named
+    assert run
     assert named <= deployments
     assert {name.partition("/")[2] for name in run} <= deployments
     makefile = (ROOT / "Makefile").read_text()

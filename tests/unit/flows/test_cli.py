@@ -7,21 +7,14 @@ import sys
 from importlib.metadata import version
 from unittest.mock import patch
 
-import polars as pl
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.main import main
 from flows.cli.settings import configured
 from flows.cli.verbs import VERBS
-from flows.pipeline import run
 from models.objectives.contrastive_config import ContrastiveConfig
-from storage.manifest import Provenance
-from storage.schemas import CORPUS
 from storage.store import Store
-from tasks.site import Site
-from tasks.stage.parts import Part, working_on
-from tasks.stage.watch import planning
 
 
 @pytest.fixture
@@ -82,7 +75,7 @@ def test_calls_that_make_no_sense_end_with_2(store, capsys, monkeypatch, call, m
     assert "pydantic" not in said
 
 
-@pytest.mark.parametrize("verb", [["pools"], ["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
+@pytest.mark.parametrize("verb", [["run", "tiny", "--json"], ["evaluate", "embedded:bert-mini"]])
 def test_a_server_that_does_not_answer_is_said_in_a_line(store, capsys, monkeypatch, verb):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
@@ -141,20 +134,6 @@ def test_a_dry_run_lists_the_stages_and_runs_none(store, capsys):
     assert {step["state"] for step in stages} == {"to make"}
     assert [step["stage"] for step in stages][:2] == ["ingest", "embed"]
     assert [*store.refs()] == []
-
-
-def test_a_part_is_listed_where_what_lies_before_is_there(store, capsys):
-    part = ["--from", "views", "--until", "pairs"]  # of a recipe that trains nothing
-    words = ["run", "tiny-avg", "--device", "cpu", "--dry-run", *part]
-    with patch.dict(os.environ):
-        assert main(words) == 1
-        assert "this part begins after views and makes nothing that lies before" in capsys.readouterr().err
-        with planning() as plan, working_on(Part(until="views")):
-            run(configured("tiny-avg", []), Site(store=store.url, device="cpu"))
-        with store.draft(plan[0].ref, Provenance(stage_version=1, config={})) as draft:
-            draft.write(pl.DataFrame(schema=CORPUS))
-        assert main(words) == 0
-    assert capsys.readouterr().out == "0 stages, 0 to be made\n"
 
 
 def test_alone_it_names_the_first_steps(capsys):

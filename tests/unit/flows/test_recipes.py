@@ -1,23 +1,16 @@
 """What every recipe promises: views that its pairings find, rows that were published, a deployment."""
 
-import json
-from importlib import import_module
-from inspect import signature
 from pathlib import Path
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
-from flows.basics import Basics
 from flows.cli.settings import configured
 from flows.config import Overrides, override
-from flows.pipeline import changes_of
 from flows.recipes import RECIPES, recipe
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.grid import grid
 from flows.recipes.rows import ROWS
-from flows.recipes.studies import STUDIES
 from flows.recipes.untrained import GLOVE
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
@@ -99,65 +92,6 @@ def test_small_translators_are_filtered(name: str) -> None:
 
 def test_the_synonyms_of_table_4_are_three_words_in_ten_as_bare_lemmas() -> None:
     assert recipe("synonym").augment.rewritings == (SynonymView(share=0.3, senses=None, inflect=False),)
-
-
-def test_every_recipe_is_deployed_under_its_name() -> None:
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    names = {each["name"]: each["parameters"].get("recipe_name") for each in deployments}
-    assert {name: name for name in RECIPES}.items() <= names.items()
-
-
-def test_run_forms_open_with_the_recipes_own_values() -> None:
-    """`python -m flows.basics` writes them."""
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    forms = {each["name"]: each["parameters"]["basics"] for each in deployments if "basics" in each["parameters"]}
-    assert {"tiny", "nli"} <= set(forms)
-    for name, values in forms.items():
-        # Strictly, as the server does: text that spells a number is none.
-        assert Basics.model_validate_json(json.dumps(values), strict=True) == Basics.of(name), name
-        assert Basics.model_validate(values).changes(name) == {}
-
-
-def test_what_is_changed_in_a_run_form_changes_that_alone() -> None:
-    form = Basics.of("tiny").model_copy(update={"learning_rate": 0.5, "corpus": ("snli", "mine.csv"), "steps": 3})
-    changes = form.changes("tiny")
-    sources = [{"dataset": "snli"}, {"path": "mine.csv"}]
-    assert changes == {"ingest": {"sources": sources}, "training": {"lr": 0.5, "max_steps": 3}}
-    changed = override(recipe("tiny"), changes)
-    assert (changed.training.lr, changed.ingest.sources[1].path) == (0.5, "mine.csv")
-    assert changed.training.objective == recipe("tiny").training.objective
-    assert Basics().changes("tiny") == {}
-    assert Basics(learning_rate=0.5).changes("nli") == {"training": {"lr": 0.5}}
-
-
-def test_another_recipe_chosen_in_a_run_form_is_that_recipe_and_what_was_changed() -> None:
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    (form,) = (each["parameters"] for each in deployments if each["name"] == "tiny")
-    assert changes_of("nli", Basics.model_validate(form["basics"]), None) == {}
-    changed = Basics.model_validate({**form["basics"], "steps": 7})
-    assert changes_of("nli", changed, None) == {"training": {"max_steps": 7}}
-
-
-def test_every_study_is_deployed_under_its_name() -> None:
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    swept = [each for each in deployments if each.get("entrypoint") == "flows.sweep.ablation"]
-    assert {each["name"] for each in swept} == set(STUDIES)
-    assert all(each["name"] == each["parameters"]["name"] for each in swept)
-
-
-def test_deployments_whose_names_say_nothing_are_told_apart_by_their_tags() -> None:
-    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    tags = [tuple(each["tags"]) for each in deployments if each["name"] in ("any", "all")]
-    assert len(set(tags)) == len(tags) == 6
-    assert all(len(each) == 2 and each[0] == "bsl" for each in tags)
-
-
-def test_every_deployment_names_a_flow_and_parameters_that_it_takes() -> None:
-    declared = yaml.safe_load((ROOT / "prefect.yaml").read_text())
-    for deployment in declared["deployments"]:
-        module, _, name = deployment["entrypoint"].rpartition(".")
-        taken = signature(getattr(import_module(module), name).fn).parameters
-        assert set(deployment["parameters"]) <= set(taken), deployment["name"]
 
 
 def test_a_system_that_nobody_published_is_refused_before_the_run() -> None:

@@ -70,7 +70,7 @@ def guarded(monkeypatch):
         server.shutdown()
 
 
-@pytest.mark.parametrize("verb", [["pools"], ["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
+@pytest.mark.parametrize("verb", [["doctor", "tiny-avg"], ["evaluate", "embedded:bert-mini"]])
 def test_a_server_that_wants_credentials_is_said_in_a_line(guarded, verb, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))

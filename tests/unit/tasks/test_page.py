@@ -12,7 +12,6 @@ from storage.refs import ArtifactRef
 from storage.store import Store
 from tasks.stage import page
 from tasks.stage.page import head, key_of, page_text
-from tasks.stage.parts import Part, working_on
 
 LETTERS = iter(range(1, 256))
 
@@ -85,12 +84,6 @@ def test_a_page_leads_to_the_one_that_its_flow_ends_with(store, told, flow, kind
     end = key_of(made(store, kind, kind))
     assert end == f"{flow}-9-{kind}"
     assert f"Leads to [{end}](/artifacts/key/{end})" in head(store, made(store, "scores", "score"), "Score.")
-
-
-def test_a_part_that_ends_before_leads_nowhere(store, told):
-    told("bsl-pipeline", recipe_name="tiny")
-    with working_on(Part(until="views")):
-        assert "Leads to" not in head(store, made(store, "corpus", "ingest"), "Read.")
 
 
 def test_links_lead_to_pages_that_this_run_made(store, told):

@@ -1,0 +1,44 @@
+"""The work pool as `bsl doctor` finds it, and the tag by which a server's automations know our runs."""
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
+
+from flows.cli.starting import Start
+from flows.server import TAG
+from tasks.doctor import look_at_pool
+from tasks.site import Site
+
+
+@pytest.fixture
+def client(prefect_server):
+    with get_client(sync_client=True) as client:
+        yield client
+        if any(pool.name == "gpu" for pool in client.read_work_pools()):
+            client.delete_work_pool("gpu")
+
+
+def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
+    missing = look_at_pool()
+    assert (missing.verdict, missing.found) == ("note", "the server has none")
+    assert "docker/server-setup.sh" in missing.remedy
+    client.create_work_pool(WorkPoolCreate(name="gpu", type="process"))
+    idle = look_at_pool()
+    assert (idle.verdict, idle.found) == ("note", "no worker polls it, or it is paused")
+    assert "prefect worker start --pool gpu" in idle.remedy
+    client._client.post("/work_pools/gpu/workers/heartbeat", json={"name": "one"})
+    assert look_at_pool().verdict == "ok"
+
+
+@flow
+def own_tags(site: Site) -> list[str]:
+    return list(flow_run.tags)
+
+
+def test_a_run_of_any_verb_has_the_tag(prefect_server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
+    start = Start(Site(store=str(tmp_path / "store")), None, watched=False)
+    assert start.run(own_tags, []) == [TAG]

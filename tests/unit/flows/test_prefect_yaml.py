@@ -1,0 +1,66 @@
+"""prefect.yaml: short, and every deployment names a flow, parameters and settings that exist."""
+
+from importlib import import_module
+from inspect import signature
+
+import pytest
+import yaml
+
+from flows.recipes import RECIPES
+from flows.server import RUN_SETTINGS, TAG
+from tests.servers import ROOT
+
+TEXT = (ROOT / "prefect.yaml").read_text(encoding="utf-8")
+DEPLOYMENTS = yaml.safe_load(TEXT)["deployments"]
+RUNS = [each for each in DEPLOYMENTS if each["entrypoint"] == "flows.pipeline.pipeline"]
+
+
+def flow_of(deployment):
+    module, _, name = deployment["entrypoint"].rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def name_of(deployment):
+    return f"{flow_of(deployment).name}/{deployment['name']}"
+
+
+def test_it_is_read_in_one_sitting() -> None:
+    assert len(TEXT.splitlines()) < 120
+
+
+def test_what_people_run_and_schedule_is_deployed() -> None:
+    names = [name_of(each) for each in DEPLOYMENTS]
+    assert len(set(names)) == len(names)
+    runs = {"tiny", "nli", "nli-roberta", "sbert", "multilingual", "multilingual-sup", "afs", "any"}
+    flows = {"adapt", "evaluate", "ablation", "reproduce", "field"}
+    assert {f"bsl-pipeline/{name}" for name in runs} | {f"bsl-{flow}/any" for flow in flows} <= set(names)
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=name_of)
+def test_a_deployment_names_parameters_that_its_flow_takes(deployment) -> None:
+    parameters, taken = deployment["parameters"], signature(flow_of(deployment).fn).parameters
+    assert set(parameters) <= set(taken)
+    missing = {name for name, taken in taken.items() if taken.default is taken.empty} - set(parameters)
+    assert not missing or deployment["name"] == "any", "a person chooses in the form of `any` alone"
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=name_of)
+def test_a_run_has_the_heartbeat_and_the_tag_that_the_automations_need(deployment) -> None:
+    assert deployment["tags"][0] == TAG
+    assert deployment["work_pool"]["name"] == "gpu"
+    assert deployment["work_pool"]["job_variables"]["env"] == RUN_SETTINGS
+
+
+def test_a_recipe_s_deployment_has_its_name() -> None:
+    named = {each["name"]: each["parameters"]["recipe_name"] for each in RUNS if each["name"] != "any"}
+    assert {name: name for name in named} == named
+    assert set(named) <= set(RECIPES)
+
+
+def test_the_form_of_any_offers_every_recipe_and_explains_each_parameter() -> None:
+    (form,) = [flow_of(each).parameters for each in RUNS if each["name"] == "any"]
+    assert form.properties["recipe_name"]["enum"] == list(RECIPES)
+    assert list(form.properties) == ["recipe_name", "overrides", "site"]
+    assert all(field["description"] for field in form.properties.values())
+    first = list(form.definitions["PipelineConfigOverrides"]["properties"])[:3]
+    assert first == ["ingest", "encoder", "training"]
