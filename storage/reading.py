@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from storage.hub import table_files
 from storage.readers.columns import Columns, require
-from storage.readers.nli import labelled, read_nli
+from storage.readers.nli import read_nli
 from storage.readers.prose import only_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, known_shape, no_shape
@@ -22,20 +22,19 @@ if TYPE_CHECKING:
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """A source's sentences, as frames of its text columns; unlabelled NLI pairs are dropped and counted.
+    """A source's sentences, as frames of its text columns, whether a label stands beside them or not.
 
     Args:
         source: from `resolve_source`.
-        report: counts what is read, dropped and rejected.
+        report: counts what is read and rejected.
         max_bad_share: how many of the records may be unreadable before the source is refused.
 
     Raises:
         SourceError: a file or column is missing, or too much cannot be read.
     """
-    for shape, frames in _tables(source, report):
-        checked = labelled(frames, shape.label, report) if shape.label else frames
-        for frame in checked:
-            yield frame.select(shape.texts)
+    for path in local_files(source):
+        texts = Columns(_shape(source, path).texts)
+        yield from read_table(path, source.format or format_of(path), texts, report)
     report.check(max_bad_share)
 
 
@@ -45,7 +44,9 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     Raises:
         SourceError: as `read_source`, or the source holds no labelled pairs.
     """
-    for shape, frames in _tables(source, report):
+    for path in local_files(source):
+        shape = _shape(source, path)
+        frames = read_table(path, source.format or format_of(path), shape.columns, report)
         yield from read_nli(frames, shape, report)
     report.check(max_bad_share)
 
@@ -104,12 +105,6 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
         SourceError: a file or column is missing, or the columns have no known shape.
     """
     return tuple(dict.fromkeys(text for path in local_files(source) for text in _shape(source, path).texts))
-
-
-def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
-    for path in local_files(source):
-        shape = _shape(source, path)
-        yield shape, read_table(path, source.format or format_of(path), shape.columns, report)
 
 
 def _shape(source: ResolvedSource, path: str) -> Shape:
