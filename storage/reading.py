@@ -11,7 +11,7 @@ from storage.readers.prose import only_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, known_shape, no_shape
 from storage.readers.sts import read_sts, scored_shape
-from storage.readers.table import columns_of, format_of, read_table, require_header
+from storage.readers.table import columns_of, format_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,8 +117,7 @@ def _shape(source: ResolvedSource, path: str) -> Shape:
         return shape
     if (known := known_shape(found)) is not None:
         return known
-    require_header(path, kind, found)
-    text = found[0] if len(found) == 1 else only_prose(path, kind)
+    text = only_prose(path, kind, found)
     if text is None:
         raise no_shape(path, found)
     return Shape((text,))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import fsspec
 import pyarrow as pa
 
 from storage.errors import SourceError
+from storage.regular import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,8 +60,9 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
         The content, decompressed by the suffix (`.gz`, `.zst`), and the file itself, whose position is the progress.
 
     Raises:
-        SourceError: it does not exist or cannot be read, or its compressed data is damaged.
+        SourceError: it does not exist, is no file or cannot be read, or its compressed data is damaged.
     """
+    require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
             report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
@@ -100,6 +104,23 @@ def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -
                 )
         if size:
             yield _block(b"".join(waiting), line)
+
+
+def require_file(path: str) -> None:
+    """Check that a local path is no named pipe, device or socket, which would be read once or wait for ever.
+
+    Raises:
+        SourceError: it is one.
+    """
+    try:
+        mode = Path(path.removeprefix("file://")).stat().st_mode
+    except (OSError, ValueError):
+        return  # an address, or nothing is there: opening it says so
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise SourceError(
+            f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and give that: "
+            f"`cat {path} > text.txt`"
+        )
 
 
 def unpacked_by_polars(content: bytes) -> bool:
