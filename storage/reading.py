@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.errors import SourceError
 from storage.hub import table_files
-from storage.readers.columns import Columns, require
+from storage.readers.columns import NAME_COLUMNS, Columns, require
 from storage.readers.nli import read_nli
 from storage.readers.prose import only_prose
 from storage.readers.report import ReadReport
@@ -48,6 +49,26 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
         shape = _shape(source, path)
         frames = read_table(path, source.format or format_of(path), shape.columns, report)
         yield from read_nli(frames, shape, report)
+    report.check(max_bad_share)
+
+
+def read_beside(
+    source: ResolvedSource, column: str, report: ReadReport, max_bad_share: float
+) -> Iterator[pl.DataFrame]:
+    """A source's sentences and another column beside them: `text`, `view`.
+
+    Raises:
+        SourceError: as `read_source`, or the source has several columns of sentences.
+    """
+    for path in local_files(source):
+        texts = _shape(source, path).texts
+        if len(texts) != 1 or column in texts:
+            raise SourceError(
+                f"{path} has sentences in {', '.join(map(repr, texts))}, expected one column of them beside the views "
+                f"in {column!r}; name it {NAME_COLUMNS}"
+            )
+        for frame in read_table(path, source.format or format_of(path), Columns((*texts, column)), report):
+            yield frame.rename({texts[0]: "text", column: "view"})
     report.check(max_bad_share)
 
 

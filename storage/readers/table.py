@@ -8,7 +8,19 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import afs, clusters, delimited, header, jsonl, lines, parquet, senteval, sts_files, useb
+from storage.readers import (
+    afs,
+    clusters,
+    delimited,
+    header,
+    jsonl,
+    lines,
+    parquet,
+    senteval,
+    sts_files,
+    useb,
+    view_pairs,
+)
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
@@ -18,7 +30,7 @@ if TYPE_CHECKING:
 
     from storage.readers.report import ReadReport
 
-_COMPRESSIONS: Final = (".gz", ".zst")
+_COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
 
 class _Read(Protocol):
@@ -61,6 +73,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "afs": FileFormat(afs.columns, afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
     "useb": FileFormat(useb.columns, useb.read),
+    "view-pairs": FileFormat(view_pairs.columns, view_pairs.read),
     "clusters": FileFormat(clusters.columns, clusters.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
