@@ -29,6 +29,7 @@ from tasks.pair import pairs_of
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
 from tasks.report_content import Told
+from tasks.rewrites.given import views_of_sources
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.spread import crew
@@ -131,7 +132,10 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     for phase, who in zip(config.phases, teachers, strict=True):
         check_teaching(site, corpus, who, phase.training.objective)
     labelled = nli(site, sources, corpus, config.ingest) if config.needs_labels else None
-    views = augment(site, corpus, config.augment, labelled) if config.phases else None
+    views = None
+    if config.phases:
+        given = views_of_sources(site, sources, corpus, config.augment, config.ingest.max_bad_share)
+        views = augment(site, corpus, config.augment, labelled, given)
     pairs = [pairs_of(site, corpus, views, labelled, phase.pairs) for phase in config.phases if views]
     checkpoints: list[CheckpointRef] = []
     for phase, learnt, who in zip(config.phases, pairs, teachers, strict=True):

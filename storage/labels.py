@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
@@ -10,11 +11,12 @@ from pydantic import BaseModel, ConfigDict
 from storage.errors import SourceError
 from storage.keys import NotInKey
 from storage.mirror_record import source_sha256
+from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
-from storage.readers.prose import is_prose
+from storage.readers.prose import SAMPLE, is_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import known_shape
-from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns
+from storage.readers.table import Format, columns_of, format_of, read_table, readable_columns, require_header
 from storage.texts import TITLES
 
 if TYPE_CHECKING:
@@ -23,8 +25,16 @@ if TYPE_CHECKING:
 _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", "label")
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
+_MAX_BAD_SHARE: Final = 0.01  # of the records; with more the file is refused
 _BESIDE: Final = (*TITLES, "summary")  # what stands beside a text and is no other side of a pair
-_NOTHING: Final = ("NaN", "nan")  # what pandas and Python's json write for no label
+_MISSING: Final = (
+    "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
+)  # fmt: skip
+"""What pandas, Python's json, R, SQL and spreadsheets write for no value; `none` is a class like any other."""
+_INFINITE: Final = ("inf", "-inf", "+inf", "Inf", "-Inf", "Infinity", "-Infinity")
+"""Of classes no value either; as a score refused."""
+_LARGEST_SCORE: Final = 1e6
+"""Larger than any scale of similarity; what lies beyond is a slip or an id."""
 
 
 class LabelSource(BaseModel):
@@ -42,6 +52,8 @@ class LabelSource(BaseModel):
     """The columns of text: two of pairs, one of classes."""
     label: str
     """The column of scores or classes."""
+    rule: Literal[2] = 2
+    """Version of the rule that tells labels from missing values, so that a new one gives new keys."""
     path: Annotated[str, NotInKey]
     """Where the file is."""
     left_out: Annotated[int, NotInKey] = 0
@@ -73,10 +85,13 @@ def label_source(path: str) -> LabelSource:
     found = _taken(table, prose) or _taken(table, repeated) or _taken(table, known)
     if found is not None:
         kind, texts, label = found
+        if kind == "pairs":
+            _require_scores(path, form, table[label])
         source = LabelSource(
             digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=path
         )
         return source.model_copy(update={"left_out": table.height - _labelled(source, table).height})
+    require_header(path, form, table.head(SAMPLE))
     raise SourceError(
         f"{path} has the columns {', '.join(map(repr, held))}, of which {', '.join(map(repr, repeated)) or 'none'} "
         f"hold text{_hindrance(table, repeated or known)}; expected two of text and a number "
@@ -101,7 +116,7 @@ def _taken(table: pl.DataFrame, prose: list[str]) -> tuple[Literal["pairs", "cla
     if len(texts) == 2 and len(prose) == 2 and score is not None and table[score].drop_nulls().n_unique() > 1:
         return "pairs", texts, score
     chosen = next(_named(table, prose, _CLASSES), None)
-    if len(texts) == 1 and chosen is not None and 2 <= table[chosen].drop_nulls().n_unique() <= _MOST_CLASSES:
+    if len(texts) == 1 and chosen is not None and 2 <= _classes(table[chosen]).n_unique() <= _MOST_CLASSES:
         return "classes", texts, chosen
     return None
 
@@ -114,7 +129,7 @@ def _hindrance(table: pl.DataFrame, prose: list[str]) -> str:
         return ""
     if len(texts) == 2 and (strange := _strange(table[chosen])) is not None:
         return f", and {chosen!r} has {strange!r}, which is no number"
-    return f", and {chosen!r} has {table[chosen].drop_nulls().n_unique():,} different values"
+    return f", and {chosen!r} has {_classes(table[chosen]).n_unique():,} different values"
 
 
 def _named(table: pl.DataFrame, prose: list[str], names: Sequence[str]) -> Iterator[str]:
@@ -131,21 +146,60 @@ def _without_titles(prose: list[str]) -> list[str]:
 def _labelled(source: LabelSource, table: pl.DataFrame) -> pl.DataFrame:
     second = pl.col(source.texts[1]) if len(source.texts) == 2 else pl.lit(None, pl.String)
     rows = table.drop_nulls([*source.texts, source.label])
+    if source.kind == "classes":
+        rows = rows.filter(~pl.col(source.label).is_in(_INFINITE))
     return rows.select(text_1=pl.col(source.texts[0]), text_2=second, label=pl.col(source.label))
 
 
 def _table(path: str, kind: Format, columns: Sequence[str]) -> pl.DataFrame:
-    frames = list(read_table(path, kind, Columns((), tuple(columns)), ReadReport(path)))
+    report = ReadReport(path)
+    frames = list(read_table(path, kind, Columns((), tuple(columns)), report))
     if not frames:
         raise SourceError(f"{path} holds no record; give labelled text, or leave --labels out")
+    report.check(_MAX_BAD_SHARE)
     # CSV has no null: what is blank there is what another format leaves out.
     table = pl.concat(frames).cast(pl.String).select(pl.all().str.strip_chars().replace("", None))
     labels = [name for name in table.columns if name.lower() in (*_SCORES, *_CLASSES)]
-    return table.with_columns(pl.col(labels).replace(list(_NOTHING), None))
+    return table.with_columns(pl.col(labels).replace(list(_MISSING), None))
+
+
+def _classes(values: pl.Series) -> pl.Series:
+    """The labels among a column's values."""
+    return values.drop_nulls().filter(~values.drop_nulls().is_in(_INFINITE))
 
 
 def _strange(values: pl.Series) -> str | None:
     """The first value that is no number; None where all are."""
     known = values.drop_nulls()
-    finite = known.cast(pl.Float64, strict=False).is_finite().fill_null(value=False)
-    return next(iter(known.filter(~finite)), None)
+    return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
+
+
+def _require_scores(path: str, form: Format, values: pl.Series) -> None:
+    """Check that scores are finite and on some scale.
+
+    Raises:
+        SourceError: with the first that is not, and its line.
+    """
+    wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
+    if len(wrong):
+        record = int(wrong[0])
+        raise SourceError(
+            f"{path}, {_place(path, form, record, values[record])}: the score {values[record]!r} in column "
+            f"{values.name!r} is not finite or beyond ±{_LARGEST_SCORE:,.0f}, expected a similarity; correct it, or "
+            "leave it blank for none"
+        )
+
+
+def _place(path: str, form: Format, record: int, value: str) -> str:
+    """Where a value stands: its line, or its row in a table without lines."""
+    if form == "parquet":
+        return f"row {record + 1}"
+    # A record is at least a line, so the value is no earlier; blank lines and lines within quotes come on top.
+    whole = re.compile(rf"(?<![\w.+-]){re.escape(value)}(?![\w.])".encode())
+    number = 0
+    for block in line_blocks(path, ReadReport(path)):
+        for line in block.content.split(b"\n")[: block.content.count(b"\n") or 1]:
+            number += 1
+            if number > record and whole.search(line):
+                return f"line {number}"
+    return f"record {record + 1}"

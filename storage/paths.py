@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from storage.errors import SourceError
+from storage.readers.blocks import require_file
 from storage.readers.table import SUFFIXES, is_readable
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def listed(path: str) -> tuple[str, ...]:
         path: a file, folder or pattern with `*` at any fsspec address.
 
     Raises:
-        SourceError: there is none, or a name of theirs is not UTF-8.
+        SourceError: there is none, one is a pipe, device or socket, or a name of theirs is not UTF-8.
     """
+    require_file(path)
     fs, root = fsspec.url_to_fs(path)
     if fs.isfile(root):
         _require_utf8(path)
@@ -40,6 +42,7 @@ def listed(path: str) -> tuple[str, ...]:
     found = tuple(name for name in names if is_readable(name))
     for name in found:
         _require_utf8(name)
+        require_file(name)
     if not found:
         none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
         unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from storage.errors import SourceError
 from storage.hub import table_files
-from storage.readers.columns import Columns, require
-from storage.readers.nli import labelled, read_nli
+from storage.readers.columns import NAME_COLUMNS, Columns, require
+from storage.readers.nli import read_nli
 from storage.readers.prose import only_prose
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, known_shape, no_shape
 from storage.readers.sts import read_sts, scored_shape
-from storage.readers.table import columns_of, format_of, read_table, require_header
+from storage.readers.table import columns_of, format_of, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,20 +23,19 @@ if TYPE_CHECKING:
 
 
 def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
-    """A source's sentences, as frames of its text columns; unlabelled NLI pairs are dropped and counted.
+    """A source's sentences, as frames of its text columns, whether a label stands beside them or not.
 
     Args:
         source: from `resolve_source`.
-        report: counts what is read, dropped and rejected.
+        report: counts what is read and rejected.
         max_bad_share: how many of the records may be unreadable before the source is refused.
 
     Raises:
         SourceError: a file or column is missing, or too much cannot be read.
     """
-    for shape, frames in _tables(source, report):
-        checked = labelled(frames, shape.label, report) if shape.label else frames
-        for frame in checked:
-            yield frame.select(shape.texts)
+    for path in local_files(source):
+        texts = Columns(_shape(source, path).texts)
+        yield from read_table(path, source.format or format_of(path), texts, report)
     report.check(max_bad_share)
 
 
@@ -45,8 +45,30 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     Raises:
         SourceError: as `read_source`, or the source holds no labelled pairs.
     """
-    for shape, frames in _tables(source, report):
+    for path in local_files(source):
+        shape = _shape(source, path)
+        frames = read_table(path, source.format or format_of(path), shape.columns, report)
         yield from read_nli(frames, shape, report)
+    report.check(max_bad_share)
+
+
+def read_beside(
+    source: ResolvedSource, column: str, report: ReadReport, max_bad_share: float
+) -> Iterator[pl.DataFrame]:
+    """A source's sentences and another column beside them: `text`, `view`.
+
+    Raises:
+        SourceError: as `read_source`, or the source has several columns of sentences.
+    """
+    for path in local_files(source):
+        texts = _shape(source, path).texts
+        if len(texts) != 1 or column in texts:
+            raise SourceError(
+                f"{path} has sentences in {', '.join(map(repr, texts))}, expected one column of them beside the views "
+                f"in {column!r}; name it {NAME_COLUMNS}"
+            )
+        for frame in read_table(path, source.format or format_of(path), Columns((*texts, column)), report):
+            yield frame.rename({texts[0]: "text", column: "view"})
     report.check(max_bad_share)
 
 
@@ -106,12 +128,6 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for path in local_files(source) for text in _shape(source, path).texts))
 
 
-def _tables(source: ResolvedSource, report: ReadReport) -> Iterator[tuple[Shape, Iterator[pl.DataFrame]]]:
-    for path in local_files(source):
-        shape = _shape(source, path)
-        yield shape, read_table(path, source.format or format_of(path), shape.columns, report)
-
-
 def _shape(source: ResolvedSource, path: str) -> Shape:
     """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
     kind = source.format or format_of(path)
@@ -122,8 +138,7 @@ def _shape(source: ResolvedSource, path: str) -> Shape:
         return shape
     if (known := known_shape(found)) is not None:
         return known
-    require_header(path, kind, found)
-    text = found[0] if len(found) == 1 else only_prose(path, kind)
+    text = only_prose(path, kind, found)
     if text is None:
         raise no_shape(path, found)
     return Shape((text,))

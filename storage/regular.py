@@ -62,11 +62,12 @@ def irregular(folder: Path, name: str) -> str | None:
         folder /= parent
         mode = os.lstat(folder).st_mode
         if not stat.S_ISDIR(mode):
-            return f"below {_kind(mode)}"
+            return f"below {kind_of(mode)}"
     mode = os.lstat(folder / last).st_mode
-    return None if stat.S_ISREG(mode) else _kind(mode)
+    return None if stat.S_ISREG(mode) else kind_of(mode)
 
 
-def _kind(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """What a mode of `os.stat` stands for, in words."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link", stat.S_IFREG: "a file", stat.S_IFIFO: "a named pipe"}
     return kinds.get(stat.S_IFMT(mode), "a device or socket")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from storage.declarations import DATASETS, require_rows
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs
-from storage.subsets import with_subsets
+from storage.subsets import sick_test, with_subsets
 
 if TYPE_CHECKING:
     import polars as pl
 
     from storage.sources import ResolvedSource
+
+
+SICK: Final = "sickr"
+"""The set of which the Hub has train and trial too."""
 
 
 def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.DataFrame:
@@ -24,6 +28,8 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
     declared = DATASETS[dataset]
     low, high = declared.score_range or (0.0, 5.0)
     pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
+    if dataset == SICK and pairs.height != declared.rows[split]:
+        pairs = sick_test(pairs)
     require_rows(dataset, split, pairs.height)
     if declared.divided and (pairs["subset"] == "").all():
         return with_subsets(declared.folder or dataset, pairs)

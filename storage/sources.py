@@ -50,7 +50,7 @@ class SourceSpec(BaseModel):
     columns: tuple[str, ...] = ()
     """Columns that hold sentences; by the known shapes (NLI, STS, triplets, `text`) unless given."""
     label: str | None = None
-    """NLI label column, whose unlabelled rows are dropped; by the known shapes unless `columns` is given."""
+    """NLI label column, for labelled pairs; by the known shapes unless `columns` is given."""
     lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the sentences; the data set's own, else `en`, unless given."""
     hub_config: str | None = None

@@ -1,8 +1,10 @@
-"""Which subset of its task a pair of STS 2012 to 2016 is of, where a copy of the set does not say.
+"""Which part of its task a pair is of, where the Hub's copy does not say: digests of the tasks' own files know.
 
-The Hub's copies have the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print them, need
-to know; `subsets.parquet` has for every pair of the tasks' own files a digest of its letters and its subset. No text is
-in it.
+- STS 2012 to 2016: the Hub has the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print
+  them, need the subset; `subsets.parquet` has a digest and the subset of every pair.
+- SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every pair of the test.
+
+No text is in either.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import polars as pl
 logger = logging.getLogger(__name__)
 
 TABLE: Final = Path(__file__).with_name("subsets.parquet")
+SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
 _NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are one
 
 
@@ -41,9 +44,28 @@ def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
     return pairs.with_columns(subset=pl.Series(found, dtype=pl.String))
 
 
-def digests(pairs: pl.DataFrame) -> list[int]:
-    """64 bits a pair, of the letters and digits of both its sentences."""
+def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of SICK's test, in the order of the copy; all pairs if some of the test are missing.
+
+    Args:
+        pairs: `sentence1`, `sentence2`, `score`. Ten pairs of the test are also in train or trial, with the same score:
+            one of each is taken.
+    """
+    known = pl.read_parquet(SICK_TEST)["digest"]
+    marked = pairs.with_columns(digest=pl.Series(digests(pairs, scored=True), dtype=pl.UInt64))
+    chosen = marked.filter(pl.col("digest").is_in(known.implode())).unique("digest", keep="first", maintain_order=True)
+    return chosen.drop("digest") if chosen.height == len(known) else pairs
+
+
+def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
+    """64 bits a pair, of the letters and digits of both its sentences.
+
+    Args:
+        pairs: `sentence1`, `sentence2`, and `score` if it is part of the digest.
+        scored: whether the score, rounded to two places, is part of the digest.
+    """
     sides = [pl.col(side).str.to_lowercase().str.replace_all(_NO_LETTER, "") for side in ("sentence1", "sentence2")]
+    sides += [pl.col("score").round(2).cast(pl.String)] if scored else []
     texts = pairs.select(pl.concat_str(sides, separator="\t")).to_series()
     return [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts]
 

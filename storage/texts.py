@@ -22,7 +22,7 @@ from storage.paths import listed
 from storage.readers.columns import Columns, require
 from storage.readers.prose import PROSE_WORDS, first_records, is_prose
 from storage.readers.report import ReadReport
-from storage.readers.shapes import SHAPES
+from storage.readers.shapes import SHAPES, known_shape
 from storage.readers.table import (
     Format,
     columns_of,
@@ -209,9 +209,9 @@ def _guess(
     kind = format_of(path)
     columns = [name for name in columns if name in held]
     title, document = (name if name in ("", *held) else None for name in (title, document))
-    if len(held) == 1 and not columns:
-        require_header(path, kind, held)
     sample = first_records(path, kind)
+    if not columns and known_shape(held) is None:
+        require_header(path, kind, sample)
     plain = TextSource(name=path, digest="", format=kind, texts=held[:1], files=(path,), found=held)
     if kind == "txt":
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})

@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 SAMPLE_ROWS = 8
 
 
-def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | None = None) -> ViewsRef:
+def augment(
+    site: Site,
+    corpus: CorpusRef,
+    config: AugmentConfig,
+    nli: NliRef | None = None,
+    given: tuple[ViewsRef, ...] = (),
+) -> ViewsRef:
     """Make the views of a corpus, or find them made; the models' content, not their place, decides which.
 
     Args:
@@ -42,12 +48,13 @@ def augment(site: Site, corpus: CorpusRef, config: AugmentConfig, nli: NliRef | 
         corpus: The sentences.
         config: Which views.
         nli: Labelled pairs, which view `entail` needs.
+        given: Views that the sources bring.
     """
     routes = tuple(
         Route(method=v.method, hops=tuple(find_hop(site, hop, config.shortlist) for hop in v.hops))
         for v in config.routes
     )
-    parts = rewritten(site, corpus, config, nli)
+    parts = (*rewritten(site, corpus, config, nli), *given)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)
 
 

@@ -76,7 +76,6 @@ def told_of(store: Store, corpus: CorpusRef) -> str:
         "empty": found.empty,
         "too short": found.too_short,
         "too long": found.too_long,
-        "unlabelled": sum(source["unlabelled"] for source in sources),
         "beyond the limit": found.unique - found.published,
         f"unreadable (the first: {first})": unreadable,
     }
@@ -105,7 +104,7 @@ def _kibibytes(tell: OnProgress, sources: Sequence[ResolvedSource], reports: Seq
 
 
 def _tally(report: ReadReport) -> dict[str, int]:
-    return {"records": report.records, "unlabelled": report.unlabelled, "unreadable": report.rejected}
+    return {"records": report.records, "unreadable": report.rejected}
 
 
 def _counts(report: ReadReport) -> dict[str, JsonValue]:

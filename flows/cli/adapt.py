@@ -18,6 +18,7 @@ from flows.cli.options import (
     print_line,
     print_table,
 )
+from flows.cli.printable import printable
 from flows.cli.settings import changes_of as changes_set
 from flows.cli.settings import checked, value_of
 from flows.cli.starting import begin
@@ -76,7 +77,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print_table(TAKEN, [source.told for source in own])
         if labels is not None:
-            print(labels)
+            print(printable(labels))
     from flows.adapt import adapt
 
     start = arguments.encoder

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, print_json
+from flows.cli.printable import printable
 from flows.site import site_of
 from models.report.sizes import sized
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
@@ -133,7 +134,7 @@ def _show(arguments: argparse.Namespace) -> int:
     console = Console()
     console.print_json(manifest.model_dump_json())
     for table in manifest.tables:
-        console.print(store.scan(ref, table).head(SHOWN).collect())
+        console.print(printable(store.scan(ref, table).head(SHOWN).collect()), markup=False)
     return 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_use_options, print_json, showing_use, used_precision, used_site
+from flows.cli.printable import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -37,5 +38,5 @@ def _embed(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"sentences": done, "file": arguments.target})
     else:
-        print(f"{done:,} sentences: {arguments.target}")
+        print(printable(f"{done:,} sentences: {arguments.target}"))
     return 0

@@ -16,6 +16,7 @@ from flows.cli.options import (
     print_table,
     tables_of,
 )
+from flows.cli.printable import printable
 from flows.cli.settings import changes_of, checked
 from flows.cli.starting import begin
 
@@ -88,7 +89,7 @@ def _field(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         print_table(TAKEN, [source.told for source in files])
         if labels is not None:
-            print(labels.told)
+            print(printable(labels.told))
     ref = start.run(
         field, [], texts=arguments.texts, encoder=arguments.encoder, labels=arguments.labels, settings=settings
     )

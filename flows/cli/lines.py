@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
+from flows.cli.printable import printable
+
 if TYPE_CHECKING:
     from rich.live import Live
 
@@ -30,6 +32,14 @@ def spinner(said: str) -> Live:
     return Live(turning, console=Console(stderr=True), refresh_per_second=12.5, transient=True, redirect_stdout=False)
 
 
+class _Printable(logging.Formatter):
+    """A line in which a file's name or a text cannot command the terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, its control characters spelled out."""
+        return printable(super().format(record))
+
+
 class _Lines(logging.StreamHandler[TextIO]):
     """This command's own lines, on the error stream of the moment: a spinner's takes lines above it."""
 
@@ -42,11 +52,17 @@ class _Lines(logging.StreamHandler[TextIO]):
         return sys.stderr
 
 
+def line_formatter() -> logging.Formatter:
+    """The form of this command's own lines."""
+    return _Printable("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+
+
 def start_lines() -> None:
     """Show warnings. Lines as JSON are left to Prefect, which shows all on import unless something else does before."""
     if not _are_json():
-        form = "%(asctime)s %(levelname)s %(message)s"
-        logging.basicConfig(level=logging.WARNING, format=form, datefmt="%H:%M:%S", handlers=[_Lines()])
+        lines = _Lines()
+        lines.setFormatter(line_formatter())
+        logging.basicConfig(level=logging.WARNING, handlers=[lines])
 
 
 def be_quiet() -> None:

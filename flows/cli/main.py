@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.cli.debug import add_debug
 from flows.cli.lines import start_lines
+from flows.cli.printable import printable
 from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return USAGE_ERROR
     arguments, unknown = parser_of(words).parse_known_args(words)
     if unknown:
+        strange = printable(" ".join(unknown))
         print(
-            f"bsl: {arguments.verb} takes no {' '.join(unknown)}; `bsl {arguments.verb} --help` lists what it takes",
+            f"bsl: {arguments.verb} takes no {strange}; `bsl {arguments.verb} --help` lists what it takes",
             file=sys.stderr,
         )
         return USAGE_ERROR
@@ -63,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (StorageError, ModelError, OSError, ImportError, ValueError) as error:
         if arguments.debug:
             raise
-        print(f"bsl: {_told(error)}", file=sys.stderr)
+        print(f"bsl: {printable(_told(error))}", file=sys.stderr)
         # A ValueError that is none of ours: an unknown recipe, field or value, said before anything was started. An
         # ImportError is an optional package that is missing, such as s3fs.
         ours = isinstance(error, StorageError | ModelError)

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from flows.cli.printable import printable
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tasks.use import Index
 
 _ANY_WIDTH: Final = 10_000  # columns
+_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
 _INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
 BROWSE: Final = "browse:  make ui, or bsl ui"
 """Where a run's stages and logs are shown."""
@@ -77,11 +80,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 def print_json(outcome: object) -> None:
     """One JSON value; what JSON has no form for, such as a path, as its text."""
-    print(json.dumps(outcome, indent=1, ensure_ascii=False, default=str), flush=True)
+    text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
+    print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
 
 
 def _column(name: str) -> Column:
-    return Column(Text(name))
+    return Column(Text(printable(name)))
 
 
 def print_table(title: str, rows: list[dict[str, str]]) -> None:
@@ -90,7 +94,7 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     Where the terminal is too narrow, intervals stand below their figures, whole.
     """
     if not rows:
-        print(title)
+        print(printable(title))
         return
     console = Console()
     if not console.is_terminal:
@@ -98,20 +102,20 @@ def print_table(title: str, rows: list[dict[str, str]]) -> None:
     table = _table(rows)
     if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
         table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
-    console.print(Text(title, style="table.title"), table, sep="\n")
+    console.print(Text(printable(title), style="table.title"), table, sep="\n")
 
 
 def print_line(text: str) -> None:
     """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
     console = Console()
-    console.print(Text(text), soft_wrap=not console.is_terminal)
+    console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
 
 
 def _table(rows: list[dict[str, str]]) -> Table:
     """As text: a name in brackets would be taken for markup."""
     table = Table(*map(_column, rows[0]))
     for row in rows:
-        table.add_row(*map(Text, row.values()))
+        table.add_row(*(Text(printable(cell)) for cell in row.values()))
     return table
 
 
@@ -161,7 +165,7 @@ def opened_index(arguments: argparse.Namespace) -> Index:
     spec = SourceSpec(path=arguments.corpus, columns=columns)
     with showing_use(site, f"reading {arguments.corpus}"):
         found = index(site, arguments.model, spec, used_precision(arguments, site))
-    print(f"{arguments.corpus}: {found.taken}", file=sys.stderr)
+    print(printable(f"{arguments.corpus}: {found.taken}"), file=sys.stderr)
     return found
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.lines import be_quiet, spinner
+from flows.cli.printable import printable
 from flows.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def failed(error: object) -> int:
     said = str(error) if known else f"{type(error).__name__}: {error}"
     if server:  # of an answer the second line leads to a page on its status code
         said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
-    print(f"bsl: {said}", file=sys.stderr)
+    print(f"bsl: {printable(said)}", file=sys.stderr)
     print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
     if not known:
         print("With --debug the same call shows where this came from.", file=sys.stderr)

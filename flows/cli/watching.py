@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
+from flows.cli.printable import printable
 from flows.cli.remaining import Remaining, told
 from models.progress import Progress, spelled
 
@@ -94,7 +95,7 @@ class Terminal:
         line += f"{seconds:>7.1f} s" if made else " " * 9
         if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
             line = whole
-        self.console.print(Text(line.rstrip(), style="" if made else "dim"), soft_wrap=True)
+        self.console.print(Text(printable(line.rstrip()), style="" if made else "dim"), soft_wrap=True)
 
     def fails(self, step: Step) -> None:
         """Forget it: what comes next is no part of it."""
@@ -108,7 +109,7 @@ class Terminal:
         if text in self._said:
             return
         self._said.add(text)
-        self.console.print(Text(text, style="bold"), soft_wrap=True)
+        self.console.print(Text(printable(text), style="bold"), soft_wrap=True)
 
     def show(self, place: str, progress: Progress) -> None:
         """A line now and then."""
@@ -117,7 +118,7 @@ class Terminal:
             self._told = now
             count = f"{place}{progress.what}: {progress.done:,} of {progress.total:,}"
             line = " · ".join(filter(None, [count, progress.pace, self._left(progress), progress.detail]))
-            self.console.print(Text(line), soft_wrap=True)
+            self.console.print(Text(printable(line)), soft_wrap=True)
 
     def _left(self, progress: Progress) -> str:
         """What is left of the stage, and of the run."""
@@ -163,7 +164,7 @@ class LiveTerminal(Terminal):
     def show(self, place: str, progress: Progress) -> None:
         """Move the bar, or begin another."""
         said = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
-        what, said = Text(f"{place}{progress.what}").markup, Text(said).markup
+        what, said = Text(printable(f"{place}{progress.what}")).markup, Text(printable(said)).markup
         total = progress.total or None
         current = None if self._bar is None else self.progress.tasks[0]
         if current is None or current.description != what:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tasks.settings import Phase
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
-    "BSL-BERT": ("nli",),
+    "BSL-BERT": ("nli", "nli-authors-views"),
     "BSL-RoBERTa": ("nli-roberta",),
     "BSL-BERT, NLI_entail": ("entail",),
     "BSL-BERT, Back-translation + NLI_entail": ("nli-entail",),

@@ -48,6 +48,18 @@ class TranslatedView(BaseModel):
         return self.hops[-1].target_lang
 
 
+class GivenView(BaseModel):
+    """A view that the sources bring in a column beside their sentences, such as translations or paraphrases."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    method: str = Field("given", pattern=r"^[a-z][a-z0-9-]*$")
+    """Name of the view."""
+
+    column: str = Field("view", min_length=1)
+    """Column of the view; sources without it have no such view."""
+
+
 AnyRewriting = Annotated[
     SynonymView | MaskedView | EntailView | DeletedView | CropView, Field(discriminator="name"), BeforeValidator(named)
 ]
@@ -78,6 +90,9 @@ class AugmentConfig(BaseModel):
     rewritings: tuple[AnyRewriting, ...] = ()
     """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""
 
+    given: tuple[GivenView, ...] = ()
+    """Views that the sources bring in a column beside their column of sentences; the first view of each sentence."""
+
     original: bool = True
     """Whether the sentence itself is a view too."""
 
@@ -101,6 +116,7 @@ class AugmentConfig(BaseModel):
             *((ORIGINAL,) if self.original else ()),
             *(view.method for view in self.translations),
             *(method for view in self.rewritings for method in view.methods),
+            *(view.method for view in self.given),
         )
 
     @property

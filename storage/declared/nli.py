@@ -38,6 +38,18 @@ NLI: Final = (
         revision="d482672c8e74ce18da116f430137434ba2e52fab",
     ),
     Dataset(
+        name="back_translated_nli",
+        licence=f"not stated; made of SNLI (CC BY-SA 4.0) and MultiNLI ({_OANC})",
+        citation="Zhang et al., 2021. Bootstrapped Unsupervised Sentence Representation Learning. ACL.",
+        splits={"train": "train"},
+        originals={"train": ("back_translated_nli/**/back_translated_nli.txt*",)},
+        original_format="view-pairs",
+        remedy=(
+            "download the authors' back-translated corpus, which the README of KornWtp/ConGen on GitHub links, and put "
+            "back_translated_nli.txt or .txt.zip into the mirror's folder back_translated_nli/"
+        ),
+    ),
+    Dataset(
         name="snli_train_part",
         licence="CC BY-SA 4.0",
         citation=_SNLI,

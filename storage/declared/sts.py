@@ -119,7 +119,9 @@ _SICKR: Final = Dataset(
     name="sickr",
     licence="CC BY-NC-SA 3.0",
     citation="Marelli et al., 2014. A SICK cure for the evaluation of compositional semantic models. LREC.",
-    splits={"test": "test"},
+    splits={"test": "test"},  # which the Hub's copy calls its 9,927 pairs of train, trial and test together
+    hub_id="mteb/sickr-sts",
+    revision="20a6d6f312dd54037fe07a32d58e5e168867909d",
     score_range=(1, 5),
     rows={"test": 4927},
     heading="SICK-R",
@@ -127,9 +129,8 @@ _SICKR: Final = Dataset(
     originals={"test": ("sickr/**/SICK_test_annotated.txt",)},
     original_format="tsv",
     remedy=(
-        "put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/, or "
-        "score `sickr-tok`, SentEval's text of it; the Hub's mteb/sickr-sts has 9,927 pairs, train and trial among "
-        "them, without the ids that would tell the test, and its licence, CC BY-NC-SA, keeps it out of the package"
+        "remove this copy, so that the Hub's mteb/sickr-sts is read, of whose 9,927 pairs digests choose the test; or "
+        "put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/"
     ),
 )
 

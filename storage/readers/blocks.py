@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
+import zipfile
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import fsspec
 import pyarrow as pa
 
 from storage.errors import SourceError
+from storage.regular import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,11 +58,13 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
     """Open any fsspec address for reading.
 
     Yields:
-        The content, decompressed by the suffix (`.gz`, `.zst`), and the file itself, whose position is the progress.
+        The content, decompressed by the suffix (`.gz`, `.zst`, `.zip` of one file), and the file itself, whose position
+        is the progress.
 
     Raises:
-        SourceError: it does not exist or cannot be read, or its compressed data is damaged.
+        SourceError: it does not exist, is no file or cannot be read, or its compressed data is damaged.
     """
+    require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
             report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
@@ -68,6 +74,8 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
         raise SourceError(f"{path}: no such file; expected a source for {report.name}; correct its path") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter of one with a password
+        raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
 
@@ -102,6 +110,23 @@ def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -
             yield _block(b"".join(waiting), line)
 
 
+def require_file(path: str) -> None:
+    """Check that a local path is no named pipe, device or socket, which would be read once or wait for ever.
+
+    Raises:
+        SourceError: it is one.
+    """
+    try:
+        mode = Path(path.removeprefix("file://")).stat().st_mode
+    except (OSError, ValueError):
+        return  # an address, or nothing is there: opening it says so
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise SourceError(
+            f"{path} is {kind_of(mode)}, expected a file or folder. Write its content to a file and give that: "
+            f"`cat {path} > text.txt`"
+        )
+
+
 def unpacked_by_polars(content: bytes) -> bool:
     """Whether Polars would take these bytes for compressed ones, by their first two or four, and read something else.
 
@@ -120,7 +145,7 @@ def _require_text(path: str, content: bytes) -> None:
     if packed is not None:
         raise SourceError(
             f"{path}: holds {packed} data where text was expected; unpack it, or if it is packed once with gzip or "
-            "Zstandard, end its name in .gz or .zst"
+            "Zstandard, end its name in .gz or .zst, one file in a zip in .zip"
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _every_other_is_nul(content[:_LOOKED_AT]):
         raise SourceError(f"{path}: is UTF-16 or UTF-32, expected UTF-8; save the file as UTF-8")
@@ -142,4 +167,15 @@ def _decompressed(path: str, raw: IO[bytes]) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
     if name.endswith(".zst"):
         return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
+    if name.endswith(".zip"):
+        return _only_member(path, raw)
     return raw
+
+
+def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
+    """The one file of a zip archive, but for what macOS adds."""
+    archive = zipfile.ZipFile(raw)
+    files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
+    if len(files) != 1:
+        raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
+    return archive.open(files[0])

@@ -11,13 +11,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from storage.errors import SourceError
 from storage.readers.blocks import MAX_LINE_BYTES, Block
 from storage.readers.columns import NAME_COLUMNS
 
 if TYPE_CHECKING:
     import _csv
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _INSTEAD: Final = (";", "\t", "|")
@@ -25,6 +27,7 @@ _QUOTED: Final = re.compile('"[^"]*"')
 _SENTENCE_END: Final = re.compile(r"[.!?…。！？][\"'”’)\]]*$")
 _NAME_WORDS: Final = 4  # and characters: what is longer is more likely a text than its name
 _NAME_CHARS: Final = 40
+_NUMBER: Final = re.compile(r"[-+]?[\d.,]*\d%?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b.*")  # dates too
 
 
 @dataclass(frozen=True)
@@ -88,23 +91,47 @@ def read_header(path: str, block: Block, dialect: Dialect) -> Header:
     if not any(names):
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
     if len(set(names)) < len(names):
-        raise SourceError(f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own")
+        raise SourceError(
+            f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own, or add a header "
+            "line if this one is data"
+        )
     return Header(names, own, Block(block.content[end:], block.first_line + 1))
 
 
-def require_names(path: str, names: Sequence[str]) -> None:
-    """Check that a header does not read like a text, as the first line of a file without a header does.
+def require_names(path: str, sample: pl.DataFrame) -> None:
+    """Check that the names of a file's columns are none of its data, as the first line of a file without a header is.
+
+    Args:
+        path: the file, for the message.
+        sample: its first records.
 
     Raises:
-        SourceError: with the one that does.
+        SourceError: with a name that reads like a text, is a number, or is one of the values in its column.
     """
-    text = next((name for name in names if not _is_name(name)), None)
-    if text is not None:
-        lines = ", or name the file .txt, which is read a sentence a line" if len(names) == 1 else ""
-        raise SourceError(
-            f"{path}: line 1 would be taken as the header, but {text[:60]!r} reads like a text; expected a name such "
-            f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
-        )
+    # pandas numbers the columns of a table without names, behind a blank name for the index.
+    named = [name for name in sample.columns if name]
+    if named == [str(number) for number in range(len(named))]:
+        return
+    for name in sample.columns:
+        why = _why_no_name(name, sample)
+        if why:
+            lines = ", or name the file .txt, which is read a sentence a line" if sample.width == 1 else ""
+            raise SourceError(
+                f"{path}: line 1 would be taken as the header, but {name[:60]!r} {why}; expected a name such "
+                f"as 'text'; add a header line{lines}; if it is the header, name the column of text {NAME_COLUMNS}"
+            )
+
+
+def _why_no_name(name: str, sample: pl.DataFrame) -> str:
+    """Why a name is a value of the first record; empty if it may be a name."""
+    if not _is_name(name):
+        return "reads like a text"
+    if _NUMBER.fullmatch(name):
+        return "is a number or a date"
+    # Where whole tables were joined, their header comes again; that it is a header is not in doubt.
+    again = pl.all_horizontal(pl.col(other) == other for other in sample.columns)
+    own = sample.filter(~again.fill_null(value=False))[name]
+    return "is also a value in its column" if name and (own == name).any() else ""
 
 
 def told(error: csv.Error, span: int) -> str:

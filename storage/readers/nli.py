@@ -1,7 +1,7 @@
 """Natural language inference pairs: SNLI and MultiNLI as distributed (JSON lines) or as on the Hub.
 
-Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are dropped and
-counted: annotators did not agree on them.
+Pairs without a gold label ("-" in the original files, −1 on the Hub; 785 in SNLI's training split) are no labelled
+pairs and are counted; their sentences are in the corpus, which `read_source` reads without labels.
 """
 
 from __future__ import annotations
@@ -26,7 +26,23 @@ _CODES: Final[dict[str, int]] = {
 }
 
 
-def labelled(frames: Iterable[pl.DataFrame], label: str, report: ReadReport) -> Iterator[pl.DataFrame]:
+def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Labelled pairs as `premise`, `hypothesis`, `label` (Int8), whatever the source calls them.
+
+    Raises:
+        SourceError: the shape is not that of labelled pairs, or a label is unknown.
+    """
+    if shape.label is None or len(shape.texts) != 2:
+        raise SourceError(f"{report.name} holds no labelled pairs, only the columns {', '.join(shape.columns.names)}")
+    for frame in _labelled(frames, shape.label, report):
+        yield frame.select(
+            pl.col(shape.texts[0]).alias("premise"),
+            pl.col(shape.texts[1]).alias("hypothesis"),
+            pl.col(shape.label).alias("label"),
+        )
+
+
+def _labelled(frames: Iterable[pl.DataFrame], label: str, report: ReadReport) -> Iterator[pl.DataFrame]:
     """The same frames without unlabelled rows, the label as Int8: 0 entailment, 1 neutral, 2 contradiction.
 
     Args:
@@ -49,19 +65,3 @@ def labelled(frames: Iterable[pl.DataFrame], label: str, report: ReadReport) -> 
             )
         report.unlabelled += int(unlabelled.sum())
         yield frame.with_columns(codes.alias(label)).filter(~unlabelled)
-
-
-def read_nli(frames: Iterable[pl.DataFrame], shape: Shape, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """Labelled pairs as `premise`, `hypothesis`, `label` (Int8), whatever the source calls them.
-
-    Raises:
-        SourceError: the shape is not that of labelled pairs, or a label is unknown.
-    """
-    if shape.label is None or len(shape.texts) != 2:
-        raise SourceError(f"{report.name} holds no labelled pairs, only the columns {', '.join(shape.columns.names)}")
-    for frame in labelled(frames, shape.label, report):
-        yield frame.select(
-            pl.col(shape.texts[0]).alias("premise"),
-            pl.col(shape.texts[1]).alias("hypothesis"),
-            pl.col(shape.label).alias("label"),
-        )

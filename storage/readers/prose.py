@@ -10,9 +10,11 @@ import polars as pl
 from storage.errors import SourceError
 from storage.readers.columns import Columns
 from storage.readers.report import ReadReport
-from storage.readers.table import read_table, readable_columns
+from storage.readers.table import read_table, readable_columns, require_header
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from storage.readers.table import Format
 
 SAMPLE: Final = 200  # records that a guess looks at
@@ -22,13 +24,21 @@ _LETTER: Final = re.compile(r"[^\W\d_]")
 _UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
 
 
-def only_prose(path: str, kind: Format) -> str | None:
+def only_prose(path: str, kind: Format, found: Sequence[str]) -> str | None:
     """The column of a file that holds text, if no other does.
 
+    Args:
+        path: the file.
+        kind: its format.
+        found: its columns; one alone is taken whatever it holds.
+
     Raises:
-        SourceError: as `first_records`.
+        SourceError: as `first_records`, or the first line names no columns.
     """
     sample = first_records(path, kind)
+    require_header(path, kind, sample)
+    if len(found) == 1:
+        return found[0]
     prose = [name for name in sample.columns if is_prose(sample[name])]
     return prose[0] if len(prose) == 1 else None
 

@@ -40,7 +40,7 @@ class ReadReport:
     Attributes:
         name: the source, as messages call it.
         records: records that were read and given on, unlabelled ones included.
-        unlabelled: NLI records without a gold label (−1 or "-"), which were left out after reading.
+        unlabelled: records of labelled pairs without a gold label (−1, "-", blank), which were left out after reading.
         rejected: records that could not be read.
         bad: the first `KEPT_EXAMPLES` of those.
         bytes_read, bytes_total: progress through the files; 0 where it is not known.

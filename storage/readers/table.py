@@ -8,17 +8,29 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import afs, clusters, delimited, header, jsonl, lines, parquet, senteval, sts_files, useb
+from storage.readers import (
+    afs,
+    clusters,
+    delimited,
+    header,
+    jsonl,
+    lines,
+    parquet,
+    senteval,
+    sts_files,
+    useb,
+    view_pairs,
+)
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
     from storage.readers.report import ReadReport
 
-_COMPRESSIONS: Final = (".gz", ".zst")
+_COMPRESSIONS: Final = (".gz", ".zst", ".zip")
 
 
 class _Read(Protocol):
@@ -61,6 +73,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "afs": FileFormat(afs.columns, afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
     "useb": FileFormat(useb.columns, useb.read),
+    "view-pairs": FileFormat(view_pairs.columns, view_pairs.read),
     "clusters": FileFormat(clusters.columns, clusters.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
@@ -117,14 +130,19 @@ def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, 
     return (known.readable or known.columns)(path, report)
 
 
-def require_header(path: str, kind: Format, found: Sequence[str]) -> None:
-    """Check that the names of a file's columns are no text, in a format where a first line of text would be taken so.
+def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
+    """Check that the names of a file's columns are no data, in a format where a first line of data would be taken so.
+
+    Args:
+        path: the file.
+        kind: its format.
+        sample: its first records.
 
     Raises:
-        SourceError: one of them reads like a text.
+        SourceError: one of them is data.
     """
     if FORMATS[kind].headed:
-        header.require_names(path, found)
+        header.require_names(path, sample)
 
 
 def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

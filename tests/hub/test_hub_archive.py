@@ -1,5 +1,6 @@
 """SentEval's sets come out of an archive on the Hub, whole or refused, and into a mirror as their own files."""
 
+import gzip
 import io
 import tarfile
 
@@ -7,6 +8,7 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
+from storage import subsets
 from storage.declarations import DATASETS
 from storage.declared.archives import SENTEVAL
 from storage.errors import HubError, SourceError
@@ -15,9 +17,8 @@ from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
+from storage.subsets import digests
 from storage.transfer import read_transfer_table
-from tasks.evaluation.kinds import available
-from tasks.site import Site
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
 from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
@@ -160,15 +161,40 @@ def test_rows_are_counted(hub):
         table("cr", "all")
 
 
-def test_sick_of_the_hub_is_refused_with_its_count_and_the_way_to_the_test(hub, tmp_path):
-    publish(hub, files_of([]))
-    found = available(Site(store=str(tmp_path)), ["sickr/test", "sickr-tok/test"])
-    assert tuple(found.sets) == ("sickr-tok/test",)
-    reason = found.missing["sickr/test"]
-    assert "put SICK_test_annotated.txt of the SemEval 2014 distribution" in reason
-    assert "score `sickr-tok`" in reason
-    assert "has 9,927 pairs, train and trial among them, without the ids that would tell the test" in reason
-    assert "licence, CC BY-NC-SA" in reason
+@pytest.fixture
+def copy_of_sick(hub, monkeypatch, tmp_path):
+    """The Hub's copy: 9,927 pairs, of which 4,927 are the test, known by digests; ten come twice."""
+    pairs = pl.DataFrame(
+        {"sentence1": [f"A kid number {row}." for row in range(9917)], "sentence2": "A boy.", "score": 3.635}
+    )
+    test = pairs.filter(pl.int_range(pl.len()) % 2 == 1).head(4927)
+    known = pl.DataFrame({"digest": pl.Series(digests(test, scored=True), dtype=pl.UInt64)})
+    known.write_parquet(tmp_path / "sick_test.parquet")
+    monkeypatch.setattr(subsets, "SICK_TEST", tmp_path / "sick_test.parquet")
+    declared = DATASETS["sickr"]
+    files = {"test.jsonl.gz": gzip.compress(pl.concat([pairs, test.head(10)]).write_ndjson().encode())}
+    hub.add("datasets", str(declared.hub_id), files, declared.revision)
+    return test
+
+
+def test_the_test_of_sick_is_chosen_from_the_hub_s_copy(copy_of_sick, tmp_path, monkeypatch):
+    source = resolve_source(SourceSpec(dataset="sickr"))
+    found = read_declared_pairs("sickr", "test", source)
+    assert found.select(copy_of_sick.columns).equals(copy_of_sick)
+    assert main(["mirror", str(tmp_path / "mirror"), "sickr"]) == 0
+    offline(monkeypatch)
+    copied = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "mirror"))
+    assert copied.digest == source.digest
+    assert read_declared_pairs("sickr", "test", copied).equals(found)
+
+
+def test_a_copy_of_sick_without_all_of_the_test_is_refused(copy_of_sick, tmp_path):
+    short = copy_of_sick.slice(1)
+    (tmp_path / "files" / "sickr").mkdir(parents=True)
+    short.write_parquet(tmp_path / "files" / "sickr" / "test.parquet")
+    source = resolve_source(SourceSpec(dataset="sickr"), str(tmp_path / "files"))
+    with pytest.raises(SourceError, match=r"sickr test holds 4,926 rows, expected the 4,927 .*; remove this copy"):
+        read_declared_pairs("sickr", "test", source)
 
 
 def test_an_archive_has_no_commit_and_says_why(capsys):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
 from flows.needs import of_the_hub
@@ -16,7 +17,7 @@ from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.readers.afs import TOPICS
 from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
-from tests.hub.senteval import publish_senteval, sick
+from tests.hub.senteval import publish_senteval
 from tests.tiny_wordnet import write_tiny_wordnet
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def publish_all(hub: StandInHub, names: Iterable[str]) -> None:
 
 
 def write_own_files(folder: Path) -> Path:
-    """Sentences, books, word vectors, AFS, SICK and WordNet, which are no Hub's; gives the mirror of those sets."""
+    """Sentences, books, vectors, AFS, the authors' views, WordNet, which are no Hub's; gives the mirror of the sets."""
     texts = sentences()
     for number, name in enumerate(("sentences.txt", "wiki1m_for_simcse.txt", "books/novel.txt")):
         path = folder / name
@@ -67,9 +68,11 @@ def write_own_files(folder: Path) -> Path:
     numbers = [" ".join(f"{(row * step % 97 - 48) / 50}" for step in range(1, 33)) for row in range(len(words))]
     vectors = "\n".join(f"{word} {values}" for word, values in zip(words, numbers, strict=True))
     (folder / "glove.840B.300d.txt").write_text(vectors)
+    (folder / "files" / "back_translated_nli").mkdir(parents=True)
+    pairs = "".join(f"{text}\tSo to say: {text}\n" for text in texts[:NEW])
+    with zipfile.ZipFile(folder / "files" / "back_translated_nli" / "back_translated_nli.txt.zip", "w") as packed:
+        packed.writestr("back_translated_nli.txt", pairs)
     _write_afs(folder / "files" / "afs")
-    (folder / "files" / "sickr").mkdir()
-    (folder / "files" / "sickr" / "SICK_test_annotated.txt").write_text(sick())
     write_tiny_wordnet(folder / "nltk" / "corpora" / "wordnet")
     return folder / "files"
 

@@ -1,16 +1,36 @@
 """What a program that reads a verb's output meets."""
 
 import json
+import logging
+import re
 import subprocess
 import sys
 
+from flows.cli.lines import line_formatter
 from flows.cli.main import main
+from flows.cli.options import print_json, print_line, print_table
 
 
 def test_json_is_all_that_stands_on_standard_output(capsys):
     for words in (["recipes"], ["assets", "ls"], ["pins"]):
         main([*words, "--json"])
         assert json.loads(capsys.readouterr().out)
+
+
+def test_no_escape_code_of_a_name_or_a_text_reaches_the_terminal(capsys, tmp_path):
+    folder = tmp_path / "\x1b[2Jred"
+    assert main(["search", "embedded:mini-sentence", str(folder), "a query", "--store", str(tmp_path / "store")]) == 1
+    print_table("\x1b[31mtitle", [{"sen\x9btence": "a\x1b]0;x\x07 text"}])
+    print_line("\x1b[31mred")
+    logged = logging.LogRecord("x", logging.WARNING, "", 0, "%s is odd", ("\x1b[2Jname",), None)
+    printed = capsys.readouterr()
+    shown = printed.out + printed.err + line_formatter().format(logged)
+    assert "\\x1b[2Jred: no such file" in printed.err
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
+    print_json({"text": "\x1b\x9b\x7f"})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"text": "\x1b\x9b\x7f"}
+    assert printed.isascii()
 
 
 def test_a_reader_that_leaves_early_is_no_error():

@@ -90,9 +90,40 @@ def test_a_first_line_of_text_is_no_header(write, suffix):
 def test_a_first_line_of_text_among_columns_is_none_either(write):
     path = write("a.csv", f"1,{LINES[0]},5\n" + "".join(f"{n},{line},4\n" for n, line in enumerate(LINES)))
     with pytest.raises(
-        SourceError, match=r"'The cat sat on the mat\.' reads like a text; .*; add a header line; if it is"
+        SourceError, match=r"'1' is a number or a date; expected a name such as 'text'; add a header line; if it is"
     ):
         check_columns(resolved(path))
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("0,it beats apple on…,1,2024-01-01", "'0' is a number or a date"),
+        ("a,it beats apple on…,1,2024-01-01", "'it beats apple on…' reads like a text"),
+        ("a,apple,good,x", "'good' is also a value in its column"),
+        ("a,apple,x,2024-01-01", "'2024-01-01' is a number or a date"),
+        ("a,apple,x,4.5", "'4.5' is a number or a date"),
+    ],
+)
+def test_a_first_row_of_data_is_no_header_in_any_way_of_reading(write, first, why):
+    rows = [f"{n},{line},{'good' if n % 2 else 'bad'},2024-01-0{n}" for n, line in enumerate(LINES * 3)]
+    path = write("a.csv", "\n".join([first, *rows]))
+    for read in (lambda: check_columns(resolved(path)), lambda: sources([path])):
+        with pytest.raises(SourceError, match=f"line 1 would be taken as the header, but {why}; .*; add a header line"):
+            read()
+
+
+@pytest.mark.parametrize("header", [",0,1", "0,1,2", ",text,label"])
+def test_the_names_that_pandas_gives_are_names(write, header):
+    path = write("a.csv", "\n".join([header, *(f"{n},{line},good" for n, line in enumerate(LINES))]))
+    (source,) = sources([path])
+    assert source.texts == (header.split(",")[1],)
+
+
+def test_a_header_that_comes_again_is_still_one(write):
+    rows = [f"{line},good" for line in LINES]
+    path = write("joined.csv", "\n".join(["Review,Mood", *rows, "Review,Mood", *rows]))
+    assert sources([path])[0].texts == ("Review",)
 
 
 @pytest.mark.parametrize("name", ["satz", "Review text", "0", "Comment of the guest"])

@@ -122,6 +122,44 @@ def test_nan_is_no_label(tmp_path: Path, suffix: str) -> None:
     assert {float(label) for label in read_labels(source)["label"]} == {0, 1}
 
 
+@pytest.mark.parametrize("nothing", ["None", "NULL", "null", "N/A", "n/a", "NA", "<NA>", "nan", "inf", "-inf", " "])
+def test_what_programs_write_for_no_value_is_no_class(tmp_path: Path, nothing: str) -> None:
+    rows = pl.DataFrame({"text": TEXTS, "label": [nothing, *"xyxyxyxyxyx"]})
+    source = label_source(_written(rows, tmp_path / "classes.csv"))
+    assert source.left_out == 1
+    assert set(read_labels(source)["label"]) == {"x", "y"}
+
+
+def test_a_class_may_be_called_none(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"text": TEXTS, "intent": ["none", "refund"] * 6})
+    assert label_source(_written(rows, tmp_path / "intents.csv")).left_out == 0
+
+
+@pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_score_on_no_scale_is_refused_with_its_line(tmp_path: Path, score: str, suffix: str) -> None:
+    first = f"{TEXTS[0]} Of two lines,\nand information about inf."
+    rows = pl.DataFrame({"a": [first, *TEXTS[1:]], "b": TEXTS, "score": ["", *"1234", score, *"123456"]})
+    where = {"csv": "line 8", "jsonl": "line 6", "parquet": "row 6"}[suffix]
+    path = _written(rows, tmp_path / f"pairs.{suffix}")
+    with pytest.raises(SourceError, match=f"pairs.{suffix}, {where}: the score '{score}' in column 'score' is not fin"):
+        label_source(path)
+
+
+def test_labels_without_a_header_are_told_so(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("".join(f'{n},"{text}",{n % 2 + 5}\n' for n, text in enumerate(TEXTS)))
+    with pytest.raises(SourceError, match="line 1 would be taken as the header, but '0' is a number"):
+        label_source(str(path))
+
+
+def test_labels_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(pl.DataFrame({"text": TEXTS, "label": list("xy" * 6)}).write_csv() + "one field\n")
+    with pytest.raises(SourceError, match="line 14: 1 fields, expected 2"):
+        label_source(str(path))
+
+
 def test_columns_of_other_types_do_not_stand_in_the_way(tmp_path: Path) -> None:
     days = [date(2026, 1, 1)] * 12
     rows = pl.DataFrame({"text": TEXTS, "label": list("xy" * 6), "day": days, "tags": [["a"]] * 12, "raw": [b"x"] * 12})

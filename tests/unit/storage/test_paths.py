@@ -6,6 +6,7 @@ import fsspec
 import pytest
 
 from storage.errors import SourceError
+from storage.labels import label_source
 from storage.paths import listed
 from storage.sources import SourceSpec, resolve_source
 from storage.texts import sources
@@ -96,3 +97,23 @@ def test_a_name_that_is_not_utf_8_is_said(tmp_path):
     (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text(TEXT)
     with pytest.raises(SourceError, match=r"caf\\udce9.txt': its name is not UTF-8, .* rename it"):
         listed(str(tmp_path))
+
+
+@pytest.mark.parametrize("named", ["the pipe", "its folder", "as labels"])
+def test_a_pipe_is_refused_before_it_is_waited_for(tmp_path, named):
+    pipe = tmp_path / "text.csv"
+    os.mkfifo(pipe)
+    read = {
+        "the pipe": lambda: listed(str(pipe)),
+        "its folder": lambda: listed(str(tmp_path)),
+        "as labels": lambda: label_source(str(pipe)),
+    }[named]
+    with pytest.raises(
+        SourceError, match=r"text\.csv is a named pipe, expected a file or folder\. .*`cat .*> text\.txt`"
+    ):
+        read()
+
+
+def test_a_device_is_refused():
+    with pytest.raises(SourceError, match="/dev/null is a device or socket, expected a file"):
+        listed("/dev/null")

@@ -6,7 +6,7 @@ import pytest
 from storage.errors import SourceError
 from storage.readers.report import ReadReport
 from storage.readers.shapes import Shape, known_shape
-from storage.reading import check_columns, is_nli, read_source
+from storage.reading import check_columns, is_nli, read_nli_pairs, read_source
 from storage.sources import SourceSpec, resolve_source
 
 TEXTS = [f"This is the review of number {n}, long enough for prose." for n in range(8)]
@@ -37,7 +37,8 @@ def test_labelled_pairs_with_capitals_are_labelled_pairs(tmp_path):
     path = tmp_path / "nli.csv"
     path.write_text("Premise,Hypothesis,Label\nA dog runs.,A cat runs.,2\nA dog runs.,Nobody knows.,-1\n")
     assert is_nli(source(path))
-    assert pl.concat(read_source(source(path), ReadReport("nli"), 0.0)).rows() == [("A dog runs.", "A cat runs.")]
+    (pairs,) = read_nli_pairs(source(path), ReadReport("nli"), 0.0)
+    assert pairs.rows() == [("A dog runs.", "A cat runs.", 2)]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])

@@ -47,11 +47,13 @@ def sentences(source: ResolvedSource, report: ReadReport | None = None) -> list[
     return [column.to_list() for column in frame.iter_columns()]
 
 
-def test_both_shapes_of_nli_drop_and_count_the_unlabelled(mirror, original):
+def test_unlabelled_pairs_give_their_sentences_and_no_labelled_pair(mirror, original):
     for spec in (SourceSpec(dataset="snli"), SourceSpec(path=original)):
         source, report = resolve_source(spec, mirror), ReadReport("nli")
-        assert sentences(source, report) == [["A man sleeps.", "A dog runs."], ["A person rests.", "A cat runs."]]
-        assert (report.records, report.unlabelled, report.rejected) == (3, 1, 0)
+        assert [len(side) for side in sentences(source, report)] == [3, 3]
+        assert (report.records, report.unlabelled, report.rejected) == (3, 0, 0)
+        assert sum(frame.height for frame in read_nli_pairs(source, report, max_bad_share=0.0)) == 2
+        assert report.unlabelled == 1
 
 
 def test_labelled_pairs_are_the_same_from_both_shapes(mirror, original):
@@ -65,7 +67,7 @@ def test_unknown_label_is_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("premise,hypothesis,label\na,b,entialment\n")
     with pytest.raises(SourceError, match="1 rows have a label such as 'entialment'"):
-        sentences(resolve_source(SourceSpec(path=str(path))))
+        list(read_nli_pairs(resolve_source(SourceSpec(path=str(path))), ReadReport("nli"), 0.0))
 
 
 def test_named_columns_are_read_whatever_the_shape(tmp_path):

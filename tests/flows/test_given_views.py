@@ -1,0 +1,55 @@
+"""Two columns of text become views `original` and another by name, and pairs of them."""
+
+import pytest
+from prefect import flow
+
+from flows.recipes.shared import beside_original
+from models.augmentation.config import AugmentConfig, GivenView
+from models.translation.filters import UNFILTERED
+from storage.errors import SourceError
+from storage.refs import PairsRef
+from storage.sources import SourceSpec
+from tasks.augment import augment
+from tasks.ingest import ingest, locate_sources
+from tasks.ingest_config import IngestConfig
+from tasks.pair import pair
+from tasks.rewrites.given import views_of_sources
+from tasks.site import Site
+
+ROWS = [
+    ("A dog  runs.", "A dog is running."),
+    ("A cat sleeps.", "The cat is asleep."),
+    ("A dog runs.", "Another view of the same."),
+    ("Nobody is here.", ""),
+]
+
+
+@flow
+def paired(site: Site, ingesting: IngestConfig, augmenting: AugmentConfig) -> PairsRef:
+    sources = locate_sources(site, ingesting)
+    corpus = ingest(site, sources, ingesting)
+    given = views_of_sources(site, sources, corpus, augmenting, ingesting.max_bad_share)
+    return pair(site, augment(site, corpus, augmenting, None, given), beside_original("paraphrase"))
+
+
+@pytest.fixture
+def ingesting(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("sentence,other\n" + "".join(f"{one},{two}\n" for one, two in ROWS))
+    return IngestConfig(sources=(SourceSpec(path=str(path)),))
+
+
+def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
+    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    view = GivenView(method="paraphrase", column="other")
+    pairs = paired(site, ingesting, AugmentConfig(given=(view,), filters=UNFILTERED))
+    assert set(site.open_store().scan(pairs).collect().select("text_1", "text_2").rows()) == {
+        ("A dog runs.", "A dog is running."),
+        ("A cat sleeps.", "The cat is asleep."),
+    }
+
+
+def test_a_column_that_no_source_has_is_named(tmp_path, ingesting):
+    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    with pytest.raises(SourceError, match=r"none of the sources own has a column 'view', which augment\.given"):
+        paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=UNFILTERED))
