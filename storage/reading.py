@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.hub import table_files
+from storage.hub.datasets import table_files
 from storage.readers.columns import Columns, require
 from storage.readers.nli import labelled, read_nli
 from storage.readers.prose import only_prose

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import afs, clusters, delimited, header, jsonl, lines, parquet, senteval, sts_files, useb
+from storage.readers import afs, arrow, clusters, delimited, header, jsonl, lines, parquet, senteval, sts_files, useb
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "csv": _delimited(header.CSV, ".csv"),
     "tsv": _delimited(header.TSV, ".tsv"),
     "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
+    "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
     "sts-task": FileFormat(sts_files.columns, sts_files.read_task),
     "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
     "afs": FileFormat(afs.columns, afs.read),

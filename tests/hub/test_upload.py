@@ -7,8 +7,8 @@ from huggingface_hub.utils import close_session
 
 from flows.cli.main import main
 from storage.errors import HubError, SourceError
-from storage.hub_client import fetch, listing
-from storage.hub_upload import check_repository, push
+from storage.hub.repositories import fetch, listing
+from storage.hub.upload import check_repository, push
 from tests.hub.client import offline
 from tests.hub.repositories import files_of
 from tests.tiny_encoder import write_tiny
