@@ -7,11 +7,10 @@ runs: only the formats below are read.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from storage.errors import HubError
 from storage.hub.archives import archived_files, check_archived
@@ -180,6 +179,19 @@ def _check_splits(table: HubTable, known: Sequence[str]) -> None:
         )
 
 
+class _Split(BaseModel):
+    shard_lengths: list[int] | None = None
+
+
+class _Info(BaseModel):
+    """Those fields of dataset_info.json that say what was prepared."""
+
+    builder_name: str
+    config_name: str
+    dataset_name: str
+    splits: dict[str, _Split]
+
+
 def _prepared(table: HubTable) -> Path | None:
     """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
     from datasets.naming import camelcase_to_snakecase
@@ -191,19 +203,22 @@ def _prepared(table: HubTable) -> Path | None:
 
 
 def _fits(table: HubTable, path: Path) -> bool:
-    info = json.loads(path.read_bytes())
-    config, plain = info["config_name"], path.parents[2].name == info["config_name"]
-    as_written = path.parents[2].name == f"{config}-{_MARK}"
-    return config == (table.config or config) and (as_written if info["builder_name"] == "csv" else plain)
+    """Whether a folder has the table's configuration, prepared as it is here: CSV with `_AS_WRITTEN`."""
+    try:
+        info = _Info.model_validate_json(path.read_bytes())
+    except ValidationError:
+        return False  # damaged, or of a version that says less; `datasets` decides
+    as_read = f"{info.config_name}-{_MARK}" if info.builder_name == "csv" else info.config_name
+    return info.config_name == (table.config or info.config_name) and path.parents[2].name == as_read
 
 
 def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
     """The Arrow files of a prepared split."""
-    info = json.loads((folder / "dataset_info.json").read_bytes())
-    _check_splits(table, list(info["splits"]))
+    info = _Info.model_validate_json((folder / "dataset_info.json").read_bytes())
+    _check_splits(table, list(info.splits))
     files = []
     for split in table.split.split("+"):
-        stem, shards = f"{info['dataset_name']}-{split}", len(info["splits"][split].get("shard_lengths") or ())
+        stem, shards = f"{info.dataset_name}-{split}", len(info.splits[split].shard_lengths or ())
         parts = [f"-{part:05d}-of-{shards:05d}" for part in range(shards)] or [""]
         files += [str(folder / f"{stem}{part}.arrow") for part in parts]
     return tuple(files)
