@@ -65,7 +65,7 @@ def _mirror(arguments: argparse.Namespace) -> int:
         print_json({"files": got, "lacking": lacking, "yours": own})
     for name in [] if arguments.json else own:
         print(f"yours    {name}")
-    if not arguments.json:
+    if got and not arguments.json:
         print(f"elsewhere: HF_HOME={arguments.folder} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0
 

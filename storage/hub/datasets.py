@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from storage.errors import HubError
 from storage.hub.archives import archived_files, check_archived
 from storage.hub.faults import cause, retried
-from storage.hub.repositories import COMMIT, Listing, fetch, listing
+from storage.hub.repositories import COMMIT, Listing, ask, fetch, listing
 from storage.keys import NotInKey
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def _builder(table: HubTable) -> tuple[DatasetBuilder, Listing]:
     Raises:
         HubError: no such configuration, or files of another format or none.
     """
-    listed = listing("dataset", table.hub_id, table.revision)
+    # Asked even if known: this fails in a second where the Hub is out of reach, and clients of `datasets` in minutes.
+    listed = ask("dataset", table.hub_id, str(table.revision))
     address = f"{table.hub_id}@{listed.commit[:12]}"
     # First, for `datasets` does not say why a refused repository was refused.
     fetch("dataset", table.hub_id, listed, [name for name in ("README.md",) if name in listed.files])

@@ -80,7 +80,7 @@ def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = No
     if COMMIT.fullmatch(wanted) and (known := _known(kind, name, wanted, cache)) is not None:
         return known
     try:
-        found = _ask(kind, name, wanted, cache)
+        found = ask(kind, name, wanted, cache)
     except SourceError as error:
         known = _known(kind, name, last_commit(kind, name, wanted, cache), cache)
         if known is None or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
@@ -152,7 +152,13 @@ def _download(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cac
         )
 
 
-def _ask(kind: Kind, name: str, revision: str, cache: Path | None) -> Listing:
+def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> Listing:
+    """Ask the Hub for a repository's files at a revision, and keep the answer in its cache.
+
+    Raises:
+        HubError: it has no such repository or commit, refuses it, or does not answer.
+        SourceError: HF_HUB_OFFLINE forbids the question.
+    """
     from huggingface_hub import HfApi
     from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
 
