@@ -13,9 +13,7 @@ import hashlib
 import logging
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
-
-from pydantic import BaseModel, ConfigDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from storage.digest import file_sha256
 from storage.errors import HubError, HubSilentError, SourceError
@@ -23,7 +21,7 @@ from storage.files import whole
 from storage.hub.faults import CHANGED, retried
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from huggingface_hub._tree_cache import TreeCacheEntry
 
@@ -34,33 +32,16 @@ COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 SECONDS_TO_ANSWER: Final = 10.0
 
 
-class HubFile(BaseModel):
-    """A file of a repository, with the digest that the Hub lists."""
+class Listing(NamedTuple):
+    """A repository at a commit.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    size: int | None = None
-    """Bytes."""
-    sha256: str | None = None
-    """Digest of a file in LFS."""
-    oid: str | None = None
-    """Git's name of any other file."""
-
-    def fits(self, path: Path) -> bool:
-        """Return whether a file's bytes have the listed digest."""
-        if self.sha256 is not None:
-            return file_sha256(path) == self.sha256
-        content = path.read_bytes() if self.oid is not None else b""
-        return self.oid is None or hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == self.oid
-
-
-class Listing(BaseModel):
-    """A repository at a commit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Attributes:
+        commit: Full commit.
+        files: Path → size and digests, as the Hub's client keeps them.
+    """
 
     commit: str
-    files: dict[str, HubFile]
+    files: dict[str, TreeCacheEntry]
 
 
 def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> Listing:
@@ -116,33 +97,27 @@ def fetch(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: 
         SourceError: HF_HUB_OFFLINE forbids the question.
     """
     folder = snapshot(kind, name, listed.commit, cache)
-    if any(not (folder / path).exists() for path in wanted):
-        retried(
-            f"{name}@{listed.commit[:12]}",
-            lambda: _download(kind, name, listed, [path for path in wanted if not (folder / path).exists()], cache),
-        )
+    lacking = [path for path in wanted if not (folder / path).exists()]  # once: each is checked, whichever try got it
+    if lacking:
+        retried(f"{name}@{listed.commit[:12]}", lambda: _download(kind, name, listed, lacking, cache))
     return folder
 
 
 def _download(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: Path | None) -> None:
     from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs never need it
 
-    patterns = [glob.escape(path) for path in wanted]
-    if len(wanted) == 1:  # whose errors name the file
-        hf_hub_download(
-            name, wanted[0], repo_type=kind, revision=listed.commit, cache_dir=cache, etag_timeout=SECONDS_TO_ANSWER
-        )
+    settings: dict[str, Any] = {
+        "repo_type": kind,
+        "revision": listed.commit,
+        "cache_dir": cache,
+        "etag_timeout": SECONDS_TO_ANSWER,
+    }
+    if len(wanted) == 1:
+        hf_hub_download(name, wanted[0], **settings)
     else:
-        snapshot_download(
-            name,
-            repo_type=kind,
-            revision=listed.commit,
-            cache_dir=cache,
-            allow_patterns=patterns,
-            etag_timeout=SECONDS_TO_ANSWER,
-        )
+        snapshot_download(name, allow_patterns=[glob.escape(path) for path in wanted], **settings)
     folder = snapshot(kind, name, listed.commit, cache)
-    broken = [path for path in wanted if not listed.files[path].fits(folder / path)]
+    broken = [path for path in wanted if not _fits(listed.files[path], folder / path)]
     for path in broken:
         for left in {(folder / path).resolve(), folder / path}:
             left.unlink()
@@ -178,7 +153,7 @@ def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> List
         for entry in info.siblings or ()
     }
     write_tree_cache(str(_folder(kind, name, cache)), str(info.sha), entries)
-    return Listing(commit=str(info.sha), files=_files(entries))
+    return Listing(str(info.sha), entries)
 
 
 def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Listing | None:
@@ -186,14 +161,15 @@ def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Lis
     from huggingface_hub._tree_cache import read_tree_cache
 
     entries = read_tree_cache(str(_folder(kind, name, cache)), commit) if commit else None
-    return None if entries is None else Listing(commit=str(commit), files=_files(entries))
+    return None if entries is None else Listing(str(commit), entries)
 
 
-def _files(entries: Mapping[str, TreeCacheEntry]) -> dict[str, HubFile]:
-    return {
-        path: HubFile(size=entry.size, sha256=entry.lfs_sha256, oid=None if entry.lfs_sha256 else entry.blob_id)
-        for path, entry in entries.items()
-    }
+def _fits(listed: TreeCacheEntry, path: Path) -> bool:
+    """Whether a file's bytes have the listed digest: of content in LFS, else git's name of it."""
+    if listed.lfs_sha256 is not None:
+        return file_sha256(path) == listed.lfs_sha256
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == listed.blob_id
 
 
 def _folder(kind: Kind, name: str, cache: Path | None) -> Path:

@@ -48,7 +48,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
     assert repository.private != public
     listed = listing("model", NAME, None)
     assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(folder)
-    assert listed.files["model.safetensors"].sha256 is not None
+    assert listed.files["model.safetensors"].lfs_sha256 is not None
 
 
 def test_without_a_token_nothing_is_uploaded(hub, folder):
