@@ -85,7 +85,7 @@ def run_adapt(
         )
     found = guards(site, config.evaluation.sets)
     dev = resolve_scored_set(site, config.evaluation.dev) if config.evaluation.dev else None
-    own = config.sources(texts, site.mirror, site.local_cache)
+    own = config.sources(texts, site.mirror)
     labelled = label_source(labels) if labels else None
 
     passages = read_passages(site, own, config.hold_out)

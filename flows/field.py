@@ -130,7 +130,7 @@ def located(
     Raises:
         SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
     """
-    return settings.sources(texts, site.mirror, site.local_cache), label_source(labels) if labels else None
+    return settings.sources(texts, site.mirror), label_source(labels) if labels else None
 
 
 def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:

@@ -32,7 +32,7 @@ def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
     ]
     dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
     words = [*frozen_names(config.evaluation.sets), *config.scored, *dev]
-    sets = [DATASETS[name].folder or name for name in (word.partition("/")[0] for word in words) if name in DATASETS]
+    sets = [name for name in (word.partition("/")[0] for word in words) if name in DATASETS]
     return tuple(dict.fromkeys([*models, *sources, *sets]))
 
 

@@ -12,14 +12,14 @@ from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
 from storage.declarations import DATASETS
 from storage.errors import SourceError
-from storage.hub import model_files
-from storage.hub_client import listing
+from storage.hub.models import model_files
+from storage.hub.repositories import listing
 from storage.readers.table import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from storage.hub_client import Kind, Listing
+    from storage.hub.repositories import Kind, Listing
 
 ROOT: Final = Path(__file__).parents[1]
 _PLACES: Final = ("flows/recipes", "models", "storage/declared")  # where commits are written down

@@ -96,8 +96,8 @@ def check_commit(path: str, origin: str, wanted: str) -> None:
     theirs, ours = _AT_COMMIT.match(origin), _AT_COMMIT.match(wanted)
     if theirs and ours and theirs[1] == ours[1] and theirs[2] != ours[2]:
         raise SourceError(
-            f"{path} is of {theirs[0]}, expected revision {ours[2]}; delete the file and run `bsl mirror` again, or "
-            "ask for the mirror's own revision"
+            f"{path} is of {theirs[0]}, expected revision {ours[2]}; delete the file, or set `revision` "
+            "to the folder's own"
         )
 
 
@@ -109,8 +109,8 @@ def _mirrored_from(path: str, mirror: str) -> str | None:
         return None
     if (found := source_sha256(path)) != entry.sha256:
         raise SourceError(
-            f"{path}: sha256 {found[:12]}…, {RECORD} says {entry.sha256[:12]}… for {entry.origin}; delete the file and "
-            f"run `bsl mirror {mirror} {name.removesuffix('.parquet')}`, or give it as a `path`"
+            f"{path}: sha256 {found[:12]}…, {RECORD} says {entry.sha256[:12]}… for {entry.origin}; copy it again, "
+            "or give it as a `path`"
         )
     return entry.origin
 

@@ -18,8 +18,8 @@ from storage.address import reachable
 from storage.digest import file_sha256, version_sha256
 from storage.errors import SourceError
 from storage.files import whole
-from storage.hub import says_how
-from storage.hub_client import COMMIT
+from storage.hub.models import says_how
+from storage.hub.repositories import COMMIT
 from storage.mirror_record import RECORD, model_origin, read_record
 from storage.regular import is_inside
 
@@ -118,8 +118,8 @@ def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | 
             if (fault := _fault(fs, f"{folder}/{name}", sha256)) is not None:
                 place = f"{mirror.rstrip('/')}/{inside}"
                 raise SourceError(
-                    f"{place}{name} {fault} for {origin}; delete {place} and run `bsl mirror {mirror} model:{origin}`, "
-                    "or give the folder by its path"
+                    f"{place}{name} {fault} for {origin}; delete {place} and copy it "
+                    "again, or give the folder by its path"
                 )
         return MirroredModel(address=address, origin=origin, files=files, cache=cache)
 
@@ -186,6 +186,6 @@ def _check_revision(mirror: str, hub_id: str, revision: str | None) -> None:
         )
     elif origin != f"{hub_id}@{revision}":
         raise SourceError(
-            f"{mirror.rstrip('/')}/models/{hub_id} is {origin}, expected revision {revision}; delete the folder and "
-            f"run `bsl mirror {mirror} model:{hub_id}@{revision}`, or ask for the mirror's own revision"
+            f"{mirror.rstrip('/')}/models/{hub_id} is {origin}, expected revision {revision}; delete the folder, or "
+            "ask for its own revision"
         )

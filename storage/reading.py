@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from storage.errors import SourceError
-from storage.hub import table_files
+from storage.hub.datasets import table_files
 from storage.readers.columns import NAME_COLUMNS, Columns, require
 from storage.readers.nli import read_nli
 from storage.readers.prose import only_prose

@@ -16,7 +16,7 @@ from storage.address import Address, reachable
 from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED, embedded_path
 from storage.errors import SourceError
-from storage.hub import HubTable, pin_table
+from storage.hub.datasets import HubTable, pin_table
 from storage.keys import NotInKey
 from storage.mirror_record import joint_sha256, origin_of
 from storage.paths import listed
@@ -98,13 +98,13 @@ class ResolvedSource(BaseModel):
     """Most sentences that it may give to a corpus."""
 
 
-def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | None = None) -> ResolvedSource:
+def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:
     """As `resolve_sources`, of a source that has one format.
 
     Raises:
         SourceError: as there, or its files are of several formats.
     """
-    first, *others = resolve_sources(spec, mirror, cache)
+    first, *others = resolve_sources(spec, mirror, home)
     if others:
         kinds = " and ".join(str(source.format) for source in (first, *others))
         raise SourceError(f"{spec.path}: files of {kinds}, expected one format; name those of one by a pattern with *")
@@ -112,14 +112,14 @@ def resolve_source(spec: SourceSpec, mirror: str | None = None, cache: Path | No
 
 
 def resolve_sources(
-    spec: SourceSpec, mirror: str | None = None, cache: Path | None = None
+    spec: SourceSpec, mirror: str | None = None, home: Path | None = None
 ) -> tuple[ResolvedSource, ...]:
     """Find a source and fingerprint it; files of several formats are a source each, all of one name.
 
     Args:
         spec: what is wanted.
         mirror: folder or fsspec address with `<name>/<split>.parquet`.
-        cache: where the Hub's files are kept; its own default if None.
+        home: folder in the place of HF_HOME; HF_HOME if None.
 
     Raises:
         SourceError: nobody has it; the message names what was tried.
@@ -129,7 +129,7 @@ def resolve_sources(
         found = _files(spec, mirror)
         originals = () if found or spec.path else _originals(spec, declared, mirror)
     files = found or originals
-    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"cache": cache}))
+    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"home": home}))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
     parts = [part for path in files for part in parts_of(path, own)]
     origin = origin_of(parts, mirror, pinned(spec)) if mirror and not spec.path else None

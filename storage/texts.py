@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from storage.address import reachable, without_password
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
+from storage.hub.datasets import table_files
 from storage.keys import NotInKey
 from storage.mirror_record import joint_sha256
 from storage.paths import listed
@@ -36,7 +37,6 @@ from storage.sources import SourceSpec, mirrored_place, resolve_source, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 _NAME: Final = "name"
 TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
@@ -98,7 +98,6 @@ def sources(
     paths: Sequence[str],
     *,
     mirror: str | None = None,
-    cache: Path | None = None,
     lang: str = "en",
     columns: Sequence[str] = (),
     title: str | None = None,
@@ -111,7 +110,6 @@ def sources(
             declared (`snli`, `stsb/test`), the Hub's on the mirror (`<hub id>[@<revision>][/<split>]`); formats may be
             mixed.
         mirror: folder that may hold data sets.
-        cache: where the Hub's files are kept; its own default if None.
         lang: language of all of them.
         columns: those that hold text, where the guess is to be overruled; so `title` and `document`. Of a file with
             some of what is named these count, and lines of text have no columns.
@@ -126,7 +124,7 @@ def sources(
         ValueError: an address holds a password.
     """
     found: list[TextSource] = []
-    located = [_files(without_password(path), mirror, cache) for path in paths]
+    located = [_files(without_password(path), mirror) for path in paths]
     held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
     require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
@@ -174,7 +172,7 @@ def records(source: TextSource, report: ReadReport) -> Iterator[pl.DataFrame]:
         )
 
 
-def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tuple[str, ...]]:
+def _files(path: str, mirror: str | None) -> tuple[str, tuple[str, ...]]:
     if not path.startswith(EMBEDDED):
         fs, root = fsspec.url_to_fs(path)
         if "*" in path or fs.exists(root):
@@ -182,12 +180,8 @@ def _files(path: str, mirror: str | None, cache: Path | None) -> tuple[str, tupl
     spec = SourceSpec(dataset=path) if path.startswith(EMBEDDED) else _named(path, mirror)
     if spec is None:
         raise SourceError(f"{path}: no such file or folder, and no data set{perhaps_meant(path)}; correct it")
-    resolved = resolve_source(spec, mirror, cache)  # which says what was tried where nobody has it
-    if resolved.hub is not None:
-        raise SourceError(
-            f"{path} is no file here; if the Hub has it, run `bsl mirror FOLDER {path}` and give --mirror FOLDER"
-        )
-    return resolved.name, resolved.files
+    resolved = resolve_source(spec, mirror)  # which says what was tried where nobody has it
+    return resolved.name, resolved.files if resolved.hub is None else table_files(resolved.hub)
 
 
 def _named(name: str, mirror: str | None) -> SourceSpec | None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from storage.address import at_home
 from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
-from storage.hub import HubModel, pin_model
+from storage.hub.models import HubModel, pin_model
 from storage.keys import NotInKey
 from storage.mirrored_model import SAYS, MirroredModel, check_model, content_sha256, find_mirrored, folder_sha256s
 
@@ -74,7 +74,7 @@ def resolve_model(
         revision: commit, tag or branch of a Hub model.
         mirror: folder or fsspec address that may hold `models/<hub id>/`; its record must not name another commit than
             asked for.
-        cache: where the Hub's and an object store's files are kept; their own defaults if None.
+        cache: where copies of an object store's files go; `~/.cache/bsl` if None.
 
     Raises:
         SourceError: nobody has it, the mirror has another revision, or a file of the mirror is not as it was written.
@@ -82,7 +82,7 @@ def resolve_model(
     """
     if (found := _here(spec, revision, mirror, cache)) is not None:
         return found
-    model = HubModel(hub_id=spec, commit=pin_model(spec, revision, cache), cache=cache)
+    model = HubModel(hub_id=spec, commit=pin_model(spec, revision))
     try:
         model.check()
     except SourceError as error:

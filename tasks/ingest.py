@@ -39,7 +39,7 @@ def locate_sources(site: Site, config: IngestConfig) -> tuple[ResolvedSource, ..
     Raises:
         SourceError: one of them is nowhere to be had.
     """
-    return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror, site.local_cache))
+    return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
 
 
 @stage(

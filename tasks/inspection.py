@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from storage.errors import SourceError
-from storage.hub import check_table
+from storage.hub.datasets import check_table
 from storage.lookup import find
 from storage.reading import check_columns
 from storage.sources import ResolvedSource, SourceSpec, resolve_sources
@@ -89,7 +89,7 @@ def look_at_source(site: Site, spec: SourceSpec) -> str:
     Raises:
         SourceError: it is not, has not, or the Hub does not say.
     """
-    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror, site.local_cache))
+    return "; ".join(_seen(source) for source in resolve_sources(spec, site.mirror))
 
 
 def _seen(source: ResolvedSource) -> str:

@@ -133,7 +133,7 @@ def embed_file(
         raise ValueError(f"{target}: expected a name that ends in .parquet, which is what is written; give such a one")
     if target.exists():
         raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
-    found = resolve_sources(source, site.mirror, site.local_cache)
+    found = resolve_sources(source, site.mirror)
     for one in found:
         if len(texts := check_columns(one)) > 1:
             raise SourceError(f"{one.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")

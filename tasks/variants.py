@@ -284,7 +284,7 @@ def _texts(site: Site, wanted: Wanted) -> list[str]:
     """Different sentences, in an order that their sources and number decide."""
     specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
     columns = []
-    for source in (found for spec in specs for found in resolve_sources(spec, site.mirror, site.local_cache)):
+    for source in (found for spec in specs for found in resolve_sources(spec, site.mirror)):
         for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
             columns += frame.get_columns()
     texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()

@@ -72,7 +72,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     begun = begin(arguments)
     from storage.labels import label_source
 
-    own = config.sources(arguments.texts, begun.site.mirror, begun.site.local_cache)
+    own = config.sources(arguments.texts, begun.site.mirror)
     labels = label_source(arguments.labels).told if arguments.labels else None
     if not arguments.json:
         print_table(TAKEN, [source.told for source in own])

@@ -52,7 +52,7 @@ def define_export(parser: argparse.ArgumentParser) -> None:
 
 def _export(arguments: argparse.Namespace) -> int:
     from flows.site import site_of
-    from storage.hub_upload import check_repository, push
+    from storage.hub.upload import check_repository, push
     from tasks.variant_cards import TITLE
     from tasks.variants import Wanted, export_variants
 

@@ -21,7 +21,9 @@ RECIPE: Final = "recipe:"
 
 def define_mirror(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    parser.add_argument("folder", type=_folder, metavar="FOLDER", help="that is filled, or gone on with")
+    parser.add_argument(
+        "folder", type=_folder, metavar="FOLDER", help="HF_HOME of the machines that use it; created or completed"
+    )
     parser.add_argument(
         "names",
         nargs="*",
@@ -31,23 +33,21 @@ def define_mirror(parser: argparse.ArgumentParser) -> None:
         f"{MODEL}<hub id>[@<revision>], by default as a recipe pins it, else the newest; every declared set (default)",
     )
     add_settings(parser, "a change to those recipes")
-    parser.add_argument(
-        "--mirror", help="another mirror, or a folder with the sets' own files, read before the Hub (BSL_DATA_MIRROR)"
-    )
+    parser.add_argument("--mirror", help="folder of your own files; what it has is not fetched (BSL_DATA_MIRROR)")
     add_json(parser)
     parser.set_defaults(call=_mirror)
 
 
 def _folder(text: str) -> Path:
     if "://" in text:
-        raise argparse.ArgumentTypeError(f"{text} is no folder of this machine; fill one and copy it there as it is")
+        raise argparse.ArgumentTypeError(f"{text} is no folder of this machine; fill a folder and copy it there")
     return Path(text)
 
 
 def _mirror(arguments: argparse.Namespace) -> int:
-    """Fetch everything that can be had; exit code 1 if something could not."""
+    """Fetch everything that the Hub has; exit code 1 if something is lacking."""
     site = site_of(vars(arguments))
-    mirror = Mirror(arguments.folder, site.mirror, site.local_cache)
+    mirror = Mirror(arguments.folder, site.mirror)
     lacking: dict[str, str] = {}
     own = _own(arguments.names, arguments.set)
     got: dict[str, str] = {}
@@ -65,14 +65,15 @@ def _mirror(arguments: argparse.Namespace) -> int:
         print_json({"files": got, "lacking": lacking, "yours": own})
     for name in [] if arguments.json else own:
         print(f"yours    {name}")
+    if got and not arguments.json:
+        print(f"elsewhere: HF_HOME={arguments.folder} HF_HUB_OFFLINE=1")
     return 1 if lacking else 0
 
 
 def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
     """What the names stand for, each once; every split of every declared set without names."""
     if not names:
-        own = [declared for declared in DATASETS.values() if declared.folder is None]
-        return [f"{declared.name}/{split}" for declared in own for split in declared.splits]
+        return [f"{declared.name}/{split}" for declared in DATASETS.values() for split in declared.splits]
     wanted: list[str | SourceSpec] = []
     for name in names:
         if name.startswith(RECIPE):

@@ -10,7 +10,6 @@ from storage.texts import sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from storage.texts import TextSource
 
@@ -30,7 +29,7 @@ class ReadingConfig(BaseModel):
     lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
     """ISO 639 code of the text."""
 
-    def sources(self, texts: Sequence[str], mirror: str | None, cache: Path | None) -> tuple[TextSource, ...]:
+    def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
         """The files, and what is read of them.
 
         Raises:
@@ -39,7 +38,6 @@ class ReadingConfig(BaseModel):
         return sources(
             texts,
             mirror=mirror,
-            cache=cache,
             lang=self.lang,
             columns=self.columns,
             title=self.title,

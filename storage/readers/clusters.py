@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers import arrow
 from storage.readers.blocks import open_bytes
 from storage.readers.parquet import damage_named
 from storage.readers.report import ReadReport
@@ -28,8 +29,11 @@ def read_clusters(path: str) -> pl.DataFrame:
     Raises:
         SourceError: it has another form, or a set has not as many labels as texts.
     """
-    with open_bytes(path, ReadReport(path)) as (content, _):
-        records = _parquet(content.read(), path) if path.endswith(".parquet") else _json_lines(content.read(), path)
+    if path.endswith(".arrow"):
+        records = _known_form(cast("pl.DataFrame", pl.from_arrow(list(arrow.tables(path)))), path)
+    else:
+        with open_bytes(path, ReadReport(path)) as (content, _):
+            records = _parquet(content.read(), path) if path.endswith(".parquet") else _json_lines(content.read(), path)
     if isinstance(records, pl.DataFrame):
         return records
     rows: list[tuple[str, str, str]] = []
@@ -72,6 +76,10 @@ def _json_lines(content: bytes, path: str) -> list[dict[str, Any]]:
 def _parquet(content: bytes, path: str) -> pl.DataFrame | list[dict[str, Any]]:
     with damage_named(path):
         table = pl.read_parquet(content)
+    return _known_form(table, path)
+
+
+def _known_form(table: pl.DataFrame, path: str) -> pl.DataFrame | list[dict[str, Any]]:
     if set(CLUSTERS) <= set(table.columns):
         return table.select(CLUSTERS.names()).cast(CLUSTERS)
     if not set(_LISTS) <= set(table.columns):

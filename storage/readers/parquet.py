@@ -41,7 +41,7 @@ def readable(path: str, report: ReadReport) -> tuple[str, ...]:
         SourceError: as `columns` says.
     """
     schema = _schema(path, report)
-    return tuple(name for name in columns(path, report) if _is_readable(schema.field(name).type))
+    return tuple(name for name in columns(path, report) if is_readable(schema.field(name).type))
 
 
 def _schema(path: str, report: ReadReport) -> pa.Schema:
@@ -103,7 +103,7 @@ def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
         dtype = batch.schema.field(places[0]).type
         if name in wanted.texts and not (_is_text(_value(dtype)) or pa.types.is_null(_value(dtype))):
             raise SourceError(f"{origin}: column {name!r} holds {dtype}, expected strings; name another column")
-        if not _is_readable(dtype):
+        if not is_readable(dtype):
             raise SourceError(
                 f"{origin}: column {name!r} holds {dtype}, expected strings or numbers; name another column"
             )
@@ -123,7 +123,8 @@ def _value(dtype: pa.DataType) -> pa.DataType:
     return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
 
 
-def _is_readable(dtype: pa.DataType) -> bool:
+def is_readable(dtype: pa.DataType) -> bool:
+    """Return whether a column of a type is read: strings, numbers, or nulls alone."""
     value = _value(dtype)
     return _is_text(value) or _is_number(value) or bool(pa.types.is_null(value))
 

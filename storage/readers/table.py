@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from storage.errors import SourceError
 from storage.readers import (
     afs,
+    arrow,
     clusters,
     delimited,
     header,
@@ -68,6 +69,7 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "csv": _delimited(header.CSV, ".csv"),
     "tsv": _delimited(header.TSV, ".tsv"),
     "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
+    "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
     "sts-task": FileFormat(sts_files.columns, sts_files.read_task),
     "sts-benchmark": FileFormat(sts_files.columns, sts_files.read_benchmark),
     "afs": FileFormat(afs.columns, afs.read),

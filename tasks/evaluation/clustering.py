@@ -64,9 +64,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         """
         if name not in self.names:
             raise SourceError(f"{name!r} names no clustering set; expected one of {', '.join(self.names)}")
-        return ClusterSet(
-            dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror, site.local_cache)
-        )
+        return ClusterSet(dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror))
 
     def scores(
         self, site: Site, system: System, sets: tuple[ClusterSet, ...], config: ScoringConfig

@@ -111,7 +111,7 @@ def resolve_scored_set(site: Site, name: str) -> ScoredSet:
     if not is_scored_set(name):
         known = ", ".join(other for other, found in DATASETS.items() if found.score_range)
         raise SourceError(f"{name!r} names no scored set; expected <name>/<split> with a name out of {known}")
-    source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror, site.local_cache)
+    source = resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror)
     return ScoredSet(dataset=declared, split=split, source=source)
 
 

@@ -125,9 +125,7 @@ def resolve_transfer_set(site: Site, name: str) -> TransferSet:
     if name not in TRANSFER_SETS:
         raise SourceError(f"{name!r} names no transfer set; expected one of {', '.join(TRANSFER_SETS)}")
     splits = TRANSFER_SETS[name].files
-    sources = {
-        split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror, site.local_cache) for split in splits
-    }
+    sources = {split: resolve_source(SourceSpec(dataset=name, split=split), site.mirror) for split in splits}
     found = tuple(TransferSplit(name=split, source=source) for split, source in sources.items())
     return TransferSet(dataset=name, splits=found)
 

@@ -82,7 +82,7 @@ class UsebKind(FrozenKind[UsebSet]):
         return UsebSet(
             dataset=dataset,
             split=split,
-            source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror, site.local_cache),
+            source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror),
         )
 
     def scores(self, site: Site, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig) -> list[ScoresRef]:

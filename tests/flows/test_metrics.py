@@ -78,7 +78,7 @@ def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, 
     assert receiver.figures["bsl.sentences", "sentences"] == 3 + 5
     assert receiver.figures["bsl.pairs", "doubled"] == 3
     assert receiver.figures["bsl.artifact.io", "doubled"] > 1000
-    assert receiver.figures["bsl.log.records", "WARNING storage.hub_client"] == 1
+    assert receiver.figures["bsl.log.records", "WARNING storage.hub.faults"] == 1
     assert "bsl.tokens" not in receiver.units  # of an artifact that did not come about
     assert receiver.units["bsl.artifact.io"] == "By"
     assert {resource["service.name"] for resource in receiver.resources} == {"bsl-pipeline"}

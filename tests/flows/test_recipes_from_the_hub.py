@@ -41,7 +41,7 @@ def journeys(prefect_server, tmp_path_factory):
         patch.setattr(nltk.data, "path", [str(folder / "nltk")])
         for name, value in {**of_the_hub(hub, folder / "home"), **runs_in(folder), **server}.items():
             patch.setenv(name, value)
-        use(hub, folder / "home" / "hub", patch)
+        use(hub, folder / "home", patch)
         yield Journeys(hub, folder, files, anew=True), folder, site
     hub.stop()
 

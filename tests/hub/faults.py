@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from flows.cli.main import main
-from storage import hub_client
+from storage.hub import repositories
 from tasks.evaluation.sets import rows_of
 from tests.hub.client import use
 from tests.hub.repositories import model_files, publish_sts
@@ -118,7 +118,7 @@ def _line(case: Case, folder: Path, cache: Path, patch: pytest.MonkeyPatch) -> s
     hub = StandInHub()
     rows_of.cache_clear()  # an earlier case read the set
     use(hub, cache, patch)
-    patch.setattr(hub_client, "SECONDS_TO_ANSWER", 1.0)
+    patch.setattr(repositories, "SECONDS_TO_ANSWER", 1.0)
     patch.setattr("huggingface_hub.constants.HF_HUB_DOWNLOAD_TIMEOUT", 1)
     patch.setenv("BSL_CACHE", str(cache))
     if case.token:

@@ -43,13 +43,13 @@ class Outcome:
 
 
 class Journeys:
-    """Recipes one after another, over one Hub, one cache, one mirror and one store.
+    """Recipes one after another, over one Hub, one cache, one carried cache and one store.
 
     Args:
         hub: with all that the recipes name.
         folder: the working directory, with the files of one's own.
         files: the mirror of the sets that are on no Hub.
-        anew: whether a run from the mirror makes everything again from the mirror's bytes, not only the same keys.
+        anew: whether a run from the carried cache makes everything again from its bytes, not only the same keys.
     """
 
     def __init__(self, hub: StandInHub, folder: Path, files: Path, *, anew: bool) -> None:
@@ -61,7 +61,7 @@ class Journeys:
             "run again, HF_HUB_OFFLINE=1": self._again,
             "deployment": self._deployment,
             "mirror": self._mirror,
-            "run from the mirror, offline": self._offline,
+            "run from the carried cache, offline": self._offline,
         }
 
     def take(self, name: str, step: str) -> Outcome:
@@ -103,12 +103,12 @@ class Journeys:
         self._bsl("mirror", str(self._folder / "mirror"), f"recipe:{name}", *settings, "--mirror", str(self._files))
 
     def _offline(self, name: str) -> None:
-        """From the mirror alone: the keys are the same."""
+        """From the carried cache and one's own files alone: the keys are the same."""
         with pytest.MonkeyPatch.context() as patch:
-            use(self._hub, self._folder / "empty", patch)
+            use(self._hub, self._folder / "mirror", patch)
             offline(patch)
             patch.setenv("BSL_STORE", os.environ["BSL_STORE"] + ("-offline" if self._anew else ""))
-            self._same(name, "--mirror", str(self._folder / "mirror"))
+            self._same(name, "--mirror", str(self._files))
 
     def _same(self, name: str, *options: str) -> None:
         asked = len(self._hub.log)

@@ -94,18 +94,21 @@ def _entailed(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def publish_sts(hub: StandInHub, names: Iterable[str]) -> None:
-    """Sets of mteb, as many pairs as they have; gz JSONL a split, sts17 a folder a configuration."""
+    """Sets of mteb, as many pairs as they have; gz JSONL a split, in sts17 a folder a configuration."""
     by_repository: dict[str, list[str]] = {}
     for name in names:
         by_repository.setdefault(str(DATASETS[name].hub_id), []).append(name)
     for hub_id, members in by_repository.items():
-        files = {}
+        files, configs = {}, []
         for name in members:
             declared = DATASETS[name]
             folder = f"{declared.hub_config}/" if declared.hub_config else ""
+            if folder:
+                configs.append({"config_name": declared.hub_config, "data_dir": declared.hub_config})
             for split, spelled in declared.splits.items():
                 files[f"{folder}{spelled}.jsonl.gz"] = _gz(scored(declared.rows[split]).write_ndjson())
-        hub.add("datasets", hub_id, {"README.md": b"", **files}, DATASETS[members[0]].revision)
+        card = {"configs": configs} if configs else None
+        hub.add("datasets", hub_id, {"README.md": b"", **files}, DATASETS[members[0]].revision, card=card)
 
 
 def scored(rows: int) -> pl.DataFrame:

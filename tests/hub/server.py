@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import threading
 from dataclasses import dataclass, field
@@ -150,7 +151,8 @@ class StandInHub:
         main: bool = True,
     ) -> str:
         """A commit of a repository, by default the newest of `main`; gives its id."""
-        made = {path: File(content, path.endswith(BIG)) for path, content in files.items()}
+        readme = {"README.md": f"---\n{json.dumps(card)}\n---\n".encode()} if card else {}  # JSON is YAML
+        made = {path: File(content, path.endswith(BIG)) for path, content in {**files, **readme}.items()}
         self.blobs |= {file.sha256: file for file in made.values() if file.lfs}
         listing = "".join(f"{path} {file.oid}\n" for path, file in sorted(made.items()))
         commit = commit or hashlib.sha1(listing.encode()).hexdigest()

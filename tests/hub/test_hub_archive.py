@@ -19,7 +19,7 @@ from storage.scored import read_declared_pairs
 from storage.sources import SourceSpec, resolve_source
 from storage.subsets import digests
 from storage.transfer import read_transfer_table
-from tests.hub.client import offline
+from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
 from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval
 from tests.toy_sets import allow_any_rows
@@ -62,10 +62,12 @@ def test_mrpc_is_glue_s_in_the_order_of_senteval_s_file(hub, tmp_path, monkeypat
         assert table("mrpc", split).equals(expected)
     assert resolve_source(SourceSpec(dataset="mrpc")).digest.endswith("a8c/mrpc/train+validation")
     made = Mirror(tmp_path / "mirror")
-    assert list(made.add("mrpc")) == [(f"mrpc/{split}.parquet", "written") for split in ("train", "test")]
+    assert [how for _, how in made.add("mrpc")] == ["written", "kept"]  # one configuration
+    expected = table("mrpc", "train")
     hub.stop()
+    use(hub, made.folder, monkeypatch)
     offline(monkeypatch)
-    assert table("mrpc", "train", str(made.folder)).equals(table("mrpc", "train"))
+    assert table("mrpc", "train").equals(expected)
     for path, text in files_of(["mrpc"]).items():
         (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "senteval" / path).write_text(text)
@@ -77,35 +79,37 @@ def test_a_mrpc_without_its_validation_is_refused(hub):
     card = {"configs": [{"config_name": "mrpc", "data_files": [{"split": "train", "path": "mrpc/train-*"}]}]}
     files = {"README.md": b"", "mrpc/train-0.parquet": parquet(mrpc_rows("train").head(3668))}
     hub.add("datasets", str(declared.hub_id), files, declared.revision, card=card)
-    with pytest.raises(SourceError, match=r"mrpc/train\+validation: .* no such split, it has train; correct"):
+    with pytest.raises(
+        SourceError, match=r"mrpc/train\+validation: .* no such split \(validation\), it has train; correct"
+    ):
         table("mrpc", "train")
 
 
 @pytest.mark.usefixtures("any_rows")
-def test_the_hub_and_a_mirror_of_it_give_one_source(hub, tmp_path):
+def test_the_hub_and_a_carried_cache_give_one_source(hub, tmp_path, monkeypatch):
     commit = publish(hub, CR)
     from_the_hub = resolve_source(SourceSpec(dataset="cr"))
     assert from_the_hub.digest == f"{SENTEVAL.hub_id}@{commit}/senteval.tar/cr/all"
     made = Mirror(tmp_path / "mirror")
-    assert list(made.add("cr")) == [(path, "written") for path in CR]
-    assert list(made.add("cr")) == [(path, "kept") for path in CR]
+    assert list(made.add("cr")) == [(from_the_hub.digest, "written")]
+    assert list(made.add("cr")) == [(from_the_hub.digest, "kept")]
     hub.stop()
-    copied = resolve_source(SourceSpec(dataset="cr"), str(made.folder))
-    assert copied.model_dump(exclude={"files", "hub"}) == from_the_hub.model_dump(exclude={"files", "hub"})
-    assert table("cr", "all", str(made.folder)).rows() == [("bad", 0), ("", 0), ("good", 1)]
+    use(hub, made.folder, monkeypatch)
+    offline(monkeypatch)
+    copied = resolve_source(SourceSpec(dataset="cr"))
+    assert copied == from_the_hub
+    assert table("cr", "all").rows() == [("bad", 0), ("", 0), ("good", 1)]
     texts = [text for frame in read_source(copied, ReadReport("cr"), 0) for (text,) in frame.rows()]
     assert texts == ["bad", "", "good"]
-    (made.folder / "CR" / "custrev.pos").write_text("better\n")
-    with pytest.raises(SourceError, match=r"custrev\.pos: sha256 .*, mirror\.json says"):
-        resolve_source(SourceSpec(dataset="cr"), str(made.folder))
 
 
-def test_unpacked_files_are_mirrored_where_they_are_looked_for(tmp_path, any_rows):
+def test_what_one_s_own_folder_has_is_not_fetched(tmp_path, any_rows):
     for path, text in CR.items():
         (tmp_path / "senteval" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "senteval" / path).write_text(text)
-    assert [path for path, _ in Mirror(tmp_path / "made", str(tmp_path / "senteval")).add("cr")] == list(CR)
-    assert table("cr", "all", str(tmp_path / "made")).height == 3
+    own = str(tmp_path / "senteval")
+    assert list(Mirror(tmp_path / "made", own).add("cr")) == [(f"{own}/CR/custrev.neg", "folder")]
+    assert table("cr", "all", own).height == 3
 
 
 @pytest.mark.usefixtures("any_rows")

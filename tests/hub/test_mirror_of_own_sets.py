@@ -11,14 +11,14 @@ from storage.mirror import Mirror
 from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.sources import SourceSpec, resolve_source
-from tests.hub.client import offline
+from tests.hub.client import offline, use
 from tests.hub.repositories import parquet, publish
 
 TALKS, NEWS = "someone/talks", "someone/news"
 
 
-def sentences(spec, mirror=None):
-    source = resolve_source(spec, mirror)
+def sentences(spec):
+    source = resolve_source(spec)
     read = pl.concat(read_source(source, ReadReport(source.name), max_bad_share=0.0))
     return read.to_series().to_list(), source.digest
 
@@ -36,25 +36,29 @@ def sets(hub):
 def test_what_is_mirrored_by_its_id_reads_the_same_under_the_same_key(sets, hub, tmp_path, monkeypatch):
     expected = sentences(SourceSpec(dataset=TALKS))
     mirror = Mirror(tmp_path / "mirror")
-    assert list(mirror.add(TALKS)) == [(f"{TALKS}/train.parquet", "written")]
-    assert list(mirror.add(f"{TALKS}/train")) == [(f"{TALKS}/train.parquet", "kept")]
-    assert pl.read_parquet(tmp_path / "mirror" / TALKS / "train.parquet")["number"].to_list() == [0, 1]
+    assert list(mirror.add(TALKS)) == [(expected[1], "written")]
+    assert list(mirror.add(f"{TALKS}/train")) == [(expected[1], "kept")]
+    use(hub, tmp_path / "mirror", monkeypatch)
     offline(monkeypatch)
     hub.stop()
-    assert sentences(SourceSpec(dataset=TALKS), str(tmp_path / "mirror")) == expected == (["one", "two"], expected[1])
+    assert sentences(SourceSpec(dataset=TALKS)) == expected == (["one", "two"], expected[1])
 
 
-def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_path, capsys):
+def test_a_recipe_s_sources_and_models_are_mirrored_by_its_name(sets, hub, tmp_path, capsys, monkeypatch):
     publish(hub, [("someone/bert", None)])
     news = [{"dataset": NEWS, "hub_config": name} for name in ("x", "y")]
     settings = [f"ingest.sources={json.dumps(news)}", "encoder.model=someone/bert"]
     words = [part for setting in settings for part in ("--set", setting)]
     assert main(["mirror", str(tmp_path / "mirror"), "recipe:tiny", *words]) == 0
-    assert "written  models/someone/bert\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "written  model:someone/bert@" in out
+    assert f"elsewhere: HF_HOME={tmp_path}/mirror HF_HUB_OFFLINE=1\n" in out
+    use(hub, tmp_path / "mirror", monkeypatch)
+    offline(monkeypatch)
     for entry in news:
-        found, digest = sentences(SourceSpec(**entry), str(tmp_path / "mirror"))
+        found, digest = sentences(SourceSpec(**entry))
         assert found == [entry["hub_config"]]
-        assert digest == sentences(SourceSpec(**entry))[1]
+        assert f"written  {digest}\n" in out
 
 
 def test_names_that_stand_for_nothing_are_told_what_would(hub, tmp_path):

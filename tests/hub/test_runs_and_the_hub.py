@@ -4,12 +4,11 @@ import gzip
 import io
 import json
 import time
-from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
-from huggingface_hub import constants
 from sentence_transformers import SentenceTransformer
 
 from flows.cli.main import main
@@ -20,10 +19,11 @@ from models.encoder.loading import load_encoder
 from models.errors import EncoderError
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
-from storage.errors import HubError, SourceError
+from storage.errors import HubError
 from storage.keys import artifact_key
 from storage.mirror import Mirror
-from storage.reading import check_columns, local_files
+from storage.readers.report import ReadReport
+from storage.reading import check_columns, read_source
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 from tasks.doctor import examine
@@ -32,7 +32,6 @@ from tasks.evaluation.sets import rows_of
 from tasks.site import Site
 from tests.hub.client import offline, use
 from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
-from tests.hub.senteval import publish_senteval
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")
@@ -65,7 +64,7 @@ def test_sets_that_were_read_once_need_no_hub(hub, site, monkeypatch):
     offline(monkeypatch)
     rows_of.cache_clear()
     assert tuple(available(site, SETS).sets) == SETS
-    assert len(hub.requests("sts16-sts/resolve")) == 1
+    assert len(hub.requests("HEAD .*sts16-sts/resolve/.*jsonl")) == 1
 
 
 def test_without_the_hub_by_choice_what_is_not_kept_is_left_out_and_named(hub, site, monkeypatch):
@@ -74,7 +73,7 @@ def test_without_the_hub_by_choice_what_is_not_kept_is_left_out_and_named(hub, s
     offline(monkeypatch)
     found = available(site, SETS)
     assert tuple(found.sets) == SETS[:1]
-    assert "is not kept here and HF_HUB_OFFLINE forbids asking the Hub" in found.missing[SETS[1]]
+    assert "is not in the cache and HF_HUB_OFFLINE forbids asking the Hub" in found.missing[SETS[1]]
 
 
 def test_a_bare_name_is_the_test_split():
@@ -82,47 +81,63 @@ def test_a_bare_name_is_the_test_split():
     assert configured("nli", ['evaluation.sets=["sts12"]']).evaluation.sets == ("sts12",)
 
 
-def test_hub_cache_and_mirror_give_one_key(hub, site, tmp_path, monkeypatch):
+def test_the_hub_its_cache_and_a_carried_cache_give_one_key(hub, site, tmp_path, monkeypatch):
     publish_nli(hub)
     publish_sts(hub, ["sts16", "sts17-en-de"])
     publish(hub, [(BERT, None)])
     specs = [SourceSpec(dataset="snli"), SourceSpec(dataset="multi_nli")]
 
-    def key(mirror: str | None = None) -> str:
-        place = site.model_copy(update={"mirror": mirror})
-        sources = [resolve_source(spec, mirror) for spec in specs]
-        model = resolve_model(BERT, mirror=mirror)
-        return artifact_key("x", "x", 1, {"s": sources, "m": model, "e": list(available(place, SETS).sets.values())})
+    def key() -> str:
+        sources, model = [resolve_source(spec) for spec in specs], resolve_model(BERT)
+        return artifact_key("x", "x", 1, {"s": sources, "m": model, "e": list(available(site, SETS).sets.values())})
 
     from_the_hub = key()
     mirror = Mirror(tmp_path / "mirror")
     for name in ("snli/train", "multi_nli/train", "sts16", "sts17-en-de", f"model:{BERT}"):
         assert [how for _, how in mirror.add(name)] == ["written"]
-    use(hub, tmp_path / "empty", monkeypatch)
+    asked = requests_of_content(hub)
+    use(hub, mirror.folder, monkeypatch)
     offline(monkeypatch)
     rows_of.cache_clear()
-    assert key(str(mirror.folder)) == from_the_hub
-    (mirror.folder / "sts16" / "test.parquet").write_bytes(parquet(sample()))
-    with pytest.raises(SourceError, match=r"sts16/test.parquet: sha256 .*, mirror.json says .* for mteb/sts16-sts@"):
-        resolve_source(SourceSpec(dataset="sts16"), str(mirror.folder))
+    assert key() == from_the_hub
+    assert (resolve_model(BERT).folder / "model.safetensors").is_file()
+    check_columns(resolve_source(specs[0]))
+    assert requests_of_content(hub) == asked
 
 
-def test_a_mirror_of_a_hub_table_holds_its_rows(hub, tmp_path):
+def test_a_folder_that_an_earlier_bsl_mirror_filled_has_the_key_of_the_hub(hub, tmp_path):
     publish_nli(hub)
-    mirror = Mirror(tmp_path / "mirror")
-    list(mirror.add("snli/train"))
-    (kept,) = local_files(resolve_source(SourceSpec(dataset="snli")))
-    assert file_sha256(tmp_path / "mirror" / "snli" / "train.parquet") == file_sha256(Path(kept))
+    expected = resolve_source(SourceSpec(dataset="snli"))
+    table = tmp_path / "snli" / "train.parquet"
+    table.parent.mkdir()
+    table.write_bytes(parquet(sample()))
+    record = {"snli/train.parquet": {"origin": expected.digest, "sha256": file_sha256(table)}}
+    (tmp_path / "mirror.json").write_text(json.dumps(record))
+    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path)).digest == expected.digest
 
 
-def test_clusters_of_the_hub_are_mirrored_as_columns(hub, site, tmp_path):
+def test_an_arrow_table_has_the_rows_of_its_parquet_files(hub):
+    publish_nli(hub)
+    frames = pl.concat(read_source(resolve_source(SourceSpec(dataset="multi_nli")), ReadReport("x"), 0.0))
+    expected = sample().tail(24)
+    labelled = [row for row in range(24) if (400 - 24 + row) % 10 != 9]
+    assert frames.rows() == expected[labelled].select("premise", "hypothesis").rows()
+
+
+def requests_of_content(hub):
+    return len(hub.requests("resolve|cdn"))
+
+
+def test_clusters_are_read_from_the_hub_and_from_a_carried_cache(hub, site, tmp_path, monkeypatch):
     declared = DATASETS["twentynewsgroups"]
     lines = json.dumps({"sentences": ["A dog.", "A cat.", "Rain."], "labels": [3, 3, 7]}) + "\n"
     files = {"README.md": b"", "test.jsonl.gz": gzip.compress(lines.encode())}
     hub.add("datasets", str(declared.hub_id), files, declared.revision)
     fetched = find_set(site, declared.name)
     list(Mirror(tmp_path / "mirror").add(declared.name))
-    kept = find_set(Site(mirror=str(tmp_path / "mirror")), declared.name)
+    use(hub, tmp_path / "mirror", monkeypatch)
+    offline(monkeypatch)
+    kept = find_set(site, declared.name)
     assert rows_of(kept)["test"].rows() == [("0", "A dog.", "3"), ("0", "A cat.", "3"), ("0", "Rain.", "7")]
     assert rows_of(fetched)["test"].equals(rows_of(kept)["test"])
     assert fetched.source.digest == kept.source.digest
@@ -239,21 +254,3 @@ def test_sharded_pickles_are_fetched_and_read(hub, tmp_path):
     encoder, _ = load_encoder(resolve_model(BERT).folder, EncoderConfig(model="x"))
     name = "embeddings.word_embeddings.weight"
     assert torch.equal(encoder.state_dict()[f"backbone.{name}"], state[f"bert.{name}"])
-
-
-def test_bsl_cache_is_where_all_of_the_hub_is_kept(hub, tmp_path, monkeypatch, capsys):
-    """Tables, archives and models, those that `bsl mirror` brings too; nothing in the client's own cache."""
-    publish_senteval(hub, ["trec"])
-    publish_sts(hub, ["sts16"])
-    publish(hub, configured("nli", []).models()[:1])
-    cache, others = tmp_path / "cache", Path(constants.HF_HUB_CACHE)
-    site = Site(store=str(tmp_path / "store"), device="cpu", cache=str(cache))
-    rows_of.cache_clear()
-    assert set(available(site, ["sts16/test", "trec"]).sets) == {"sts16/test", "trec"}
-    kept = {"datasets--mteb--sts16-sts", "datasets--princeton-nlp--datasets-for-simcse"}
-    assert {path.name for path in cache.glob("*--*")} == kept
-    monkeypatch.setenv("BSL_CACHE", str(tmp_path / "other"))
-    assert main(["mirror", str(tmp_path / "mirror"), f"model:{BERT}", "sts16", "trec"]) == 0
-    capsys.readouterr()
-    assert {path.name for path in (tmp_path / "other").glob("*--*")} == {*kept, f"models--{BERT.replace('/', '--')}"}
-    assert not list(others.glob("*--*"))

@@ -7,8 +7,8 @@ from huggingface_hub.utils import close_session
 
 from flows.cli.main import main
 from storage.errors import HubError, SourceError
-from storage.hub_client import fetch, listing
-from storage.hub_upload import check_repository, push
+from storage.hub.repositories import fetch, listing
+from storage.hub.upload import check_repository, push
 from tests.hub.client import offline
 from tests.hub.repositories import files_of
 from tests.tiny_encoder import write_tiny
@@ -48,7 +48,7 @@ def test_what_is_downloaded_is_what_was_uploaded(hub, folder, public):
     assert repository.private != public
     listed = listing("model", NAME, None)
     assert files_of(fetch("model", NAME, listed, listed.files)) == files_of(folder)
-    assert listed.files["model.safetensors"].sha256 is not None
+    assert listed.files["model.safetensors"].lfs_sha256 is not None
 
 
 def test_without_a_token_nothing_is_uploaded(hub, folder):

@@ -40,11 +40,11 @@ def test_what_is_a_person_s_own_is_named_and_not_mirrored(tmp_path, capsys):
     assert capsys.readouterr().out == "yours    folder 'mine.txt'\n"
 
 
-def test_sets_that_share_a_file_are_needed_by_its_name_and_configurations_are_kept():
+def test_sets_are_needed_by_name_and_configurations_are_kept():
     config = configured(
         "tiny", ['evaluation.sets=["sts12-tok"]', 'ingest.sources=[{"dataset":"a/b","hub_config":"x","split":"dev"}]']
     )
-    assert needed(config) == (SourceSpec(dataset="a/b", hub_config="x", split="dev"), "sts12")
+    assert needed(config) == (SourceSpec(dataset="a/b", hub_config="x", split="dev"), "sts12-tok")
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -11,7 +11,7 @@ from flows.recipes import RECIPES, recipe
 from storage.declarations import DATASETS
 from storage.declared.archives import SENTEVAL
 from storage.embedded import EMBEDDED
-from storage.hub_client import COMMIT
+from storage.hub.repositories import COMMIT
 from tasks.evaluation.kinds import names_of
 
 OLD = "a" * 40

@@ -1,7 +1,6 @@
 """A mirror on an object store, or spelled as a URL, gives what the same folder gives, by the same keys."""
 
 import json
-import shutil
 
 import fsspec
 import polars as pl
@@ -10,7 +9,6 @@ import pytest
 from storage.declarations import DATASETS
 from storage.digest import file_sha256
 from storage.errors import SourceError
-from storage.mirror import Mirror
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
 from tasks.inspection import look_at_model
@@ -154,10 +152,3 @@ def test_light_weights_say_how_a_model_works(folder, tmp_path):
     assert found.folder
     assert found.mirrored.check()
     fs.rm("/mirror", recursive=True)
-
-
-def test_a_mirror_of_a_mirror_elsewhere_keeps_the_origins(folder, elsewhere, tmp_path):
-    made = Mirror(tmp_path / "made", elsewhere)
-    assert list(made.add("snli/train")) == [("snli/train.parquet", "written")]
-    shutil.rmtree(folder / "snli")
-    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path / "made")).digest.startswith("stanfordnlp/snli@")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.hub import model_files
+from storage.hub.models import model_files
 
 SETTINGS = ["config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json"]
 HEAD = "2_Dense/model.safetensors"

@@ -154,11 +154,11 @@ def test_declarations_are_complete():
 @pytest.fixture
 def no_hub(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr("storage.hub_client.SECONDS_TO_CONNECT", ())
+    monkeypatch.setattr("storage.hub.faults.SECONDS_TO_CONNECT", ())
 
 
 def test_hub_out_of_reach_is_said_at_once(no_hub):
-    with pytest.raises(SourceError, match=r"someone/sentences@main: the Hub does not answer .*BSL_DATA_MIRROR"):
+    with pytest.raises(SourceError, match=r"someone/sentences@main: the Hub does not answer .*HF_HOME"):
         resolve_source(SourceSpec(dataset="someone/sentences"))
 
 

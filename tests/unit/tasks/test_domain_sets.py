@@ -14,7 +14,6 @@ from sklearn.metrics import average_precision_score, homogeneity_completeness_v_
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import paper_tables
 from storage.errors import SourceError
-from storage.mirror import Mirror
 from storage.readers.clusters import CLUSTERS, read_clusters
 from storage.readers.report import ReadReport
 from storage.reading import read_source
@@ -224,16 +223,10 @@ def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, wo
         find_set(Site(mirror=str(tmp_path)), name)
 
 
-def test_texts_are_a_source_of_sentences_and_mirrored_files_are_read_again(site, tmp_path):
+def test_texts_are_a_source_of_sentences(site):
     source = resolve_source(SourceSpec(dataset="twitterpara"), site.mirror)
     texts = pl.concat(read_source(source, ReadReport("twitterpara"), 0.0))["text"].to_list()
     assert texts[:2] == [GROUPS[0][0], GROUPS[0][1]]
-    mirror = Mirror(tmp_path, site.mirror)
-    written = [name for dataset in ("scidocs", "twentynewsgroups") for name, _ in mirror.add(dataset)]
-    assert "data-eval/scidocs/data.json" in written
-    for name in ("scidocs", "twentynewsgroups"):
-        copied, own = (find_set(Site(mirror=place), name) for place in (str(tmp_path), site.mirror))
-        assert rows_of(copied)["test"].equals(rows_of(own)["test"])
 
 
 def test_clusters_are_read_from_lists_and_from_columns(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from storage.errors import HubError, SourceError
-from storage.hub_client import judged
+from storage.hub.faults import judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,7 +67,7 @@ def _asked(name: str, later: str, call: Callable[[], T]) -> T:
 
     try:
         return call()
-    except Exception as error:  # as in `hub_client`
+    except Exception as error:  # as in `faults`
         cause = error
         if type(error) is RuntimeError and isinstance(error.__cause__, Exception):
             cause = error.__cause__  # of a file that could not be uploaded

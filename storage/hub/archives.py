@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from storage.errors import HubError, SourceError
 from storage.files import whole
-from storage.hub_client import fetch, listing, snapshot
+from storage.hub.repositories import fetch, listing, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

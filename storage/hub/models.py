@@ -1,8 +1,4 @@
-"""The Hugging Face Hub as sources and models need it: which commit, which files of it, and these on the disk.
-
-What a table or a model is made of is decided by names alone, from a repository's listing; bytes come last, and only
-those that somebody reads.
-"""
+"""Models of the Hub: the files that are read of one, fetched by `snapshot_download`."""
 
 from __future__ import annotations
 
@@ -13,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BaseModel, ConfigDict
 
 from storage.errors import HubError, SourceError
-from storage.hub_archive import archived_files, check_archived
-from storage.hub_client import COMMIT, fetch, listing, meant, snapshot
-from storage.hub_splits import Wanted, split_files
+from storage.hub.repositories import COMMIT, fetch, last_commit, listing, snapshot
 from storage.keys import NotInKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
 
 _SETTINGS: Final = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".md", ".jinja")
 _TENSORS: Final = ".safetensors"
@@ -28,40 +23,6 @@ _GRAPH: Final = re.compile(r"\.onnx(_data)?$")  # ONNX, with weights in the file
 _MODULE: Final = re.compile(r"[1-9]\d*_")  # a head's folder, behind the transformer's
 _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "gguf", ".cache"})
 _LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
-
-
-class HubTable(BaseModel):
-    """One split of a data set on the Hub."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    hub_id: str
-    """`organisation/name`."""
-    config: str | None = None
-    """Configuration, where the set has several."""
-    split: str = "train"
-    """Split, by the Hub's name."""
-    revision: str | None = None
-    """Commit, tag or branch; the newest commit if None."""
-    archive: str | None = None
-    """File of the repository that the split's own files are packed in."""
-    members: tuple[str, ...] = ()
-    """Those files, by their paths in the archive."""
-    beside: tuple[str, ...] = ()
-    """Files of the archive that readers look for beside them."""
-    cache: Annotated[Path | None, NotInKey] = None
-    """Where the Hub's files are kept; its own default if None."""
-
-    @property
-    def address(self) -> str:
-        """What messages and keys call it."""
-        parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
-        return "/".join(part for part in parts if part)
-
-    @property
-    def wanted(self) -> Wanted:
-        """What is looked for among the repository's files."""
-        return Wanted(self.address, self.config, self.split)
 
 
 class HubModel(BaseModel):
@@ -115,49 +76,6 @@ class HubModel(BaseModel):
         return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
 
 
-def pin_table(table: HubTable) -> HubTable:
-    """The same table at the commit that its revision means now; a full commit needs no Hub to say so.
-
-    Raises:
-        SourceError: the Hub has no such data set, or does not answer and nothing is kept of it.
-    """
-    if table.revision and COMMIT.fullmatch(table.revision):
-        return table
-    commit = listing("dataset", table.hub_id, table.revision, table.cache).commit
-    return table.model_copy(update={"revision": commit})
-
-
-def table_files(table: HubTable) -> tuple[str, ...]:
-    """Local files with a table's rows, in order; fetched if they are not here.
-
-    Raises:
-        SourceError: the Hub has no such commit, configuration or split, gives it in no format that is read here, or
-            does not give it.
-    """
-    if table.archive is not None:
-        wanted = (*table.members, *table.beside)
-        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted, table.cache)
-        return tuple(map(str, unpacked[: len(table.members)]))
-    listed = listing("dataset", table.hub_id, table.revision, table.cache)
-    names = split_files(table.wanted, listed.files, listed.configs)
-    folder = fetch("dataset", table.hub_id, listed, names, table.cache)
-    return tuple(str(folder / name) for name in names)
-
-
-def check_table(table: HubTable) -> bool:
-    """Whether a table's files are here; if not, the Hub has said that it has them.
-
-    Raises:
-        SourceError: as `table_files`.
-    """
-    if table.archive is not None:
-        wanted = (*table.members, *table.beside)
-        return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)
-    listed = listing("dataset", table.hub_id, table.revision, table.cache)
-    folder = snapshot("dataset", table.hub_id, listed.commit, table.cache)
-    return all((folder / name).exists() for name in split_files(table.wanted, listed.files, listed.configs))
-
-
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
     """The commit that a model's revision means now; a full commit is taken as it is.
 
@@ -169,7 +87,7 @@ def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> s
     try:
         return listing("model", hub_id, revision, cache).commit
     except SourceError as error:
-        commit = meant("model", hub_id, revision, cache)  # by any other program that fetched it
+        commit = last_commit("model", hub_id, revision, cache)  # by any other program that fetched it
         if commit is None or type(error) is HubError or not snapshot("model", hub_id, commit, cache).is_dir():
             raise
         return commit

@@ -1,0 +1,163 @@
+"""Faults of the Hub: which are tried again, and the sentence and next step of each.
+
+A repository that the Hub lacks, hides or refuses raises `HubError`; a Hub that is busy, broken or out of reach raises
+`HubSilentError`; `SourceError` itself means that HF_HUB_OFFLINE forbids the question. Waits vary at random, for many
+workers that one fault stopped would otherwise return at once. A dead endpoint is not asked again for a minute: a run
+looks for dozens of data sets.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import unquote
+
+from storage.address import shown
+from storage.errors import HubError, HubSilentError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from huggingface_hub import errors
+
+logger = logging.getLogger(__name__)
+
+SECONDS_BETWEEN_TRIES: Final = (1.0, 2.0, 4.0)  # one try more than waits
+SECONDS_TO_CONNECT: Final = (0.5, 0.5)  # likewise, where a connection is refused, as while a proxy restarts
+LONGEST_WAIT: Final = 60.0  # that a busy Hub may ask for
+SECONDS_SILENT: Final = 60.0
+_CARRIED: Final = "set HF_HOME to a cache that has it (`bsl mirror FOLDER` fills one on a connected machine)"
+OFFLINE: Final = f"unset HF_HUB_OFFLINE, or {_CARRIED}"
+SILENT: Final = f"run again when it does, {_CARRIED}, or set HF_HUB_OFFLINE=1 to do without what only the Hub has"
+CHANGED: Final = f"look for a proxy that changes what it passes on, run again, or {_CARRIED}"
+_BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_FILE: Final = re.compile(r"/resolve/[^/]+/([^?]+)")
+
+_chance: Final = random.SystemRandom()  # Python's own generator is a run's
+_silent: dict[str, tuple[float, str]] = {}  # endpoint → when it did not answer, and why
+T = TypeVar("T")
+
+
+def retried(address: str, call: Callable[[], T]) -> T:
+    """Return what a call to the Hub gives, after as many tries as passing faults deserve.
+
+    Args:
+        address: repository and revision, for messages.
+        call: asks the Hub.
+
+    Raises:
+        HubError: the Hub refuses it, fails or does not answer.
+        SourceError: HF_HUB_OFFLINE forbids the question.
+    """
+    from huggingface_hub import constants
+
+    since, why = _silent.get(constants.ENDPOINT, (-SECONDS_SILENT, ""))
+    if time.monotonic() - since < SECONDS_SILENT and not constants.HF_HUB_OFFLINE:
+        raise HubSilentError(f"{address}: the Hub does not answer ({why})", SILENT)
+    waits, refused = iter(SECONDS_BETWEEN_TRIES), iter(SECONDS_TO_CONNECT)
+    while True:
+        try:
+            return call()
+        except Exception as raised:  # of the client's transport too, whose errors share no base with its own
+            error = cause(raised)
+            fault, asked = judged(address, error)
+            silence = _is_silence(error)
+            wait = None if _is_timeout(error) else next(refused if silence else waits, None)
+            if silence and wait is None:
+                _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
+            if wait is None or asked > LONGEST_WAIT or not isinstance(fault, HubSilentError):
+                raise fault from error
+            logger.warning("%s; trying again", fault.finding)
+            time.sleep(asked + wait * _chance.uniform(0.5, 1.5))
+
+
+def cause(error: Exception) -> Exception:
+    """Return the first error of the Hub or its transport that a client's error was raised from, else the error."""
+    from huggingface_hub import errors
+
+    inner: BaseException | None = error
+    while inner is not None:
+        answered = isinstance(inner, errors.HfHubHTTPError | errors.OfflineModeIsEnabled | SourceError)
+        if isinstance(inner, Exception) and (answered or _is_silence(inner)):
+            return inner
+        inner = inner.__cause__
+    return error.__cause__ if isinstance(error.__cause__, Exception) else error
+
+
+def judged(address: str, error: Exception) -> tuple[SourceError, float]:
+    """Return what an error of the client means, and the seconds that the Hub asks to wait."""
+    from huggingface_hub import errors
+
+    if isinstance(error, SourceError):
+        return error, 0.0
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        return SourceError(f"{address} is not in the cache and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
+    if isinstance(error, errors.HFValidationError):
+        return HubError(f"{address}: no repository can have this name ({_line(error)})", "correct the name"), 0.0
+    if isinstance(error, errors.HfHubHTTPError):
+        return _answered(address, error)
+    if _is_silence(error):
+        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT), 0.0
+    return HubSilentError(f"{address}: the Hub broke off ({_line(error)})", SILENT), 0.0
+
+
+def _answered(address: str, error: errors.HfHubHTTPError) -> tuple[SourceError, float]:
+    """The meaning of an answer that is an error."""
+    from huggingface_hub import errors
+
+    status = error.response.status_code
+    if isinstance(error, errors.GatedRepoError):
+        return HubError(f"{address} is gated ({status})", f"accept its terms at {_page(error)} and set HF_TOKEN"), 0.0
+    if isinstance(error, errors.RevisionNotFoundError):
+        return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it"), 0.0
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return HubError(
+            f"{address}: the Hub has no such repository, or a private one ({status})",
+            "correct the name, or set HF_TOKEN to a token that may read it",
+        ), 0.0
+    where = f"{address}{_file(error)}"
+    if isinstance(error, errors.RemoteEntryNotFoundError):
+        return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors"), 0.0
+    if status in _BUSY:
+        return _busy(where, status, error.response.headers.get("Retry-After"))
+    return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub"), 0.0
+
+
+def _busy(address: str, status: int, after: str | None) -> tuple[SourceError, float]:
+    wait = float(after) if after and after.replace(".", "", 1).isdigit() else 0.0
+    if status != 429:
+        return HubSilentError(f"{address}: the Hub fails ({status})", SILENT), wait
+    remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
+    return HubSilentError(f"{address}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN"), wait
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Whether no connection came about, which the next repository would not change."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"ConnectError", "ConnectTimeout", "ProxyError"})
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Whether the wait for a connection has been long already, in which the system tried more than once."""
+    return "ConnectTimeout" in {kind.__name__ for kind in type(error).__mro__}
+
+
+def _page(error: errors.HfHubHTTPError) -> str:
+    """The page of the repository that an answer is about."""
+    found = re.match(
+        r"(.*?)(?:/api)?((?:/datasets|/models)?/[^/]+/[^/]+)/(?:resolve|revision|tree)/", str(error.response.url)
+    )
+    return shown(f"{found[1]}{found[2].removeprefix('/models')}" if found else str(error.response.url))
+
+
+def _file(error: errors.HfHubHTTPError) -> str:
+    """The file that an answer is about, if it is about one."""
+    found = _FILE.search(str(error.response.url))
+    return f": {shown(unquote(found[1]))}" if found else ""
+
+
+def _line(error: Exception) -> str:
+    return shown((str(error).strip() or type(error).__name__).splitlines()[0])

@@ -1,0 +1,178 @@
+"""Repositories of the Hub: the commit that a revision means, its files, and their bytes in the Hub's own cache.
+
+Design choices
+- The listing of a commit never changes. It is kept where `snapshot_download` keeps it (`trees/<commit>.json`), and so
+  is the commit of a branch (`refs/`). With both, a second run or a carried cache needs no Hub.
+- Every file is compared with the digest in its listing: a page of a proxy has the right name, and often the right size.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from storage.digest import file_sha256
+from storage.errors import HubError, HubSilentError, SourceError
+from storage.files import whole
+from storage.hub.faults import CHANGED, retried
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from huggingface_hub._tree_cache import TreeCacheEntry
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["model", "dataset"]
+COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+SECONDS_TO_ANSWER: Final = 10.0
+
+
+class Listing(NamedTuple):
+    """A repository at a commit.
+
+    Attributes:
+        commit: Full commit.
+        files: Path → size and digests, as the Hub's client keeps them.
+    """
+
+    commit: str
+    files: dict[str, TreeCacheEntry]
+
+
+def listing(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> Listing:
+    """Return a repository's files at a revision, of a known commit without asking the Hub.
+
+    Args:
+        kind: `model` or `dataset`.
+        name: `organisation/name`.
+        revision: commit, branch or tag; `main` if None.
+        cache: the Hub's cache; HF_HUB_CACHE if None.
+
+    Raises:
+        HubError: it has no such repository or commit, refuses it, or does not answer and nothing is in the cache.
+        SourceError: HF_HUB_OFFLINE forbids the question, and nothing is in the cache.
+    """
+    wanted = revision or "main"
+    if COMMIT.fullmatch(wanted) and (known := _known(kind, name, wanted, cache)) is not None:
+        return known
+    try:
+        found = ask(kind, name, wanted, cache)
+    except SourceError as error:
+        known = _known(kind, name, last_commit(kind, name, wanted, cache), cache)
+        if known is None or (isinstance(error, HubError) and not isinstance(error, HubSilentError)):
+            raise
+        logger.warning("%s@%s is taken as %s, which it meant last: %s", name, wanted, known.commit, error.finding)
+        return known
+    if not COMMIT.fullmatch(wanted):
+        with whole(_folder(kind, name, cache) / "refs" / wanted) as made:
+            made.write_text(found.commit, encoding="utf-8")
+    return found
+
+
+def last_commit(kind: Kind, name: str, revision: str | None, cache: Path | None = None) -> str | None:
+    """Return the commit that a revision meant when it was last asked for; itself if it is one."""
+    wanted = revision or "main"
+    ref = _folder(kind, name, cache) / "refs" / wanted
+    return wanted if COMMIT.fullmatch(wanted) else ref.read_text().strip() if ref.is_file() else None
+
+
+def snapshot(kind: Kind, name: str, commit: str, cache: Path | None = None) -> Path:
+    """Return the folder of a commit's files, as far as they are in the cache."""
+    return _folder(kind, name, cache) / "snapshots" / commit
+
+
+def fetch(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: Path | None = None) -> Path:
+    """Download those files of a commit that are not in the cache.
+
+    Returns:
+        The folder that has them.
+
+    Raises:
+        HubError: the Hub does not give a file, or not as it is listed.
+        SourceError: HF_HUB_OFFLINE forbids the question.
+    """
+    folder = snapshot(kind, name, listed.commit, cache)
+    lacking = [path for path in wanted if not (folder / path).exists()]  # once: each is checked, whichever try got it
+    if lacking:
+        retried(f"{name}@{listed.commit[:12]}", lambda: _download(kind, name, listed, lacking, cache))
+    return folder
+
+
+def _download(kind: Kind, name: str, listed: Listing, wanted: Sequence[str], cache: Path | None) -> None:
+    from huggingface_hub import hf_hub_download, snapshot_download  # slow to import, and most runs never need it
+
+    settings: dict[str, Any] = {
+        "repo_type": kind,
+        "revision": listed.commit,
+        "cache_dir": cache,
+        "etag_timeout": SECONDS_TO_ANSWER,
+    }
+    if len(wanted) == 1:
+        hf_hub_download(name, wanted[0], **settings)
+    else:
+        snapshot_download(name, allow_patterns=[glob.escape(path) for path in wanted], **settings)
+    folder = snapshot(kind, name, listed.commit, cache)
+    broken = [path for path in wanted if not _fits(listed.files[path], folder / path)]
+    for path in broken:
+        for left in {(folder / path).resolve(), folder / path}:
+            left.unlink()
+    if broken:
+        raise HubSilentError(
+            f"{name}@{listed.commit[:12]}: {broken[0]} came with other bytes than the Hub lists", CHANGED
+        )
+
+
+def ask(kind: Kind, name: str, revision: str, cache: Path | None = None) -> Listing:
+    """Ask the Hub for a repository's files at a revision, and keep the answer in its cache.
+
+    Raises:
+        HubError: it has no such repository or commit, refuses it, or does not answer.
+        SourceError: HF_HUB_OFFLINE forbids the question.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub._tree_cache import TreeCacheEntry, write_tree_cache
+
+    api = HfApi()
+    look = api.model_info if kind == "model" else api.dataset_info
+    info = retried(
+        f"{name}@{revision}",
+        lambda: look(name, revision=revision, timeout=SECONDS_TO_ANSWER, files_metadata=True),
+    )
+    entries = {
+        entry.rfilename: TreeCacheEntry(
+            size=int(entry.size or 0),
+            blob_id=str(entry.blob_id),
+            lfs_sha256=entry.lfs.sha256 if entry.lfs else None,
+            lfs_size=entry.lfs.size if entry.lfs else None,
+        )
+        for entry in info.siblings or ()
+    }
+    write_tree_cache(str(_folder(kind, name, cache)), str(info.sha), entries)
+    return Listing(str(info.sha), entries)
+
+
+def _known(kind: Kind, name: str, commit: str | None, cache: Path | None) -> Listing | None:
+    """The listing of a commit in the cache, whichever program wrote it."""
+    from huggingface_hub._tree_cache import read_tree_cache
+
+    entries = read_tree_cache(str(_folder(kind, name, cache)), commit) if commit else None
+    return None if entries is None else Listing(str(commit), entries)
+
+
+def _fits(listed: TreeCacheEntry, path: Path) -> bool:
+    """Whether a file's bytes have the listed digest: of content in LFS, else git's name of it."""
+    if listed.lfs_sha256 is not None:
+        return file_sha256(path) == listed.lfs_sha256
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == listed.blob_id
+
+
+def _folder(kind: Kind, name: str, cache: Path | None) -> Path:
+    from huggingface_hub import constants
+
+    return Path(cache or constants.HF_HUB_CACHE) / f"{kind}s--{name.replace('/', '--')}"

@@ -1,0 +1,101 @@
+"""Arrow streams, in which `datasets` keeps its tables."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from storage.errors import SourceError
+from storage.readers.blocks import open_bytes
+from storage.readers.parquet import BATCH_ROWS, from_arrow, is_readable
+from storage.readers.report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from storage.readers.columns import Columns
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:
+    """Return the names in a stream's schema.
+
+    Raises:
+        SourceError: it is no Arrow stream.
+    """
+    return tuple(_schema(path, report).names)
+
+
+def readable(path: str, report: ReadReport) -> tuple[str, ...]:
+    """Return the columns that `read` takes: strings and numbers.
+
+    Raises:
+        SourceError: it is no Arrow stream.
+    """
+    return tuple(field.name for field in _schema(path, report) if is_readable(field.type))
+
+
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Yield frames of the wanted columns; rows without one of the texts are rejected.
+
+    Raises:
+        SourceError: the stream is damaged, or a text column holds something else.
+    """
+    with open_bytes(path, report) as (stream, raw):
+        before, done = report.bytes_read, 0
+        for batch in _batches(stream, path):
+            yield from from_arrow([batch], path, wanted, report, first_row=done + 1)
+            done += batch.num_rows
+            report.bytes_read = before + raw.tell()
+
+
+def tables(path: str) -> Iterator[pa.Table]:
+    """Yield all columns of a stream in tables of bounded size.
+
+    Raises:
+        SourceError: the stream is damaged.
+    """
+    with open_bytes(path, ReadReport(path)) as (stream, _):
+        for batch in _batches(stream, path):
+            yield pa.Table.from_batches([batch])
+
+
+def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
+    """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
+    with _damage_named(path):
+        batches = iter(pa.ipc.open_stream(stream))
+    waiting: list[pa.RecordBatch] = []
+    while True:
+        with _damage_named(path):
+            batch = next(batches, None)
+        if batch is not None:
+            waiting.append(batch)
+        if waiting and (batch is None or sum(one.num_rows for one in waiting) >= BATCH_ROWS):
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
+        if batch is None:
+            return
+
+
+def _schema(path: str, report: ReadReport) -> pa.Schema:
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
+        return pa.ipc.open_stream(stream).schema
+
+
+@contextmanager
+def _damage_named(path: str) -> Iterator[None]:
+    """Name the file of a damaged stream.
+
+    Raises:
+        SourceError: the stream is damaged.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise SourceError(
+            f"{path} is no whole Arrow stream ({reason:.200}); delete its folder and run again"
+        ) from error

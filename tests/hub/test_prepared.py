@@ -1,0 +1,99 @@
+"""Tables as `datasets` prepares them: read without the Hub, whole or not at all, with every text of a file."""
+
+import datasets
+import polars as pl
+import pytest
+
+from storage.errors import HubError, SourceError
+from storage.hub.datasets import table_files
+from storage.readers.arrow import columns, readable
+from storage.readers.report import ReadReport
+from storage.reading import read_source
+from storage.sources import SourceSpec, resolve_source
+from tests.hub.client import offline
+from tests.hub.repositories import parquet
+
+SET = "Someone/MyTexts"
+
+
+def sentences(**spec) -> list[str]:
+    source = resolve_source(SourceSpec(dataset=SET, **spec))
+    frames = read_source(source, ReadReport("texts"), max_bad_share=0.0)
+    return pl.concat(frames).to_series().to_list()
+
+
+def publish(hub, *texts: str) -> str:
+    return hub.add("datasets", SET, {"train.parquet": parquet(pl.DataFrame({"text": texts}))})
+
+
+def test_what_load_dataset_prepared_is_read_without_a_question(hub, monkeypatch):
+    commit = publish(hub, "A dog.", "A cat.")
+    datasets.load_dataset(SET, revision=commit, cache_dir=str(datasets.config.HF_DATASETS_CACHE))
+    asked = len(hub.log)
+    offline(monkeypatch)
+    assert sentences(revision=commit) == ["A dog.", "A cat."]
+    assert len(hub.log) == asked
+
+
+def test_another_commit_in_the_cache_is_never_taken(hub, monkeypatch):
+    first = publish(hub, "Old.")
+    assert sentences() == ["Old."]
+    second = publish(hub, "New.")
+    offline(monkeypatch)
+    with pytest.raises(SourceError, match=f"{second} is not in the cache and HF_HUB_OFFLINE forbids"):
+        sentences(revision=second)
+    assert sentences(revision=first) == ["Old."]
+
+
+def test_a_prepared_table_that_says_nothing_of_itself_is_not_read(hub):
+    commit = publish(hub, "A dog.")
+    sentences()
+    (info,) = datasets.config.HF_DATASETS_CACHE.rglob(f"{commit}/dataset_info.json")
+    info.write_text("{}")
+    hub.stop()
+    with pytest.raises(HubError):
+        sentences(revision=commit)
+
+
+def test_a_csv_keeps_the_texts_that_pandas_takes_for_nothing(hub):
+    texts = ["None", "N/A", "null", "12"]
+    hub.add("datasets", SET, {"train.csv": "\n".join(["text,number", *(f"{text},1" for text in texts)]).encode()})
+    assert sentences(columns=("text",)) == texts
+
+
+def test_a_large_table_comes_in_frames_of_bounded_size(hub):
+    texts = [f"sentence {row}" for row in range(150_000)]
+    publish(hub, *texts)
+    source = resolve_source(SourceSpec(dataset=SET))
+    heights = [frame.height for frame in read_source(source, ReadReport("texts"), max_bad_share=0.0)]
+    assert sum(heights) == 150_000
+    assert 1 < len(heights) < 10
+
+
+def test_columns_of_lists_are_named_but_not_readable(hub):
+    frame = pl.DataFrame({"text": ["a b"], "tags": [["x"]], "number": [1]})
+    hub.add("datasets", SET, {"train.parquet": parquet(frame)})
+    source = resolve_source(SourceSpec(dataset=SET))
+    assert source.hub is not None
+    (path,) = table_files(source.hub)
+    assert columns(path, ReadReport("texts")) == ("text", "tags", "number")
+    assert readable(path, ReadReport("texts")) == ("text", "number")
+
+
+@pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
+def test_a_damaged_stream_is_named(tmp_path, content):
+    (tmp_path / "x.arrow").write_bytes(content)
+    with pytest.raises(SourceError, match=r"x\.arrow is no whole Arrow stream"):
+        columns(str(tmp_path / "x.arrow"), ReadReport("x"))
+
+
+def test_files_of_other_kinds_are_refused(hub):
+    hub.add("datasets", SET, {"train/a.png": b"picture"})
+    with pytest.raises(HubError, match="expected one of parquet, json, csv, text, arrow; convert them"):
+        sentences()
+
+
+def test_a_table_that_cannot_be_read_says_why(hub):
+    hub.add("datasets", SET, {"train.parquet": b"no parquet"})
+    with pytest.raises(HubError, match=r"datasets cannot read the repository \(.*[Pp]arquet"):
+        sentences()
