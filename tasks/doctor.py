@@ -71,7 +71,7 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
         ("runner", lambda: _runner(site)),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
-        *((f"translator {hop.model}", partial(look_at_translator, site, hop, run.augment.shortlist)) for hop in hops),
+        *((f"translator {hop.model}", partial(look_at_translator, site, hop)) for hop in hops),
         *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
         *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
         *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),

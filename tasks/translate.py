@@ -8,8 +8,7 @@ Design choices
   artifact; the second finds it and goes on.
 - Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
   lengths differ, and two workers rarely meet.
-- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does. Of one
-  that may write some pieces only, the whole one is tried, once a process: it may lack the words of plain sentences.
+- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
 - SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
 """
 
@@ -18,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -142,7 +141,6 @@ def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
                     digest=shard.digest,
                     start=shard.start,
                     rows=shard.rows,
-                    listed=hop.listed.key if hop.listed else None,
                 )
                 for shard in sorted(shards, key=scattered)
             ],
@@ -159,14 +157,13 @@ def translate_shard(
     digest: str,
     start: int,
     rows: int,
-    listed: str | None = None,
 ) -> None:
     """Translate a shard of another process's plan.
 
     Raises:
         TranslatorLoadError: this machine's translator is not the one that was planned with.
     """
-    hop = received_hop(site, config, listed)
+    hop = received_hop(site, config)
     if hop.fingerprint != fingerprint:
         raise TranslatorLoadError(
             f"{hop.direction}: this machine's translator has the fingerprint {hop.fingerprint}, expected {fingerprint} "
@@ -194,7 +191,7 @@ def try_translator(site: Site, hop: Hop) -> list[str]:
     from models.translation.smoke import PLAIN_SENTENCES
 
     sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
-    return [translation.text for translation in _translator(site, hop.whole).translate(sentences)]
+    return [translation.text for translation in _translator(site, hop).translate(sentences)]
 
 
 class _Crew(NamedTuple):
@@ -211,30 +208,18 @@ def _crew(site: Site) -> _Crew:
 
 
 def _translator(site: Site, hop: Hop) -> BatchedTranslator:
-    crew = _crew(site)
-    if hop.pieces is not None:
-        _tried(hop.model.folder, hop.config, _conversion(site, hop.whole), crew)
-    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), crew, hop.pieces)
-
-
-@cache
-def _tried(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> None:
-    _loaded(folder, config, converted, crew, None)
+    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(
-    folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew, pieces: tuple[str, ...] | None
-) -> BatchedTranslator:
+def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test
 
     translator = load_translator(
-        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads, pieces=pieces
+        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
     )
-    if pieces is not None:
-        return translator
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
@@ -251,8 +236,7 @@ def _conversion(site: Site, hop: Hop) -> Path:
     """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
     cache = site.local_cache or Path.home() / ".cache" / "bsl"
     model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    held = "" if hop.pieces is None else f"-{str(hop.identity['shortlist'])[:16]}"
-    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / f"{model}{held}"
+    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:
