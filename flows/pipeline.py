@@ -34,7 +34,6 @@ from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 from tasks.stage.parts import Cut, Part, passed, working_on
-from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import check_teaching, find_teachers, teach
 from tasks.train import train
@@ -86,9 +85,8 @@ def pipeline(
     command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
     tell_precision(place, config.precisions)
     if start is None and until is None:
-        with crew(place):
-            return run(config, place, command).report
-    with crew(place), working_on(Part(start, until, tuple(made or ()))) as part:
+        return run(config, place, command).report
+    with working_on(Part(start, until, tuple(made or ()))) as part:
         report_ref = run(config, place, command).report
     if until is None:
         return report_ref
@@ -160,7 +158,7 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     for scored in config.scored:
         resolve_scored_set(site, scored)
     for phase in config.phases:
-        require_equal_shares(phase.training, site.trainers)
+        require_equal_shares(phase.training, site.processes)
     teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
 
     sources = locate_sources(site, config.ingest)

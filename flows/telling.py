@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from prefect.events import emit_event
 from prefect.runtime import deployment
 
-from tasks.stage.machine import cores
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -44,4 +42,4 @@ def tell(part: Part, recipe_name: str, overrides: Mapping[str, Any] | None, site
 def _shared(site: Site) -> dict[str, object]:
     """Store and mirror, if they were given, as addresses that hold in any folder; else the next worker's own count."""
     said = _SHARED & site.model_fields_set
-    return site.abroad(cores()).model_dump(mode="json", include=said, exclude_unset=True)
+    return site.abroad().model_dump(mode="json", include=said, exclude_unset=True)

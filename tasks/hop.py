@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from storage.memory import translator_fingerprint
 from storage.weights import ResolvedModel
 from tasks.assets.pins import embedded_pins
 from tasks.pretrained import resolve_named_model
-from tasks.sending import received_model
 from tasks.stage.machine import device_of
 
 if TYPE_CHECKING:
@@ -58,17 +56,6 @@ def find_hop(site: Site, config: TranslatorConfig) -> Hop:
         TranslatorLoadError: this machine cannot run it as configured.
     """
     return _hop(resolve_named_model(site, config.model, config.revision), config, device_of(site))
-
-
-@lru_cache(maxsize=8)  # a folder's digest is taken once a process, not once a shard
-def received_hop(site: Site, config: TranslatorConfig) -> Hop:
-    """The translator that another process sent.
-
-    Args:
-        site: Store, mirror and device.
-        config: The translator, its model as `sent_model` names it.
-    """
-    return _hop(received_model(site, config.model, config.revision), config, device_of(site))
 
 
 def _hop(model: ResolvedModel, config: TranslatorConfig, device: str) -> Hop:

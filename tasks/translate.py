@@ -17,33 +17,37 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from contextlib import closing
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from models.translation.config import TRANSLATION_VERSION
 from models.translation.errors import TranslationStoppedError, TranslatorLoadError
 from storage.refs import ArtifactRef
-from tasks.hop import Hop, received_hop
-from tasks.sending import sent_model
+from tasks.hop import Hop
 from tasks.shards import Shard, plan_shards, scattered
-from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.machine import cores, device_of, settle_threads
+from tasks.stage.shards import run_shards
 from tasks.stage.show import progress_of
-from tasks.stage.spread import errand, spread
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pydantic import JsonValue
 
     from models.partitions import Ranges
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
+    from models.translation.config import TranslatorConfig
     from storage.store import Store
     from tasks.recall import Recall
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 
@@ -75,22 +79,20 @@ def translate_missing(
     recall.ask_for(sentences)
     recall.read()
     missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
-    add_part = _stage_of(hop) if site.runner == "threads" else _stage_of(hop).have
     advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
-        if site.runner != "threads":
-            _translate_elsewhere(site, hop, shards)  # after which the loop finds each made, at a store's cost alone
         advance(0, total, "")
-        for shard in sorted(shards, key=scattered):
-            if stopping():
-                raise _stopped(hop, done, total)
-            part = add_part(site, hop, shard)
-            done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
-            advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+        ordered = sorted(shards, key=scattered)
+        with closing(run_shards(site, _stage_of(hop), [(hop, shard) for shard in ordered])) as parts:
+            for shard, part in zip(ordered, _until(stopping, parts), strict=False):
+                done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+                advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+        if done < total:
+            raise _stopped(hop, done, total)
     if shards:
         recall.read()
     seconds = round(time.monotonic() - started, 3)
@@ -120,60 +122,6 @@ def translate(work: Work, hop: Hop, shard: Shard) -> None:
     work.draft.write(part, "translations")
     tokens = sum(translation.n_tokens for translation in translations)
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
-
-
-def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
-    """Have shards made by the site's runner; model and plan go by name."""
-    if not shards:
-        return
-    store = site.open_store()
-    name, revision = sent_model(store, hop.model)
-    config = hop.config.model_copy(update={"model": name, "revision": revision})
-    with store.lent(shards[0].plan) as plan:
-        spread(
-            site,
-            [
-                translate_shard.errand(
-                    f"{hop.direction}, {shard.rows} sentences from {shard.start}",
-                    config=config,
-                    fingerprint=hop.fingerprint,
-                    plan=plan,
-                    digest=shard.digest,
-                    start=shard.start,
-                    rows=shard.rows,
-                )
-                for shard in sorted(shards, key=scattered)
-            ],
-            together=True,
-        )
-
-
-@errand
-def translate_shard(
-    site: Site,
-    config: TranslatorConfig,
-    fingerprint: str,
-    plan: str,
-    digest: str,
-    start: int,
-    rows: int,
-) -> None:
-    """Translate a shard of another process's plan.
-
-    Raises:
-        TranslatorLoadError: this machine's translator is not the one that was planned with.
-    """
-    hop = received_hop(site, config)
-    if hop.fingerprint != fingerprint:
-        raise TranslatorLoadError(
-            f"{hop.direction}: this machine's translator has the fingerprint {hop.fingerprint}, expected {fingerprint} "
-            f"of {config.model}; give all workers one version of this package and of {hop.config.backend}"
-        )
-    store = site.open_store()
-    with store.workspace() as folder:
-        own = folder / "shard.parquet"
-        store.borrow_rows(plan, start, rows).write_parquet(own)
-        _stage_of(hop).have(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
 
 
 def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
@@ -208,6 +156,12 @@ def _crew(site: Site) -> _Crew:
 
 
 def _translator(site: Site, hop: Hop) -> BatchedTranslator:
+    backend, found = hop.config.backend, version(hop.config.backend)
+    if hop.identity["backend_version"] != found:
+        raise TranslatorLoadError(
+            f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
+            "one version on all machines"
+        )
     return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
 
 
@@ -223,6 +177,12 @@ def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
+
+
+def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
+    """The parts until somebody asks to stop; asked before each."""
+    while not stopping() and (part := next(parts, None)) is not None:
+        yield part
 
 
 def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:

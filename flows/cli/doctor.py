@@ -44,7 +44,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from flows.examining import examine_server
     from tasks.doctor import examine
 
-    checks = [*examine(site, config, config.models()), *examine_server(site, arguments.recipe, server)]
+    checks = [*examine(site, config, config.models()), *examine_server(arguments.recipe, server)]
     if arguments.json:
         print_json([asdict(check) for check in checks])
     else:

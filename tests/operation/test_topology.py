@@ -144,7 +144,7 @@ def running() -> Iterator[Topology]:
 
 
 def digests(store: Store) -> dict[str, str]:
-    return {ref.path: store.check(ref).digest for ref in store.refs() if ref.kind != "model"}
+    return {ref.path: store.check(ref).digest for ref in store.refs()}
 
 
 @pytest.mark.timeout(3600)  # five services, two workers and ten runs start, each in half a minute of a busy machine
@@ -154,22 +154,16 @@ def test_the_composed_services_run_tiny_on_two_workers_with_the_bytes_of_one_pro
             urllib.request.urlopen(f"{cluster.client['PREFECT_API_URL']}/admin/version")
         for name in ("one", "other"):
             cluster.worker(name)
-        site = {"runner": "pool"}
-        given = ["--param", f"overrides={json.dumps(OVERRIDES)}", "--param", f"site={json.dumps(site)}"]
+        given = ["--param", f"overrides={json.dumps(OVERRIDES)}"]
         for _ in range(2):
             cluster.run([str(PREFECT), "deployment", "run", "bsl-pipeline/tiny", *given, "--watch"])
         logs = {name: cluster.log(name) for name in ("one", "other")}
-        shards = [log.count("published translations/") for log in logs.values()]
-        assert min(shards) > 0, logs
-        assert sum(shards) == 6, logs
+        assert sum(log.count("published translations/") for log in logs.values()) == 6, logs
         for name, value in cluster.client.items():
             monkeypatch.setenv(name, value)
         pooled = Store(cluster.client["BSL_STORE"], cluster.folder / "cache")
         made = digests(pooled)
-        assert pooled.fs.find(f"{pooled.root}/.lent") == []
-        runners = ["threads", *(name for name in ("dask", "ray") if find_spec(f"prefect_{name}"))]
         sets = [part for name, value in OVERRIDES.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-        for runner in runners:
-            place = str(cluster.folder / runner)
-            cluster.run(["bsl", "run", "tiny", *sets, "--runner", runner, "--store", place])
-            assert digests(Store(place)) == made, runner
+        place = str(cluster.folder / "alone")
+        cluster.run(["bsl", "run", "tiny", *sets, "--store", place])
+        assert digests(Store(place)) == made
