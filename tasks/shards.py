@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from models.partitions import Partitions, equal_frames
 from storage.keys import NotInKey
+from storage.row_groups import rows_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,13 +45,13 @@ class Shard(BaseModel):
     def read(self) -> pl.DataFrame:
         """The sentences: sentence_id, text."""
         if isinstance(self.plan, bytes):
-            return pl.read_parquet(self.plan)
-        return pl.scan_parquet(self.plan).slice(self.start, self.rows).collect()
+            return pl.read_ipc(self.plan)
+        return rows_of_groups(self.plan, self.start, self.rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the sentences with the shard: another machine cannot read the plan."""
         buffer = BytesIO()
-        self.read().write_parquet(buffer)
+        self.read().write_ipc(buffer, compression="zstd")
         return _received, (self.digest, buffer.getvalue(), self.rows)
 
 
