@@ -80,13 +80,6 @@ KINDS: Final = (
         'table.group_by("translator", "lang").agg(pl.len(), pl.col("n_tokens").sum())',
     ),
     Kind(
-        "shortlist",
-        "A piece that a translator may write, and how often it stands in the translations of the sample; one "
-        "artifact a direction, where `augment.shortlist` is set.",
-        ("shortlist",),
-        'table.sort("count", descending=True).head(20)',
-    ),
-    Kind(
         "views",
         "A sentence under one method: itself, a round trip, replaced words, an entailed sentence.",
         ("views",),

@@ -36,7 +36,7 @@ from tasks.passages import learnt, read_passages
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.watch import is_planning
+from tasks.stage.watch import warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,8 +84,8 @@ def field(
         contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
     ground = _ground(place, files, labelled, chosen, tried)
     reasons |= _unproved(ground, tried)
-    for name, reason in () if is_planning() else reasons.items():  # the run that follows says it
-        logger.warning("%s is %s", name, reason)
+    for name, reason in reasons.items():
+        warn("%s is %s", name, reason)
     tried = tuple(method for method in tried if method.name not in reasons)
     entries, faults = _entries(ground, contender, tried)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
@@ -182,7 +182,7 @@ def _trips(site: Site, divided: PassagesRef, settings: FieldSettings, methods: t
 def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
     """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
     store = ground.site.open_store()
-    if ground.labels is not None or (is_planning() and store.defect(ground.asked)):
+    if ground.labels is not None or store.defect(ground.asked):
         return {}
     if question_counts(store, ground.asked).keys() - PROBED.values():
         return {}

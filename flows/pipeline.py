@@ -32,7 +32,6 @@ from tasks.report_content import Told
 from tasks.rewrites.given import views_of_sources
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.spread import crew
 from tasks.start import check_learns, taken_over
 from tasks.teach import check_teaching, find_teachers, teach
 from tasks.train import train
@@ -69,8 +68,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     config, place = override(recipe(recipe_name), changed), site_of(site)
     command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
     tell_precision(place, config.precisions)
-    with crew(place):
-        return run(config, place, command).report
+    return run(config, place, command).report
 
 
 def _changes(overrides: BaseModel | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -124,7 +122,7 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     for scored in config.scored:
         resolve_scored_set(site, scored)
     for phase in config.phases:
-        require_equal_shares(phase.training, site.trainers)
+        require_equal_shares(phase.training, site.processes)
     teachers = [find_teachers(site, phase.teachers) for phase in config.phases]
 
     sources = locate_sources(site, config.ingest)

@@ -1,32 +1,63 @@
-"""A configuration as a run of its recipe's deployment on a Prefect work pool, in another process."""
+"""Configurations as runs of deployment `bsl-pipeline/any` on a Prefect work pool."""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.deployments.flow_runs import arun_deployment
+from prefect.exceptions import ObjectNotFound
+from prefect.flow_runs import wait_for_flow_run
+from prefect.runtime import flow_run
+from prefect.states import Cancelling
 
 from flows.config import override
 from flows.recipes import recipe
+from models.errors import ModelError
 from storage.address import shown
-from tasks.stage.deployed import PoolError, Wanted, run_deployed
-from tasks.stage.machine import cores
 from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from threading import Event
+    from collections.abc import Callable, Mapping, Sequence
+
+    from prefect.client.orchestration import PrefectClient
+    from prefect.client.schemas.objects import FlowRun
 
     from flows.config import PipelineConfig
     from flows.pipeline import Run
     from tasks.site import Site
 
+DEPLOYMENT: Final = "bsl-pipeline/any"
+_POLL_S: Final = 5
+_RAISED: Final = re.compile(r"^Flow run encountered an exception: (\w+)")  # Prefect 3.8.8, flow_engine.py
+
+
+class PoolError(ModelError):
+    """A run on a pool did not finish, or its artifacts are not in the store of this process."""
+
+
+class FailedRunError(PoolError):
+    """A run on a pool failed by an error of its own: it was neither killed nor cancelled.
+
+    Attributes:
+        kind: the error's class, without its module; empty where the server does not give it.
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        self.kind = kind
+        super().__init__(text)
+
 
 @dataclass(frozen=True)
 class Job:
-    """A recipe's configuration with a person's changes.
+    """A recipe's configuration with changes.
 
     Attributes:
-        recipe: its name, which is that of the deployment.
+        recipe: its name.
         config: the configuration.
     """
 
@@ -35,7 +66,7 @@ class Job:
 
     @classmethod
     def of(cls, name: str, overrides: Mapping[str, Any]) -> Job:
-        """The job of which these are the overrides."""
+        """Return the recipe with these overrides."""
         return cls(name, override(recipe(name), overrides))
 
     @property
@@ -44,47 +75,129 @@ class Job:
         return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
 
 
-def asked_of(job: Job, site: Site) -> dict[str, Any]:
+def parameters_of(job: Job, site: Site) -> dict[str, Any]:
     """The parameters of a job's run on a pool, whose workers share store, mirror and kind of device with this machine.
 
-    The rest of the site (cache, number of the GPU, processes, a meeting of machines) is each worker's own.
+    The rest of the site (cache, number of the GPU, processes) is each worker's own.
     """
-    abroad = site.abroad(cores()).model_dump(mode="json", exclude_unset=True)
-    return {"recipe_name": job.recipe, "overrides": job.overrides, "site": abroad}
+    shared = site.abroad().model_dump(mode="json", exclude_unset=True)
+    return {"recipe_name": job.recipe, "overrides": job.overrides, "site": shared}
 
 
-def deployment_of(job: Job) -> str:
-    """What a job is a run of, as `<flow>/<deployment>`."""
-    return f"bsl-pipeline/{job.recipe}"
+@dataclass(frozen=True)
+class Order:
+    """A run for a work pool.
+
+    Attributes:
+        job: what to run.
+        planned: what the run makes, as this process computes the keys.
+    """
+
+    job: Job
+    planned: Run
 
 
-def run_on_pool(job: Job, planned: Run, site: Site, off: Event) -> Run:
-    """Run `bsl-pipeline/<recipe>` to its end, and see that it left in the store what was planned.
+def run_on_pool(
+    orders: Sequence[Order], site: Site, at_once: int, end: Callable[[int, PoolError | None], None]
+) -> None:
+    """Run jobs to their ends on whichever workers take runs of `bsl-pipeline/any`; a dry run sends nothing.
+
+    Whatever ends the wait, Ctrl-C and SIGTERM included, cancels the runs that have not ended.
 
     Args:
-        job: what to run.
-        planned: what the run makes, as this process reckons it.
-        site: where this process runs, of which workers take what all machines share (`asked_of`).
-        off: set by another thread, it cancels the run.
-
-    Returns:
-        `planned`, of which all is there unless this run is only planned itself.
+        orders: What to run.
+        site: Where this process runs.
+        at_once: Runs that wait or work at a time.
+        end: Receives the number of each job that has ended, and why it did not complete. If it raises, no other job is
+            begun; those under way are waited for.
 
     Raises:
-        PoolError: there is no such deployment, its run did not finish, or the store lacks what was planned.
+        PoolError: The server has no such deployment, the pool is missing or has no room beside this run, or the store
+            lacks what a completed run made.
+        Exception: Whatever `end` raised.
     """
-    if is_planning():
-        return planned
-    name = deployment_of(job)
-    (finished,) = run_deployed(name, [Wanted(asked_of(job, site), name)], off)
+    if orders and not is_planning():
+        asyncio.run(_run_all(orders, site, at_once, end))
+
+
+async def _run_all(
+    orders: Sequence[Order], site: Site, at_once: int, end: Callable[[int, PoolError | None], None]
+) -> None:
+    free, broken = asyncio.Semaphore(at_once), asyncio.Event()
+    async with get_client() as client:
+        await _check_deployment(client)
+
+        async def run_one(number: int, order: Order) -> None:
+            async with free:
+                if broken.is_set():
+                    return
+                try:
+                    fault = _fault(await _run(client, order.job, site))
+                    if fault is None:
+                        _check_made(order.planned, site)
+                    end(number, fault)
+                except Exception:
+                    broken.set()
+                    raise
+
+        ended = await asyncio.gather(*(run_one(*each) for each in enumerate(orders)), return_exceptions=True)
+    for error in ended:
+        if error is not None:
+            raise error
+
+
+async def _run(client: PrefectClient, job: Job, site: Site) -> FlowRun:
+    sent = await arun_deployment(DEPLOYMENT, client, parameters_of(job, site), timeout=0)
+    try:
+        return await wait_for_flow_run(sent.id, timeout=None, poll_interval=_POLL_S, client=client)
+    except BaseException:
+        await asyncio.shield(_cancel(client, sent))
+        raise
+
+
+def _check_made(planned: Run, site: Site) -> None:
     store = site.open_store()
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):
             raise PoolError(
-                f"{name}: run {finished} finished, but {shown(store.url)} has no whole {ref} ({defect}); give the "
+                f"{DEPLOYMENT}: a run completed, but {shown(store.url)} has no whole {ref} ({defect}). Give "
                 "workers and this flow one store, kind of device and version of this package (BSL_STORE, BSL_DEVICE)"
             )
-    return planned
+
+
+async def _cancel(client: PrefectClient, sent: FlowRun) -> None:
+    await client.set_flow_run_state(sent.id, Cancelling(message="the run that started it has ended"))
+
+
+async def _check_deployment(client: PrefectClient) -> None:
+    """Refuse a deployment that is missing, or a pool that would never take its runs."""
+    name = DEPLOYMENT.partition("/")[2]
+    deploy = f"Run `prefect --no-prompt deploy --name {name}`"
+    try:
+        pool = (await client.read_deployment_by_name(DEPLOYMENT)).work_pool_name
+    except ObjectNotFound as error:
+        raise PoolError(f"{DEPLOYMENT}: the server has no such deployment. {deploy}") from error
+    if pool is None:
+        raise PoolError(f"{DEPLOYMENT}: its work pool was deleted. Make one with `prefect work-pool create`. {deploy}")
+    own = (await client.read_flow_run(UUID(flow_run.id))).work_pool_name if flow_run.id else None
+    limit = (await client.read_work_pool(pool)).concurrency_limit
+    if limit is not None and limit <= (own == pool):
+        raise PoolError(
+            f"{DEPLOYMENT}: pool {pool} takes {limit} runs at a time, and this run is one of them. Raise the limit: "
+            f"`prefect work-pool set-concurrency-limit {pool} N`"
+        )
+
+
+def _fault(run: FlowRun) -> PoolError | None:
+    """Why a run that has ended did not complete."""
+    if run.state is not None and run.state.is_completed():
+        return None
+    name, message = (run.state.name, run.state.message or "") if run.state else ("unknown", "")
+    text = f"run {run.name} ended as {name} (expected Completed): {message}. Its log is on the server"
+    if run.state is None or not run.state.is_failed():
+        return PoolError(text)
+    raised = _RAISED.search(message)
+    return FailedRunError(text, raised[1] if raised else "")
 
 
 def _changes(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

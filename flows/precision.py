@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from models import precision
 from tasks.stage.machine import device_of
-from tasks.stage.watch import is_planning, watchers
+from tasks.stage.watch import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from models.precision import Computed, Precision
     from tasks.site import Site
 
-logger = logging.getLogger(__name__)
 
 C = TypeVar("C", bound="BaseModel")
 
@@ -39,11 +37,9 @@ def tell_precision(site: Site, asked: Mapping[str, Precision]) -> None:
         site: where it runs.
         asked: what for (`training`, `evaluation`) → its precision as configured.
     """
-    if is_planning() or not asked:  # the run that follows says it
+    if not asked:
         return
     said = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
     alike = len(set(said.values())) == 1
     line = "precision: " + (next(iter(said.values())) if alike else "; ".join(f"{n} {own}" for n, own in said.items()))
-    logger.info("%s", line)
-    for watcher in watchers():
-        watcher.tells(line)
+    announce(line)

@@ -8,9 +8,7 @@ from flows.posthoc import posthoc_systems
 from flows.precision import computed
 from tasks.embed import embed
 from tasks.embed_tfidf import TITLE, embed_tfidf
-from tasks.evaluation.pieces import tune_elsewhere
 from tasks.evaluation.systems import Candidate, System
-from tasks.stage.watch import is_planning
 
 if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
@@ -74,8 +72,6 @@ def tuned_scores(
     site: Site, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
     """What encoders score after fine-tuning, one by one."""
-    if site.runner != "threads" and not is_planning():
-        tune_elsewhere(site, candidates, found, config)
     return [
         scores
         for candidate in candidates

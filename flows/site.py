@@ -23,9 +23,6 @@ _VARIABLES: Final = {
     "translator_copies": "BSL_TRANSLATOR_COPIES",
     "translator_threads": "BSL_TRANSLATOR_THREADS",
     "processes": "BSL_PROCESSES",
-    "nodes": "BSL_NODES",
-    "rendezvous": "BSL_RENDEZVOUS",
-    "runner": "BSL_RUNNER",
     "cluster": "BSL_CLUSTER",
     "save_every": "BSL_SAVE_EVERY",
 }
@@ -35,7 +32,7 @@ def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
     """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
 
     BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_THREADS, BSL_TRANSLATOR_COPIES, BSL_TRANSLATOR_THREADS,
-    BSL_PROCESSES, BSL_NODES, BSL_RENDEZVOUS, BSL_RUNNER, BSL_CLUSTER and BSL_SAVE_EVERY are read.
+    BSL_PROCESSES, BSL_CLUSTER and BSL_SAVE_EVERY are read.
 
     Args:
         given: a site, of which the fields that were set count; or options, of which those named as its fields count

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from flows.config import Overrides
 from flows.pipeline import Run
-from flows.points import Attempt, run_here, run_there
+from flows.points import Attempt, Engine, run_points
 from flows.pool import Job
 from flows.precision import settled, tell_precision
 from flows.recipes.grid import Grid, grid
@@ -26,7 +26,6 @@ from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.stage.spread import crew
 from tasks.study import study
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ def ablation(
     against: list[str] | None = None,
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: Site | None = None,
+    pool: bool = False,
 ) -> StudyRef:
     """Run a grid of configurations, and say which can be told apart.
 
@@ -60,11 +60,11 @@ def ablation(
         overrides: Other changes, the same for all points; those of `training` reach the points that train.
         against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
         lanes: Runs at a time. One, in this process, unless given; several, each in its own process with its share of
-            the cores. On a pool all unless given.
-        site: Store, mirror and device; by the worker's environment if absent. Its `runner` says where points are run:
-            `threads` in this process, `dask` and `ray` on their workers, `pool` each as a run of deployment
-            `bsl-pipeline/<recipe>`, whose workers share the store; this flow's own run takes a place of its pool
-            beside them.
+            the cores. On a pool 256 unless given.
+        site: Store, mirror and device; by the worker's environment if absent. With a `cluster`, points are run on its
+            workers.
+        pool: Run each point as a run of deployment `bsl-pipeline/any`, whose workers share the store. This flow's own
+            run takes a place of its pool beside them.
     """
     show_logs()
     place = site_of(site)
@@ -72,11 +72,7 @@ def ablation(
     available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     tell_precision(place, asked.configs[0].precisions)
     attempts = _attempts(asked, seeds, place)
-    if place.runner == "pool":
-        outcomes = run_there(list(attempts.values()), place, lanes)
-    else:
-        with crew(place):
-            outcomes = run_here(list(attempts.values()), place, lanes or 1)
+    outcomes = run_points(list(attempts.values()), Engine(place, lanes, pool))
     ended = dict(zip(attempts, outcomes, strict=True))
     finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
     if not finished:

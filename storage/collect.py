@@ -128,12 +128,12 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
 
 
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """What killed runs lent to others on an object store, or uploaded, by name.
+    """What killed runs uploaded to an object store and did not publish, by name.
 
     Also what an artifact was before it was made again. After 30 days it is taken for forgotten.
     """
     limit = now - max(older_than, _STILL_LENT)
-    return [*store.forgotten_loans(limit), *store.forgotten_uploads(limit)]
+    return store.forgotten_uploads(limit)
 
 
 def collect(

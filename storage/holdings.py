@@ -33,7 +33,6 @@ from storage.manifest import MOST_BYTES, FileEntry, Manifest, describe_files, pa
 from storage.refs import ArtifactRef
 from storage.refusals import reading
 from storage.regular import MANIFEST, irregular
-from storage.row_groups import rows_of_groups
 from storage.schemas import check_schema, tables_of
 
 if TYPE_CHECKING:
@@ -184,26 +183,6 @@ class Holdings:
         frame = pl.scan_parquet(parts, glob=False)  # else a store at `run[1]` is read as a pattern
         check_schema(name, frame.collect_schema(), str(folder))
         return frame
-
-    def borrow_rows(self, name: str, start: int, rows: int) -> pl.DataFrame:
-        """Rows of a Parquet file that another process lends, of which only the groups that hold them are fetched.
-
-        Args:
-            name: as `Store.lent` gives it.
-            start: the first row.
-            rows: how many.
-
-        Raises:
-            ArtifactMissingError: nobody lends it any more.
-            StoreReadError: the store refuses to be read.
-        """
-        try:
-            with reading(self.url):
-                return rows_of_groups(self.fs, f"{self.root}/{name}", start, rows)
-        except FileNotFoundError as error:
-            raise ArtifactMissingError(
-                f"{name}: nobody lends this any more, so the run that planned it has ended; start that run again"
-            ) from error
 
     def refs(self, kind: str | None = None) -> list[ArtifactRef]:
         """All artifacts, or those of one kind and the kinds nested in it, by path; none has been checked.

@@ -45,12 +45,6 @@ class NliRef(ArtifactRef):
     kind: Literal["nli"] = "nli"
 
 
-class ShortlistRef(ArtifactRef):
-    """Pieces that a translator may write."""
-
-    kind: Literal["shortlist"] = "shortlist"
-
-
 class ViewsRef(ArtifactRef):
     """Augmented sentences, several views of each."""
 

@@ -11,28 +11,26 @@ import polars as pl
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
+    from pathlib import Path
 
 
-def rows_of_groups(files: AbstractFileSystem, path: str, start: int, rows: int) -> pl.DataFrame:
-    """Rows `start` to `start + rows` of a file that never changes under its name.
+def rows_of_groups(path: Path, start: int, rows: int) -> pl.DataFrame:
+    """Return rows `start` to `start + rows` of a file that never changes under its name.
 
-    Its end is read once, then the groups with these rows alone.
+    Its footer is read once, then the groups with these rows alone.
 
     Raises:
         FileNotFoundError: it is not there any more.
     """
-    metadata, ends = _ends(files, path)
+    metadata, ends = _footer(path)
     first, last = bisect_right(ends, start), bisect_left(ends, start + rows)
-    with files.open(path, "rb") as file:
-        groups = list(range(first, min(last + 1, len(ends))))
-        table = pq.ParquetFile(file, metadata=metadata).read_row_groups(groups)
+    with path.open("rb") as file:
+        table = pq.ParquetFile(file, metadata=metadata).read_row_groups(list(range(first, min(last + 1, len(ends)))))
     return cast("pl.DataFrame", pl.from_arrow(table)).slice(start - (ends[first - 1] if first else 0), rows)
 
 
-@lru_cache(maxsize=2)  # a worker does many shards of a plan: to parse the end of 10,000 took half of its time
-def _ends(files: AbstractFileSystem, path: str) -> tuple[pq.FileMetaData, list[int]]:
-    """What the file's end says, and after which row each group ends."""
-    with files.open(path, "rb") as file:
-        metadata = pq.read_metadata(file)
+@lru_cache(maxsize=2)  # a plan has a group for each shard: a footer parsed for each takes the square of their number
+def _footer(path: Path) -> tuple[pq.FileMetaData, list[int]]:
+    """The file's metadata, and after which row each group ends."""
+    metadata = pq.read_metadata(path)
     return metadata, list(accumulate(metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)))

@@ -33,7 +33,6 @@ TRANSLATIONS = pl.Schema(
         "score": pl.Float32,
     }
 )
-SHORTLIST = pl.Schema({"piece": pl.String, "count": pl.UInt64})
 VIEWS = pl.Schema({"sentence_id": pl.UInt64, "method": pl.String, "text": pl.String})
 PAIRS = pl.Schema(
     {
@@ -196,7 +195,6 @@ TABLES: dict[str, pl.Schema] = {
     "corpus": CORPUS,
     "nli": NLI,
     "translations": TRANSLATIONS,
-    "shortlist": SHORTLIST,
     "views": VIEWS,
     "pairs": PAIRS,
     "training_log": TRAINING_LOG,

@@ -14,7 +14,7 @@ import logging
 import shutil
 import uuid
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from storage.draft import Draft
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StoreWriteError
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from storage.refs import ArtifactRef
 
 logger = logging.getLogger(__name__)
-
-LENT: Final = ".lent"
 
 
 class Store(Holdings):
@@ -78,42 +76,6 @@ class Store(Holdings):
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    @contextmanager
-    def lent(self, file: Path) -> Iterator[str]:
-        """A file of a workspace for the length of a block, by a name under which other machines find it.
-
-        A folder that others share holds it already; an object store is given a copy.
-
-        Raises:
-            StoreWriteError: the store cannot be written.
-        """
-        if self.local is not None:
-            yield file.relative_to(self.workplace).as_posix()
-            return
-        name = f"{LENT}/{file.parent.name}/{file.name}"
-        with writing(self.url):
-            self.fs.put_file(str(file), f"{self.root}/{name}")
-        try:
-            yield name
-        finally:
-            with writing(self.url):
-                self.fs.rm_file(f"{self.root}/{name}")
-
-    def forgotten_loans(self, before: datetime) -> list[str]:
-        """Names of what was lent on an object store before some time, by processes that were killed if long ago.
-
-        Raises:
-            StoreReadError: the store cannot be listed.
-        """
-        if self.local is not None:
-            return []  # what a folder lends lies in a workspace
-        with reading(self.url):
-            try:
-                lent = self.fs.find(f"{self.root}/{LENT}")
-            except FileNotFoundError:
-                return []
-            return [name.removeprefix(f"{self.root}/") for name in lent if self.fs.modified(name) < before]
-
     def forgotten_uploads(self, before: datetime) -> list[str]:
         """Names of files on an object store that no manifest names, uploaded before some time.
 
@@ -130,7 +92,7 @@ class Store(Holdings):
             return [name for name in unnamed(self, paths) if self.fs.modified(f"{self.root}/{name}") < before]
 
     def forget_loan(self, name: str) -> None:
-        """Delete what `forgotten_loans` or `forgotten_uploads` named."""
+        """Delete what `forgotten_uploads` named."""
         with writing(self.url):
             self.fs.rm_file(f"{self.root}/{name}")
 

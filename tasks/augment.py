@@ -51,8 +51,7 @@ def augment(
         given: Views that the sources bring.
     """
     routes = tuple(
-        Route(method=v.method, hops=tuple(find_hop(site, hop, config.shortlist) for hop in v.hops))
-        for v in config.routes
+        Route(method=view.method, hops=tuple(find_hop(site, hop) for hop in view.hops)) for view in config.routes
     )
     parts = (*rewritten(site, corpus, config, nli), *given)
     return make_views(site, corpus, routes, parts, config.filters, original=config.original)

@@ -6,7 +6,6 @@ import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,6 +16,7 @@ from storage.wordnet import find_wordnet
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
 from tasks.evaluation.sets import read_scored_set, resolve_scored_set
 from tasks.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
+from tasks.stage.cluster import look_at_cluster
 from tasks.stage.machine import cores, device_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints
 _TOLERANCE: Final = 0.1  # of sums of 64 products up to 1: TF32 and fp16 are within, a wrong product is not
 
 _POOL: Final = "gpu"  # of prefect.yaml
-_RUNNERS: Final = {"dask": "prefect_dask", "ray": "prefect_ray"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Check:
 
 
 def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
-    """All checks of a run but its server's: machine, store, runner, every model and data set.
+    """All checks of a run but its server's: machine, store, cluster, every model and data set.
 
     Args:
         site: where the run would happen.
@@ -69,10 +68,10 @@ def examine(site: Site, run: RunSettings, models: Iterable[tuple[str, str | None
         ("device", lambda: _device(site)),
         ("disk", lambda: _disk(site)),
         ("store", lambda: _store(site)),
-        ("runner", lambda: _runner(site)),
+        ("cluster", lambda: _cluster(site)),
         *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
         *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
-        *((f"translator {hop.model}", partial(look_at_translator, site, hop, run.augment.shortlist)) for hop in hops),
+        *((f"translator {hop.model}", partial(look_at_translator, site, hop)) for hop in hops),
         *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
         *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
         *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),
@@ -170,11 +169,10 @@ def _store(site: Site) -> str:
     return f"{store.url}: written, read back and removed a probe; {len(store.refs())} artifacts"
 
 
-def _runner(site: Site) -> str:
-    module = _RUNNERS.get(site.runner)
-    if module is not None and find_spec(module) is None:
-        raise RuntimeError(f"{site.runner}: {module} is not installed; install bsl-pipeline[{site.runner}]")
-    return site.runner
+def _cluster(site: Site) -> str:
+    if site.cluster is None:
+        return "none: this process makes all shards"
+    return f"{site.cluster}: {look_at_cluster(site.cluster)} workers"
 
 
 def _look_at_sets(site: Site, suite: tuple[str, ...]) -> list[Check]:

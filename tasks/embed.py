@@ -37,9 +37,9 @@ def embed(
 ) -> None:
     """Embed all unique sentences, part by part; what an earlier run embedded is taken over.
 
-    A killed run goes on after the last part that it finished. A large corpus is embedded shard by shard, by whichever
-    runner the site has. Vectors that two runs share are equal to the bit; the same sentence embedded in another batch
-    differs by rounding.
+    A killed run goes on after the last part that it finished. A large corpus is embedded shard by shard, here or on the
+    workers of a Dask cluster. Vectors that two runs share are equal to the bit; the same sentence embedded in another
+    batch differs by rounding.
 
     Raises:
         EncoderError: a sentence has no embedding; the message names its data set, row and text.

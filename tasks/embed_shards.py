@@ -1,15 +1,15 @@
 """A large corpus to vectors: cut into ranges of its sentences, each a cached piece of work.
 
 Design choices
-- A range is a fixed number of sentences in the order of their ids, whoever embeds it on whatever machine, so bytes
-  depend on no runner. Vectors of it that are held already are taken over; the rest is its shard.
+- A range is a fixed number of sentences in the order of their ids, on whatever machine, so bytes do not
+  depend on the machine. Vectors of it that are held already are taken over; the rest is its shard.
 - A shard is an artifact, which a killed run and other corpora find again. `gc` takes it as any other.
 - Memory holds a range's sentences and vectors.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -23,13 +23,10 @@ from models.precision import Computed
 from storage.refs import ArtifactRef, CheckpointRef
 from storage.weights import ResolvedModel
 from tasks.encoding import Encoding
-from tasks.sending import received_encoder, sent_encoder
 from tasks.shards import PLAN, Shard, digest_of
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.page import in_run
+from tasks.stage.shards import run_shards
 from tasks.stage.show import progress_of
-from tasks.stage.spread import errand, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +36,7 @@ if TYPE_CHECKING:
     from storage.refs import CorpusRef
     from storage.store import Store
     from tasks.held_vectors import HeldVectors
+    from tasks.site import Site
 
 EMBED_VERSION: Final = 6
 """Raise it in the commit that changes a vector. Both stages have it, so that each takes over what the other made."""
@@ -88,8 +86,7 @@ class CorpusVectors:
         Raises:
             EncoderError: a sentence has no embedding.
         """
-        site, store, (encoder, config, precision) = self._work.site, self._work.store, self._how
-        make = embed_shard if site.runner == "threads" and in_run() else embed_shard.have
+        store, (encoder, config, precision) = self._work.store, self._how
         advance = progress_of(WHAT)
         # Not the store's scratch folder: two runs may plan at once, and each must read its own plan.
         with store.workspace() as folder:
@@ -97,16 +94,16 @@ class CorpusVectors:
             self.embedded = total = sum(shard.rows for shard in shards)
             if total:
                 advance(0, total, "")  # so that shards count as parts, which need no line each
-            if site.runner != "threads":
-                self._embed_elsewhere(shards)  # after which each is found made, at a store's cost alone
-            for number, shard in enumerate(shards):
-                parts = [self._held.of(self._range(number, "sentence_id"))]
-                if shard.rows:
-                    with _telling(advance, shard.start, total):
-                        parts.append(store.scan(make(site, encoder, shard, config, precision)).collect())
-                table = pl.concat(part for part in parts if part.height).sort("sentence_id")
-                self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
-                yield table
+            calls = [(encoder, shard, config, precision) for shard in shards if shard.rows]
+            with closing(run_shards(self._work.site, embed_shard, calls)) as made:
+                for number, shard in enumerate(shards):
+                    parts = [self._held.of(self._range(number, "sentence_id"))]
+                    if shard.rows:
+                        with _telling(advance, shard.start, total):
+                            parts.append(store.scan(next(made)).collect())
+                    table = pl.concat(part for part in parts if part.height).sort("sentence_id")
+                    self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+                    yield table
         _encoding.cache_clear()  # what comes after may want the device's memory
 
     def _range(self, number: int, *columns: str) -> pl.DataFrame:
@@ -126,30 +123,6 @@ class CorpusVectors:
                 shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
                 start += missing.height
         return shards
-
-    def _embed_elsewhere(self, shards: list[Shard]) -> None:
-        """Have shards made by the site's runner; encoder and plan go by name."""
-        store, (encoder, config, precision) = self._work.store, self._how
-        wanted = [shard for shard in shards if shard.rows]
-        if not wanted:
-            return
-        name, revision = sent_encoder(store, encoder)
-        with store.lent(wanted[0].plan) as plan:
-            errands = [
-                embed_range.errand(
-                    f"{config.short_name}, {shard.rows} sentences from {shard.start}",
-                    encoder=name,
-                    revision=revision,
-                    config=config,
-                    precision=precision,
-                    plan=plan,
-                    digest=shard.digest,
-                    start=shard.start,
-                    rows=shard.rows,
-                )
-                for shard in wanted
-            ]
-            spread(self._work.site, errands, together=True)
 
 
 @stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
@@ -171,20 +144,6 @@ def embed_shard(
     work.draft.write(table)
     width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
     work.draft.note({"sentences": table.height, "dimensions": width})
-
-
-@errand
-def embed_range(
-    site: Site, encoder: str, revision: str | None, config: EncoderConfig, precision: Computed, plan: str,
-    digest: str, start: int, rows: int,
-) -> None:  # fmt: skip
-    """Embed a shard of another process's plan, by an encoder that this machine finds by name."""
-    store = site.open_store()
-    with store.workspace() as folder:
-        own = folder / "shard.parquet"
-        store.borrow_rows(plan, start, rows).write_parquet(own)
-        shard = Shard(digest=digest, plan=own, start=0, rows=rows)
-        embed_shard.have(site, received_encoder(site, encoder, revision), shard, config, precision)
 
 
 def encoded(work: Work, encoding: Encoding, sentences: pl.DataFrame, advance: OnProgress) -> list[pl.DataFrame]:

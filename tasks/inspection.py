@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
-    from models.translation.config import ShortlistConfig, TranslatorConfig
+    from models.translation.config import TranslatorConfig
     from tasks.site import Site
 
 _SHOWN: Final = 80  # characters of a digest or address
@@ -68,14 +68,14 @@ def look_at_model(site: Site, name: str, revision: str | None) -> str:
     return model.identity[:_SHOWN]
 
 
-def look_at_translator(site: Site, config: TranslatorConfig, shortlist: ShortlistConfig | None) -> str:
+def look_at_translator(site: Site, config: TranslatorConfig) -> str:
     """Translate three sentences as a run would, if the translator's weights are here; else say what it would run on.
 
     Raises:
         SourceError, AssetError: nobody has it.
-        TranslationError: this machine cannot run it as configured, or not with a shortlist, or not soundly.
+        TranslationError: this machine cannot run it as configured, or not soundly.
     """
-    hop = find_hop(site, config, shortlist)
+    hop = find_hop(site, config)
     engine = f"{hop.direction} on {hop.config.backend} in {hop.config.precision} on {device_of(site)}"
     if not _is_here(hop.model):
         return f"{engine}; its weights are {_elsewhere(hop.model)}"

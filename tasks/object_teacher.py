@@ -56,14 +56,14 @@ def embed_corpus(
         EvaluationError: the object gives no vector for a sentence, or one that is not finite.
     """
     place = site or Site()
-    corpus = ingest.have(place, locate_sources(place, config), config)
+    corpus = ingest(place, locate_sources(place, config), config)
     sentences = place.open_store().scan(corpus).select("sentence_id", "text").collect().sort("sentence_id")
     vectors_ND = embed_texts(encoder, sentences["text"].to_list(), [str(corpus)] * sentences.height)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.npy"
         np.save(path, vectors_ND)
         given = GivenVectors(name=name or name_of(encoder), sha256=file_sha256(path), path=path)
-        return take_vectors.have(place, corpus, given)
+        return take_vectors(place, corpus, given)
 
 
 @stage(ref=EmbeddingsRef, version=1)

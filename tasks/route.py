@@ -23,8 +23,10 @@ from models.augmentation.views import (
     sentences_ahead,
 )
 from models.partitions import Partitions, in_range, scratch_folder
+from storage.memory import TranslationMemory
 from tasks.hop import Hop
-from tasks.shortlist import translated
+from tasks.recall import Recall
+from tasks.translate import translate_missing
 
 if TYPE_CHECKING:
     from models.partitions import Ranges
@@ -87,26 +89,21 @@ class Journey:
             What each took.
         """
         hops = self._route.hops
-        costs = (self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1))
-        return [cost for of_hop in costs for cost in of_hop]
+        return [self._pass(number, hop, len(hops) - number + following) for number, hop in enumerate(hops, start=1)]
 
-    def _pass(self, number: int, hop: Hop, following: int) -> list[dict[str, JsonValue]]:
+    def _pass(self, number: int, hop: Hop, following: int) -> dict[str, JsonValue]:
         by = "sentence_id" if number == len(self._route.hops) else "key"
         onward = Partitions(scratch_folder(self._folder, f"{number}"), ROUTE, by, bits=self._bits)
         here = self._at
         with TemporaryDirectory(dir=self._folder) as scratch:
-            found, took = translated(
-                self._work,
-                hop,
-                lambda part: sentences_ahead(here(part)),
-                Path(scratch),
-                self._bits,
-                self._sentences,
-                following,
+            memory = TranslationMemory(self._work.store, hop.fingerprint)
+            recall = Recall(memory, Path(scratch), self._bits, self._sentences)
+            took = translate_missing(
+                self._work.site, hop, lambda part: sentences_ahead(here(part)), recall, following=following
             )
             for part in range(1 << self._bits):
-                moved = follow_hop(here(part), found(part), number, self._filters, hop.config.target_lang)
+                moved = follow_hop(here(part), recall[part].lazy(), number, self._filters, hop.config.target_lang)
                 onward.add(moved.collect())
         self._at = lambda part: onward[part].lazy()
         shutil.rmtree(self._folder / f"{number - 1}", ignore_errors=True)  # where they were before
-        return [{"method": self._route.method, **cost} for cost in took]
+        return {"method": self._route.method, **took}

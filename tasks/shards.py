@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from models.partitions import Partitions, equal_frames
 from storage.keys import NotInKey
+from storage.row_groups import rows_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +35,8 @@ class Shard(BaseModel):
 
     digest: str
     """sha256 over the sentences' ids, in order."""
-    plan: Annotated[Path, NotInKey]
-    """Parquet file of all missing sentences of this run: sentence_id, text, as `PLAN`."""
+    plan: Annotated[Path | bytes, NotInKey]
+    """Parquet file of all missing sentences of this run: sentence_id, text, as `PLAN`; on another machine its bytes."""
     start: Annotated[int, NotInKey]
     """First row of the shard in the plan."""
     rows: Annotated[int, NotInKey]
@@ -42,7 +44,19 @@ class Shard(BaseModel):
 
     def read(self) -> pl.DataFrame:
         """The sentences: sentence_id, text."""
-        return pl.scan_parquet(self.plan).slice(self.start, self.rows).collect()
+        if isinstance(self.plan, bytes):
+            return pl.read_ipc(self.plan)
+        return rows_of_groups(self.plan, self.start, self.rows)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the sentences with the shard: another machine cannot read the plan."""
+        buffer = BytesIO()
+        self.read().write_ipc(buffer, compression="zstd")
+        return _received, (self.digest, buffer.getvalue(), self.rows)
+
+
+def _received(digest: str, sentences: bytes, rows: int) -> Shard:
+    return Shard(digest=digest, plan=sentences, start=0, rows=rows)
 
 
 def plan_shards(missing: Iterable[pl.DataFrame], shard_rows: int, plan: Path) -> list[Shard]:

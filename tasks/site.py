@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from storage.address import Address, at_home
 from storage.store import Store
@@ -49,18 +49,9 @@ class Site(BaseModel):
     """Processes that train one model, each on a GPU of its own (or on its part of the cores) with its share of every
     batch. The batch stays that of the recipe and the result is that of one process up to rounding; dropout, like on
     another device, draws other numbers."""
-    nodes: int = Field(1, ge=1)
-    """Machines that train one model together, each with `processes`. The first runs the stage, the others
-    `bsl join`."""
-    rendezvous: str | None = Field(None, pattern=r"^[^\s:]+:[0-9]+$")
-    """`host:port` of the first of several machines, where they meet; a port that only these machines may reach."""
-    runner: Literal["threads", "dask", "ray", "pool"] = "threads"
-    """Who makes shards of translations and vectors, folds and seeds of fine-tuning, and points of sweeps: this process,
-    a Dask or Ray cluster (`bsl-pipeline[dask]`, `[ray]`), or runs on a Prefect work pool, for pieces of minutes."""
     cluster: str | None = None
-    """Address of the Dask scheduler or Ray cluster; without one, workers of this machine that end with the run."""
-    workers: int = Field(2, ge=1)
-    """Workers of this machine, where Dask or Ray has no cluster."""
+    """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They make shards of
+    translations and vectors, folds and seeds of fine-tuning, and points of sweeps. This process does, unless given."""
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run goes on."""
     save_minutes: float | None = Field(10.0, gt=0)
@@ -68,32 +59,14 @@ class Site(BaseModel):
     keep_snapshots: int = Field(2, ge=1)
     """Snapshots kept of a run; two survive a damaged one."""
 
-    @model_validator(mode="after")
-    def _meets_somewhere(self) -> Self:
-        if self.nodes > 1 and self.rendezvous is None:
-            raise ValueError(f"{self.nodes} nodes: they need a rendezvous, host:port of the first; give --rendezvous")
-        return self
-
-    @property
-    def trainers(self) -> int:
-        """Processes that train one model together, on all machines."""
-        return self.nodes * self.processes
-
-    def abroad(self, cores: int) -> Site:
-        """The site for its runner's workers: what all machines share; the rest is each one's own.
-
-        Args:
-            cores: of this machine, which workers of its own share.
-        """
+    def abroad(self) -> Site:
+        """The store, mirror and kind of device, as other machines find them; the rest is each machine's own."""
         store = self.open_store()
         shared: dict[str, object] = {"store": str(store.local.absolute()) if store.local else self.store}
         if self.mirror:
             shared["mirror"] = str(Path(self.mirror).absolute()) if Path(self.mirror).exists() else self.mirror
         if self.device != "auto":
             shared["device"] = self.device.partition(":")[0]
-        if self.runner != "pool" and self.cluster is None:
-            shared |= {"cache": self.cache, "threads": self.threads or max(1, cores // self.workers)}
-            shared |= self.model_dump(include={"translator_copies", "translator_threads"}, exclude_unset=True)
         return Site.model_validate(shared)
 
     @property

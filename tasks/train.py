@@ -57,12 +57,12 @@ def train(
         work=scratch,
     )
     with stop_requested() as asked:
-        if work.site.trainers > 1:
+        if work.site.processes > 1:
             train_together(job, asked)
         result, tokenizer = run_job(
             job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training, steps")
         )
-    speed = json.loads((scratch / MEASURED).read_text()) if work.site.trainers > 1 else measured(result)
+    speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
     export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
     write_snapshot(work.draft.folder / STATE, result.state)
     work.draft.write(result.log, "training_log")

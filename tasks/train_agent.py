@@ -1,4 +1,4 @@
-"""torchrun's agent of this machine: it ends when the command that started it does, however that ends.
+"""torchrun's agent: it ends when the command that started it does, however that ends.
 
 The command holds the other end of this process's standard input and writes nothing; whatever ends the command, kill -9
 included, closes it. The agent then stops its trainers, which save their state, as it does when it is asked to.
@@ -22,7 +22,7 @@ def _end_with_the_command() -> None:
     os.read(sys.stdin.fileno(), 1)  # `sys.stdin.read` holds a lock without which Python aborts at its end
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(_SECONDS_TO_END)
-    os._exit(1)  # it waits for other machines, and hears no signal
+    os._exit(1)
 
 
 if __name__ == "__main__":

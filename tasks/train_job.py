@@ -14,7 +14,6 @@ from storage.weights import ResolvedModel
 from tasks.evaluation.dev import dev_set
 from tasks.evaluation.sets import ScoredSet
 from tasks.pretrained import encoder_folder
-from tasks.sending import received_model
 from tasks.site import Site
 
 if TYPE_CHECKING:
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from models.training.teacher import Teacher
 
 
-class NamedModel(BaseModel):
-    """A model by the name that `tasks.sending` gives it, under which every machine finds it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    name: str
-    revision: str | None
-
-
 class TrainingJob(BaseModel):
     """All that a process must know to train."""
 
@@ -44,7 +34,7 @@ class TrainingJob(BaseModel):
 
     site: Site
     pairs: PairsRef
-    start: CheckpointRef | ResolvedModel | NamedModel
+    start: CheckpointRef | ResolvedModel
     dev: ScoredSet | None
     encoder: EncoderConfig
     config: TrainingConfig
@@ -66,10 +56,8 @@ def run_job(
     from models.training.loop import train
     from models.training.processes import is_first
 
-    store, start = job.site.open_store(), job.start
-    if isinstance(start, NamedModel):
-        start = received_model(job.site, start.name, start.revision)
-    online, tokenizer = load_encoder(encoder_folder(store, start), job.encoder)
+    store = job.site.open_store()
+    online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
     result = train(
         store.scan(job.pairs),
         online,

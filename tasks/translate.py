@@ -8,8 +8,7 @@ Design choices
   artifact; the second finds it and goes on.
 - Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
   lengths differ, and two workers rarely meet.
-- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does. Of one
-  that may write some pieces only, the whole one is tried, once a process: it may lack the words of plain sentences.
+- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
 - SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
 """
 
@@ -18,33 +17,37 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from functools import cache, lru_cache
+from contextlib import closing
+from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from models.translation.config import TRANSLATION_VERSION
 from models.translation.errors import TranslationStoppedError, TranslatorLoadError
 from storage.refs import ArtifactRef
-from tasks.hop import Hop, received_hop
-from tasks.sending import sent_model
+from tasks.hop import Hop
 from tasks.shards import Shard, plan_shards, scattered
-from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.machine import cores, device_of, settle_threads
+from tasks.stage.shards import run_shards
 from tasks.stage.show import progress_of
-from tasks.stage.spread import errand, spread
 from tasks.stage.stopping import stop_requested
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pydantic import JsonValue
 
     from models.partitions import Ranges
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
+    from models.translation.config import TranslatorConfig
     from storage.store import Store
     from tasks.recall import Recall
+    from tasks.site import Site
 
 logger = logging.getLogger(__name__)
 
@@ -76,22 +79,20 @@ def translate_missing(
     recall.ask_for(sentences)
     recall.read()
     missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
-    add_part = _stage_of(hop) if site.runner == "threads" else _stage_of(hop).have
     advance = progress_of(f"translation {hop.direction}, sentences", following)
     done, tokens, started = 0, 0, time.monotonic()
     # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
     with store.workspace() as folder, stop_requested() as stopping:
         shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
         total = sum(shard.rows for shard in shards)
-        if site.runner != "threads":
-            _translate_elsewhere(site, hop, shards)  # after which the loop finds each made, at a store's cost alone
         advance(0, total, "")
-        for shard in sorted(shards, key=scattered):
-            if stopping():
-                raise _stopped(hop, done, total)
-            part = add_part(site, hop, shard)
-            done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
-            advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+        ordered = sorted(shards, key=scattered)
+        with closing(run_shards(site, _stage_of(hop), [(hop, shard) for shard in ordered])) as parts:
+            for shard, part in zip(ordered, _until(stopping, parts), strict=False):
+                done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+                advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+        if done < total:
+            raise _stopped(hop, done, total)
     if shards:
         recall.read()
     seconds = round(time.monotonic() - started, 3)
@@ -123,62 +124,6 @@ def translate(work: Work, hop: Hop, shard: Shard) -> None:
     work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
 
 
-def _translate_elsewhere(site: Site, hop: Hop, shards: list[Shard]) -> None:
-    """Have shards made by the site's runner; model and plan go by name."""
-    if not shards:
-        return
-    store = site.open_store()
-    name, revision = sent_model(store, hop.model)
-    config = hop.config.model_copy(update={"model": name, "revision": revision})
-    with store.lent(shards[0].plan) as plan:
-        spread(
-            site,
-            [
-                translate_shard.errand(
-                    f"{hop.direction}, {shard.rows} sentences from {shard.start}",
-                    config=config,
-                    fingerprint=hop.fingerprint,
-                    plan=plan,
-                    digest=shard.digest,
-                    start=shard.start,
-                    rows=shard.rows,
-                    listed=hop.listed.key if hop.listed else None,
-                )
-                for shard in sorted(shards, key=scattered)
-            ],
-            together=True,
-        )
-
-
-@errand
-def translate_shard(
-    site: Site,
-    config: TranslatorConfig,
-    fingerprint: str,
-    plan: str,
-    digest: str,
-    start: int,
-    rows: int,
-    listed: str | None = None,
-) -> None:
-    """Translate a shard of another process's plan.
-
-    Raises:
-        TranslatorLoadError: this machine's translator is not the one that was planned with.
-    """
-    hop = received_hop(site, config, listed)
-    if hop.fingerprint != fingerprint:
-        raise TranslatorLoadError(
-            f"{hop.direction}: this machine's translator has the fingerprint {hop.fingerprint}, expected {fingerprint} "
-            f"of {config.model}; give all workers one version of this package and of {hop.config.backend}"
-        )
-    store = site.open_store()
-    with store.workspace() as folder:
-        own = folder / "shard.parquet"
-        store.borrow_rows(plan, start, rows).write_parquet(own)
-        _stage_of(hop).have(site, hop, Shard(digest=digest, plan=own, start=0, rows=rows))
-
-
 def _stage_of(hop: Hop) -> Stage[[Hop, Shard], ArtifactRef]:
     """`translate`, publishing into the memory of this translator."""
     kind = f"{translate.kind}/{hop.fingerprint}"
@@ -194,7 +139,7 @@ def try_translator(site: Site, hop: Hop) -> list[str]:
     from models.translation.smoke import PLAIN_SENTENCES
 
     sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
-    return [translation.text for translation in _translator(site, hop.whole).translate(sentences)]
+    return [translation.text for translation in _translator(site, hop).translate(sentences)]
 
 
 class _Crew(NamedTuple):
@@ -211,33 +156,33 @@ def _crew(site: Site) -> _Crew:
 
 
 def _translator(site: Site, hop: Hop) -> BatchedTranslator:
-    crew = _crew(site)
-    if hop.pieces is not None:
-        _tried(hop.model.folder, hop.config, _conversion(site, hop.whole), crew)
-    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), crew, hop.pieces)
-
-
-@cache
-def _tried(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> None:
-    _loaded(folder, config, converted, crew, None)
+    backend, found = hop.config.backend, version(hop.config.backend)
+    if hop.identity["backend_version"] != found:
+        raise TranslatorLoadError(
+            f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
+            "one version on all machines"
+        )
+    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
 
 
 @lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
-def _loaded(
-    folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew, pieces: tuple[str, ...] | None
-) -> BatchedTranslator:
+def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
     # Imported here: a run that lacks no translation never pays for transformers.
     from models.translation.loading import load_translator
     from models.translation.smoke import smoke_test
 
     translator = load_translator(
-        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads, pieces=pieces
+        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
     )
-    if pieces is not None:
-        return translator
     for source, text in smoke_test(translator, config):
         logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
     return translator
+
+
+def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
+    """The parts until somebody asks to stop; asked before each."""
+    while not stopping() and (part := next(parts, None)) is not None:
+        yield part
 
 
 def _stopped(hop: Hop, done: int, total: int) -> TranslationStoppedError:
@@ -251,8 +196,7 @@ def _conversion(site: Site, hop: Hop) -> Path:
     """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
     cache = site.local_cache or Path.home() / ".cache" / "bsl"
     model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
-    held = "" if hop.pieces is None else f"-{str(hop.identity['shortlist'])[:16]}"
-    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / f"{model}{held}"
+    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
 
 
 def _logged(what: str) -> OnProgress:

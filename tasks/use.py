@@ -94,8 +94,8 @@ def index(site: Site, model: str, corpus: SourceSpec, precision: Computed) -> In
     config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
     located = locate_sources(site, config)  # before the encoder, which takes longer to find
     candidate = find_candidate(site, model, Reading())
-    sentences = ingest.have(site, located, config)
-    embeddings = embed.have(site, candidate.encoder, sentences, candidate.config, precision)
+    sentences = ingest(site, located, config)
+    embeddings = embed(site, candidate.encoder, sentences, candidate.config, precision)
     store = site.open_store()
     table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
     encode = Encoding(site, candidate.encoder, candidate.config, precision)

@@ -27,4 +27,4 @@ if __name__ == "__main__":
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + LEFT, size + LEFT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    hungry_views.have(Site(store=sys.argv[1]), 1000)
+    hungry_views(Site(store=sys.argv[1]), 1000)

@@ -75,7 +75,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from flows.cli.watching import watching
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
-    wait_for(start.embedded, start.site)
+    wait_for(start.embedded)
     # Not planned, as other flows are: it packs what it made into the package.
     with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):
         state = assets(config, start.site, arguments.root, return_state=True)

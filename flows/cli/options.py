@@ -37,8 +37,7 @@ TAKEN: Final = "What your files were taken to hold (--columns, --title and --doc
 def add_site_options(parser: argparse.ArgumentParser) -> None:
     """Where a run happens; the environment decides what is not given."""
     add_place_options(parser)
-    parser.add_argument("--runner", help="who makes shards, folds, points: threads, dask, ray, pool (BSL_RUNNER)")
-    parser.add_argument("--cluster", help="address of the Dask or Ray cluster (BSL_CLUSTER; workers of this machine)")
+    parser.add_argument("--cluster", help="Dask scheduler, such as tcp://HOST:8786 (BSL_CLUSTER)")
 
 
 def add_place_options(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +151,7 @@ def used_site(arguments: argparse.Namespace) -> Site:
 
     use_server()
     # No Prefect here, which sends shards to others.
-    return site_of(vars(arguments)).model_copy(update={"runner": "threads", "cluster": None})
+    return site_of(vars(arguments)).model_copy(update={"cluster": None})
 
 
 def opened_index(arguments: argparse.Namespace) -> Index:

@@ -34,8 +34,6 @@ def define_run(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, "such as training.lr=3e-4")
     add_site_options(parser)
     parser.add_argument("--processes", type=int, help="processes that train one model, one a GPU (BSL_PROCESSES; 1)")
-    parser.add_argument("--nodes", type=int, help="machines that train it; the others run `bsl join` (BSL_NODES; 1)")
-    parser.add_argument("--rendezvous", metavar="HOST:PORT", help="of this machine, where they meet (BSL_RENDEZVOUS)")
     parser.add_argument("--dry-run", action="store_true", help="list the stages, cached or to be made, and run none")
     add_json(parser)
     parser.set_defaults(call=_run)
@@ -62,7 +60,7 @@ def _run(arguments: argparse.Namespace) -> int:
         store = site.open_store()
         if not arguments.dry_run:
             _import_ahead(store, plan)
-            wait_for(embedded, site)
+            wait_for(embedded)
     if arguments.dry_run:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags

@@ -57,10 +57,10 @@ class Start:
             for config in configs:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
-                wait_for(None, self.site)  # it answers at once, or nothing else need be looked for
+                wait_for(None)  # it answers at once, or nothing else need be looked for
             plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
             if self.embedded is not None:
-                wait_for(self.embedded, self.site)  # which started meanwhile
+                wait_for(self.embedded)  # which started meanwhile
         from prefect import tags
 
         from flows.cli.watching import watching
@@ -107,18 +107,15 @@ def begin(arguments: argparse.Namespace) -> Start:
     return Start(site_of(vars(arguments)), embedded, watched=not arguments.json)
 
 
-def wait_for(embedded: EmbeddedServer | None, site: Site) -> None:
+def wait_for(embedded: EmbeddedServer | None) -> None:
     """Wait until the command's own server answers, and end the runs of killed commands in its database.
 
     Raises:
         OSError: it does not, or the one that PREFECT_API_URL names does not.
-        ValueError: the site's runner wants workers, of which the command's own server has none.
     """
     if embedded is None:
         check_server(os.environ["PREFECT_API_URL"])
         return
-    if site.runner == "pool":
-        raise ValueError("--runner pool: this command's own server has no workers; set PREFECT_API_URL to one that has")
     embedded.wait()
     if embedded.alone is not None:
         from flows.stranded import end_stranded_runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, cast
 
 from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
@@ -33,8 +34,9 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
         "--against", action="append", default=[], metavar="POINT", help="compare all others with it; repeat for more"
     )
     parser.add_argument(
-        "--lanes", type=int, help="runs at a time, each in a process of its own (1 here, all on a pool)"
+        "--lanes", type=int, help="runs at a time, each in a process of its own (1 here, 256 on a pool)"
     )
+    parser.add_argument("--pool", action="store_true", help="run each point as a run of deployment bsl-pipeline/any")
     add_settings(parser, "a change to every point")
     add_json(parser)
     add_site_options(parser)
@@ -50,6 +52,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
         raise ValueError(
             f"--over and --set {twice[0]}: it is varied, or the same for all points; leave one of them out"
         )
+    if arguments.pool and not os.environ.get("PREFECT_API_URL"):
+        raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
     from flows.recipes import recipe
     from flows.recipes.grid import grid
 
@@ -68,6 +72,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         overrides=changes or None,
         against=arguments.against,
         lanes=arguments.lanes,
+        pool=arguments.pool,
     )
     if ref is None:
         return 1

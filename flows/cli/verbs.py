@@ -29,7 +29,6 @@ class Verb:
 
 VERBS: Final = (
     Verb("run", "run a recipe from raw sentences to its report"),
-    Verb("join", "take part in a training that another machine runs with --nodes"),
     Verb("adapt", "adapt an encoder to your text; it is handed out where it is proved better"),
     Verb("evaluate", "score any encoder on the papers' sets; compare several on the same pairs"),
     Verb("compare", "hold finished runs against each other, on the same pairs"),

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.choices import named
-from models.translation.config import Backend, Precision, ShortlistConfig, TranslatorConfig
+from models.translation.config import Backend, Precision, TranslatorConfig
 from models.translation.filters import FilterConfig
 
 ORIGINAL = "original"
@@ -81,11 +81,6 @@ class AugmentConfig(BaseModel):
 
     beam: int | None = Field(None, ge=1, le=16)
     """Hypotheses that every translator keeps, in place of each hop's own; null leaves the hops theirs."""
-
-    shortlist: ShortlistConfig | None = None
-    """Each translator writes only pieces that it wrote for a sample of what it is given, which is faster and changes a
-    few translations (BENCHMARKS.md). Each corpus has its own pieces, and so its own translation memory. Null for the
-    whole vocabulary."""
 
     rewritings: tuple[AnyRewriting, ...] = ()
     """Views by other means: `synonym`, `mlm`, `entail`, `deleted`, `crop`; a bare name takes its defaults."""

@@ -43,20 +43,6 @@ def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
     return config.model_copy(update={"backend": backend, "precision": precision})
 
 
-def check_shortlist(settled: TranslatorConfig, device: str) -> None:
-    """Refuse a shorter output vocabulary where the engine cannot be held to it.
-
-    Raises:
-        TranslatorLoadError: the configuration did not resolve to ctranslate2.
-    """
-    if settled.backend != "ctranslate2":
-        raise TranslatorLoadError(
-            f"a shortlist of output pieces needs ctranslate2, and {settled.model} runs on {settled.backend} in "
-            f"{settled.precision} on {device}; set augment.shortlist to null, or take backend and precision `auto` on "
-            "a CPU or an NVIDIA GPU"
-        )
-
-
 def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
     """What `backend` can compute in on `device`; empty if it does not run there.
 

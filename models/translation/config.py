@@ -26,19 +26,6 @@ class Pin(BaseModel):
     """What the translator wrote for it when it was known to be sound, to the letter."""
 
 
-class ShortlistConfig(BaseModel):
-    """A shorter output vocabulary: what a translator wrote for a sample is all that it may write for the rest."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    sample: int = Field(30_000, ge=100)
-    """Sentences that are translated with the whole vocabulary, those of the smallest ids; what they are translated by
-    is counted. More change fewer translations of the rest; a corpus of no more sentences has no rest."""
-
-    pieces: int = Field(8_000, ge=100)
-    """Most pieces kept, the most frequent first; end mark and unknown piece are kept beside them. Fewer are faster."""
-
-
 class TranslatorConfig(BaseModel):
     """One direction of translation; every field but `pinned` can change what comes out, so it enters keys."""
 

@@ -22,7 +22,7 @@ from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from models.translation.config import TranslatorConfig
@@ -42,7 +42,6 @@ def load_translator(
     *,
     replicas: int | None = None,
     threads: int = 1,
-    pieces: Sequence[str] | None = None,
 ) -> BatchedTranslator:
     """Load the model in `folder`, converting it into `converted` unless that was done before.
 
@@ -50,20 +49,19 @@ def load_translator(
         folder: A MarianMT model in the transformers format.
         config: Languages, search and limits; precision as `backends.resolve` gives it.
         device: `cpu`, `cuda` (every GPU) or `cuda:1` (that one).
-        converted: Folder for CTranslate2's form of the model; must be another one for another model, version or pieces.
+        converted: Folder for CTranslate2's form of the model; must be another one for another model or version.
         cores: CPU cores to use.
         token_budget: Most padded source tokens in a batch; None takes what suits the device.
         replicas: Batches under way at once, of each GPU or of the CPU; None for one a GPU, or one for each `threads`
             cores.
         threads: CPU threads of each.
-        pieces: As for `convert_once`.
 
     Raises:
         TranslatorLoadError: The folder holds no model that CTranslate2 can run, unsafe weights, or not the target
             language asked for; or CTranslate2 does not run on the device.
         DeviceMemoryError: The GPU has no room for the model.
     """
-    convert_once(folder, converted, pieces)
+    convert_once(folder, converted)
     kind = device.partition(":")[0]
     try:
         translator = ctranslate2.Translator(

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.damage import damage_named
-from models.translation.backends import check_shortlist, resolve
+from models.translation.backends import resolve
 from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from models.translation.batched import BatchedTranslator
@@ -26,7 +25,6 @@ def load_translator(
     *,
     replicas: int | None = None,
     threads: int = 1,
-    pieces: Sequence[str] | None = None,
 ) -> BatchedTranslator:
     """Load the model in `folder` with the backend that `config` resolves to.
 
@@ -39,16 +37,12 @@ def load_translator(
         token_budget: Most padded source tokens in a batch; None takes what suits backend and device.
         replicas: As for `ctranslate.load_translator`; transformers has one, of all cores.
         threads: Likewise.
-        pieces: All that it may write beside the end mark and the unknown piece, which only ctranslate2 can be held to;
-            None for its whole vocabulary.
 
     Raises:
         TranslatorLoadError: The model cannot be loaded, or not as `config` asks.
     """
     settled = resolve(config, device)
     with damage_named(folder, TranslatorLoadError):
-        if pieces is not None:
-            check_shortlist(settled, device)
         if settled.backend == "transformers":
             from models.translation import marian
 
@@ -56,5 +50,5 @@ def load_translator(
         from models.translation import ctranslate
 
         return ctranslate.load_translator(
-            folder, settled, device, converted, cores, token_budget, replicas=replicas, threads=threads, pieces=pieces
+            folder, settled, device, converted, cores, token_budget, replicas=replicas, threads=threads
         )

@@ -40,12 +40,6 @@ class Vocabulary:
         number, unknown = self._tokenizer.encoder, self._tokenizer.unk_token_id
         return [[*self._prefix, *(number.get(p, unknown) for p in row[: self._room]), self.eos] for row in pieces]
 
-    def target_pieces(self, texts: Sequence[str]) -> list[list[str]]:
-        """The target pieces that spell each text."""
-        rows: list[list[str]] = self._tokenizer.spm_target.encode(list(texts), out_type=str)
-        known = self._tokenizer.encoder
-        return [[piece for piece in row if piece in known] for row in rows]
-
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Text of each row of target pieces; padding, end mark and unknown pieces are left out."""
         piece = self._tokenizer.decoder

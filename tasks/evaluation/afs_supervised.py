@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 import numpy as np
@@ -23,6 +24,7 @@ from tasks.evaluation.sets import EvaluationSet, rows_of
 from tasks.evaluation.signing import digest_of, signed
 from tasks.evaluation.vectors import MADE
 from tasks.stage.cached import Work, stage
+from tasks.stage.shards import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,37 +73,21 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         """As `find_afs_set`."""
         return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
 
-    def pieces(self, wanted: AfsFolds, config: EvaluationSettings) -> int:  # noqa: ARG002 - folds of any settings
-        """One a fold."""
-        return FOLDS_OF[wanted.protocol]
-
-    def piece(
-        self, site: Site, candidate: Candidate, wanted: AfsFolds, number: int, config: EvaluationSettings
-    ) -> PredictionsRef:
-        """Fine-tune for one fold, and predict its test pairs."""
-        return predict_afs(
-            site,
-            candidate.encoder,
-            wanted.arguments,
-            wanted.protocol,
-            number,
-            config.bootstrap.seed,
-            candidate.config,
-            self.training(config),
-        )
-
     def scores(
         self, site: Site, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact a protocol, of the cosines that its folds predict."""
-        label, checkpoint = candidate.label, candidate.checkpoint
-        folds = [
-            tuple(self.piece(site, candidate, wanted, fold, config) for fold in range(self.pieces(wanted, config)))
-            for wanted in sets
+        label, checkpoint, training = candidate.label, candidate.checkpoint, self.training(config)
+        calls = [
+            (candidate.encoder, of.arguments, of.protocol, fold, config.bootstrap.seed, candidate.config, training)
+            for of in sets
+            for fold in range(FOLDS_OF[of.protocol])
         ]
+        made = run_shards(site, predict_afs, calls)
+        folds = [tuple(islice(made, FOLDS_OF[of.protocol])) for of in sets]
         return [
-            score_afs_predictions(site, predictions, wanted.protocol, label, checkpoint, config.bootstrap)
-            for wanted, predictions in zip(sets, folds, strict=True)
+            score_afs_predictions(site, predictions, of.protocol, label, checkpoint, config.bootstrap)
+            for of, predictions in zip(sets, folds, strict=True)
         ]
 
 

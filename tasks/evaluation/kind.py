@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import ScoringConfig
     from models.report.tables import PaperTable
-    from storage.refs import ArtifactRef, ComparisonRef, ScoresRef
+    from storage.refs import ComparisonRef, ScoresRef
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate, System
     from tasks.evaluation.vectors import Vectors
@@ -104,16 +104,6 @@ class TunedKind(Kind[S]):
     """Encoders are fine-tuned on a part of the set and scored on the rest."""
 
     fine_tunes = True
-
-    @abstractmethod
-    def pieces(self, wanted: S, config: EvaluationSettings) -> int:
-        """Folds or seeds of a set: trainings that know nothing of each other."""
-
-    @abstractmethod
-    def piece(
-        self, site: Site, candidate: Candidate, wanted: S, number: int, config: EvaluationSettings
-    ) -> ArtifactRef:
-        """One of them, a cached stage."""
 
     @abstractmethod
     def scores(

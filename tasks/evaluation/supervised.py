@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -20,6 +21,7 @@ from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.evaluation.signing import digest_of, digests, signed
 from tasks.stage.cached import Work, stage
+from tasks.stage.shards import run_shards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,35 +75,19 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
         return SupervisedPairs(dataset=name, parts=(train, dev, test))
 
-    def pieces(self, wanted: SupervisedPairs, config: EvaluationSettings) -> int:  # noqa: ARG002 - seeds of any set
-        """One a seed."""
-        return config.seeds
-
-    def piece(
-        self, site: Site, candidate: Candidate, wanted: SupervisedPairs, number: int, config: EvaluationSettings
-    ) -> ScoresRef:
-        """Fine-tune and score with one seed."""
-        return score_supervised(
-            site,
-            candidate.encoder,
-            candidate.label,
-            candidate.checkpoint,
-            wanted.parts,
-            number,
-            candidate.config,
-            self.training(config),
-            config.bootstrap,
-        )
-
     def scores(
         self, site: Site, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact of means and standard deviations over the seeds."""
-        seeds = [
-            tuple(self.piece(site, candidate, pairs, seed, config) for seed in range(self.pieces(pairs, config)))
+        encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
+        network, training = candidate.config, self.training(config)
+        calls = [
+            (encoder, label, checkpoint, pairs.parts, seed, network, training, config.bootstrap)
             for pairs in sets
+            for seed in range(config.seeds)
         ]
-        return [summarise_seeds(site, runs) for runs in seeds]
+        made = run_shards(site, score_supervised, calls)
+        return [summarise_seeds(site, tuple(islice(made, config.seeds))) for _ in sets]
 
 
 class CrossEncoderStsKind(SupervisedStsKind):

@@ -1,6 +1,8 @@
-"""The one way to make a stage: a Prefect task whose cached result is an artifact of the store.
+"""The one way to make a stage: a call that finds its artifact in the store, or makes it.
 
 Design choices
+- Inside a flow run the call is a Prefect task with a cached result. Outside one, in a notebook or on a Dask worker, it
+  is a plain call of the same function. The caller does not choose.
 - The cache key is the artifact key, and the artifact's manifest is the cached record: nothing is written beside the
   artifact, so cache and store cannot disagree, and every machine that shares the store shares the cache.
 - A hit counts only if the artifact is whole (`Store.defect`). Otherwise it is made again, with a warning that says why.
@@ -27,7 +29,7 @@ from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
 from tasks.stage.machine import device_of
-from tasks.stage.page import collected
+from tasks.stage.page import collected, in_run
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.watch import Step, planned, watchers
 
@@ -68,7 +70,7 @@ _makers: dict[str, str] = {}  # stage name → where its function stands
 
 
 class Stage(Generic[P, R]):
-    """A cached Prefect task that publishes one artifact. Call it with a `Site` and the stage's own arguments.
+    """A cached function that publishes one artifact. Call it with a `Site` and the stage's own arguments.
 
     Attributes:
         name: the function's; it is in the key, so no two functions may share it.
@@ -105,9 +107,9 @@ class Stage(Generic[P, R]):
         return _stage_of, (self.module, self.name, self.kind)
 
     def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run through Prefect: the reference comes from the cache or from a new artifact."""
+        """Return the artifact's reference, from the cache or of a new artifact; a dry run only notes the call."""
         arguments = self._arguments(site, *args, **kwargs)
-        ref = self._make_ref(arguments)
+        ref = self._ref(arguments)
         step = Step(self.name, ref)
         if planned(step):
             return ref
@@ -115,7 +117,7 @@ class Stage(Generic[P, R]):
             watcher.begins(step)
         try:
             with account_of(step):
-                made = cast("R", self._task(site, ref)(site=site, arguments=arguments))
+                made = self._found_or_made(site, ref, arguments)
         except BaseException:
             for watcher in watchers():
                 watcher.fails(step)
@@ -124,21 +126,23 @@ class Stage(Generic[P, R]):
             watcher.ends(step)
         return made
 
-    def have(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The artifact, found or made without Prefect: for a command that a person waits for."""
-        arguments = self._arguments(site, *args, **kwargs)
-        ref = self._make_ref(arguments)
-        with account_of(Step(self.name, ref)):
-            store = site.open_store()
-            if store.defect(ref) is not None:
-                return self.run(site, arguments)
-            store.used(ref)
-            return ref
+    def ref_of(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return the reference that a call with these arguments returns; nothing is made."""
+        return self._ref(self._arguments(site, *args, **kwargs))
+
+    def _found_or_made(self, site: Site, ref: R, arguments: Mapping[str, object]) -> R:
+        if in_run():
+            return cast("R", self._task(site, ref)(site=site, arguments=arguments))
+        store = site.open_store()
+        if store.defect(ref) is not None:
+            return self.run(site, arguments)
+        store.used(ref)
+        return ref
 
     def run(self, site: Site, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
         arguments = _on_this_machine(site, arguments)
-        ref = self._make_ref(arguments)
+        ref = self._ref(arguments)
         step = Step(self.name, ref)
         for watcher in watchers():
             watcher.makes(step)
@@ -172,7 +176,7 @@ class Stage(Generic[P, R]):
         bound.apply_defaults()
         return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
 
-    def _make_ref(self, arguments: Mapping[str, object]) -> R:
+    def _ref(self, arguments: Mapping[str, object]) -> R:
         return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, arguments))
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:

@@ -1,4 +1,4 @@
-"""The process of one errand (see `lanes.py`): it tells the process that started it of its stages and its log lines.
+"""The process of one function call (see `lanes.py`): it reports its stages and log lines to the one that started it.
 
 It ends when that one does, however that ends: kill -9 included, the system closes the other end of the pipe. It then
 stops as by SIGTERM: a training saves its state.
@@ -101,30 +101,29 @@ def _sendable(error: Exception) -> Exception:
 
 
 def main(file: int) -> None:
-    """Do the errand that the process at the other end of a pipe sends.
+    """Make the call that the process at the other end of a pipe sends.
 
     Args:
         file: descriptor of this end.
     """
     line = _Line(Connection(file))
     logging.getLogger().addHandler(_Lines(line))  # before Prefect looks whether there is one
-    context, sent, site = cloudpickle.loads(line.connection.recv_bytes())
+    context, function, site, arguments = cloudpickle.loads(line.connection.recv_bytes())
     threading.Thread(target=line.end_with_the_command, daemon=True).start()
 
     from prefect.context import hydrated_context
 
     from tasks.stage.logs import show_logs
-    from tasks.stage.spread import run_errand
     from tasks.stage.watch import watched_by
 
-    error = None
+    result = error = None
     with hydrated_context(context), watched_by(_Watcher(line)):
         show_logs()
         try:
-            run_errand(sent, site)
+            result = function(site, *arguments)
         except Exception as raised:
             error = _sendable(raised)
-    line.send(ENDED, error)
+    line.send(ENDED, (result, error))
 
 
 if __name__ == "__main__":

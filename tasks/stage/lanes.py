@@ -1,7 +1,7 @@
-"""Errands in processes of their own on this machine, as part of this flow run.
+"""Function calls in processes of their own on this machine, as part of this flow run.
 
 A process has generators, threads and memory of its own: what trains there is seeded by nobody else, and what ends it
-ends nobody else. It is told what to do over a pipe, over which it tells of its stages and log lines, so the terminal
+ends nobody else. It receives the call over a pipe, over which it reports its stages and log lines, so the terminal
 shows what it would show of this process. It shares this process's Prefect server.
 
 A process ends with this one, however that ends (see `lane.py`).
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import cloudpickle
 from prefect.client.orchestration import get_client
@@ -25,17 +25,17 @@ from prefect.context import serialize_context
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.spread import ErrandError
-from tasks.stage.watch import watchers
+from tasks.stage.watch import is_planning, watchers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
     from threading import Event
 
     from tasks.site import Site
-    from tasks.stage.spread import Errand
     from tasks.stage.watch import Step
+
+T = TypeVar("T")
 
 _POLL_S: Final = 0.2
 SECONDS_TO_END: Final = 60.0  # to save what a training has learnt, or to send the last log lines
@@ -44,34 +44,42 @@ TOLD, LOGGED, ENDED = "told", "logged", "ended"  # what messages of a process ar
 
 
 class DiedError(ModelError):
-    """A process ended before its errand did."""
+    """A process ended before its call did."""
 
 
-def run_apart(sent: Errand, site: Site, off: Event) -> None:
-    """Do an errand in a process of its own, and wait for its end.
+class StoppedError(ModelError):
+    """A process was asked to stop."""
+
+
+def run_apart(function: Callable[..., T], site: Site, arguments: tuple[Any, ...], off: Event) -> T | None:
+    """Return `function(site, *arguments)` of a process of its own; a dry run starts none and returns None.
 
     Args:
-        sent: the errand.
-        site: where it is done; its threads are the process's.
+        function: a function of a module.
+        site: where it runs; its threads are the process's.
+        arguments: the others.
         off: set by another thread, it lets the process finish the piece of work at hand and end.
 
     Raises:
         DiedError: the process ended early.
-        ErrandError: it was stopped.
-        Exception: whatever the errand raised.
+        StoppedError: it was stopped.
+        Exception: whatever the function raised.
     """
+    if is_planning():
+        return None
     with _process(site) as (process, connection):
-        connection.send_bytes(cloudpickle.dumps((_context(), sent, site)))
-        ended, error = _listen(process, connection, off)
+        connection.send_bytes(cloudpickle.dumps((_context(), function, site, arguments)))
+        ended, result, error = _listen(process, connection, off)
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(SECONDS_TO_END)  # it sends its last log lines
     if error is not None:
         raise error
     if not ended and off.is_set():
-        raise ErrandError("stopped; run again to go on from what was finished")
+        raise StoppedError("stopped; run again to go on from what was finished")
     if not ended:
         raise DiedError(f"its process {_end_of(process.returncode)}; run again to go on from what it had finished")
+    return cast("T", result)
 
 
 @contextlib.contextmanager
@@ -114,8 +122,8 @@ def _context() -> dict[str, Any]:
     return context
 
 
-def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event) -> tuple[bool, BaseException | None]:
-    """Pass on what a process tells until it ends; whether its errand did, and what the errand raised."""
+def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event) -> tuple[bool, Any, Any]:
+    """Pass on what a process reports until it ends; whether its call ended, its result, and what it raised."""
     relay, deadline = _Relay(), None
     try:
         while True:
@@ -128,11 +136,11 @@ def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event
                 continue
             kind, content = connection.recv()
             if kind == ENDED:
-                return True, content
+                return True, *content
             relay.take(kind, content)
     except (EOFError, OSError):
         process.wait()
-        return False, None
+        return False, None, None
     finally:
         relay.close()
 

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PLACES: Final = {
-    "corpus": 1, "nli": 1, "passages": 1, "shortlist": 2, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5,
+    "corpus": 1, "nli": 1, "passages": 1, "views": 2, "pairs": 3, "checkpoint": 4, "embeddings": 5,
     "transform": 6, "scores": 7, "predictions": 7, "comparison": 8, "weighing": 8, "proof": 8,
     "report": 9, "evaluation": 9, "field": 9, "study": 9, "reproduction": 9,
 }  # fmt: skip

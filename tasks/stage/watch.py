@@ -5,6 +5,7 @@ Watchers are of this process; a worker has none, its runs are watched in the Pre
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -46,6 +47,8 @@ class Watcher(Protocol):
         """Something of several stages: what they compute in, or that a point of a sweep is done."""
 
 
+logger = logging.getLogger(__name__)
+
 _watchers: list[Watcher] = []
 _plans: list[list[Step]] = []
 
@@ -82,6 +85,21 @@ def is_planning() -> bool:
 
 def planned(step: Step) -> bool:
     """Whether a step was noted instead of run."""
-    if _plans:
-        _plans[-1].append(step)
+    for plan in _plans:
+        plan.append(step)
     return bool(_plans)
+
+
+def announce(text: str) -> None:
+    """Log something of several stages, and tell watchers; a dry run does neither."""
+    if _plans:
+        return
+    logger.info(text)
+    for watcher in watchers():
+        watcher.tells(text)
+
+
+def warn(message: str, *args: object) -> None:
+    """Log a warning of a run; a dry run logs nothing, since the run that follows warns of the same."""
+    if not _plans:
+        logger.warning(message, *args)

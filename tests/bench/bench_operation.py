@@ -2,8 +2,7 @@
 
     python tests/bench/bench_operation.py                        500 shards by threads; a cached run of a million rows
     python tests/bench/bench_operation.py --shards 10000         as many shards, by threads
-    python tests/bench/bench_operation.py --runner dask          by two workers of Dask; ray likewise
-    python tests/bench/bench_operation.py --runner pool          by two workers of a pool that start no process a run
+    python tests/bench/bench_operation.py --workers 2            by two workers of a Dask cluster of this machine
     python tests/bench/bench_operation.py --shards 0 --s3        the cached run alone, on an S3 endpoint of this machine
 
 A shard is one sentence through a translator of random weights: all but Prefect, store and memory is small. It is
@@ -45,18 +44,17 @@ def served() -> None:
         server.wait()
 
 
-def shards(folder: Path, runner: str, count: int) -> str:
+def shards(folder: Path, workers: int, count: int) -> str:
     """Translate `count` sentences, one a shard, twice."""
     served()
     from prefect import flow
 
     from tasks.site import Site
+    from tests.cluster import dask_cluster
     from tests.flows.test_translate import hop_of, identified, translate_all
     from tests.tiny_marian import build_tiny_marian
 
-    site = Site(
-        store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1, runner=runner, workers=2
-    )
+    site = Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
     hop = hop_of(site, build_tiny_marian(folder / "model"))
 
     @flow
@@ -64,7 +62,9 @@ def shards(folder: Path, runner: str, count: int) -> str:
         return translate_all(site, hop, identified([f"Tom sings {number}." for number in range(count)]), 1)
 
     told = []
-    with pool_of_two(folder) if runner == "pool" else nullcontext():
+    with dask_cluster(workers) if workers else nullcontext() as cluster:
+        address = cluster.scheduler_address if cluster is not None else None
+        site = site.model_copy(update={"cluster": address})
         for _ in range(2):
             started, spent = time.perf_counter(), time.process_time()
             figures = one_hop(site, hop)
@@ -72,31 +72,11 @@ def shards(folder: Path, runner: str, count: int) -> str:
     (cold, cpu, made), (warm, warm_cpu, again) = told
     if (made, again) != (count, 0):
         raise SystemExit(f"{made} and {again} shards were made, expected {count} and 0")
+    where = f"{workers} workers of Dask" if workers else "here"
     return (
-        f"| {count:,} shards, {runner} | {cold:.0f} | {1000 * cpu / count:.0f} ms CPU a shard here | found again in "
+        f"| {count:,} shards, {where} | {cold:.0f} | {1000 * cpu / count:.1f} ms CPU a shard here | found again in "
         f"{warm:.1f} s, {1000 * warm_cpu / count:.1f} ms CPU a part |"
     )
-
-
-@contextmanager
-def pool_of_two(folder: Path) -> Iterator[None]:
-    """A pool to which errands are sent, and two workers of it."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.actions import WorkPoolCreate
-
-    from flows.errands import do_errand
-
-    with get_client(sync_client=True) as client:
-        client.create_work_pool(WorkPoolCreate(name="bench", type="process"))
-        client.create_deployment(client.create_flow(do_errand), "any", work_pool_name="bench")
-    command = [sys.executable, str(Path(__file__).with_name("pool_worker.py")), "bench"]
-    environment = os.environ | {"BSL_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
-    workers = [subprocess.Popen(command, env=environment) for _ in range(2)]
-    try:
-        yield
-    finally:
-        for worker in workers:
-            worker.kill()
 
 
 @contextmanager
@@ -219,7 +199,7 @@ def main() -> int:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, default=500)
-    parser.add_argument("--runner", default="threads", choices=["threads", "dask", "ray", "pool"])
+    parser.add_argument("--workers", type=int, default=0, help="of a Dask cluster (0: this process makes all shards)")
     parser.add_argument("--no-warm", action="store_true", help="shards alone")
     parser.add_argument("--s3", action="store_true", help="the cached run on moto's S3 instead of a folder")
     parser.add_argument("--step", help=argparse.SUPPRESS)
@@ -234,7 +214,7 @@ def main() -> int:
         os.environ.setdefault("PREFECT_HOME", str(folder / "prefect"))  # a database of its own
         print("| step | seconds | | |\n|---|--:|---|---|")
         if arguments.shards:
-            print(shards(folder / "shards", arguments.runner, arguments.shards), flush=True)
+            print(shards(folder / "shards", arguments.workers, arguments.shards), flush=True)
         if not arguments.no_warm:
             url = stack.enter_context(s3_endpoint(folder / "s3")) if arguments.s3 else str(folder / "run" / "store")
             print(cached_run(folder / "run", url), flush=True)

@@ -4,7 +4,6 @@
     python tests/bench/bench_translation.py --quick           the same with few sentences and one round
     python tests/bench/bench_translation.py --parity          greedy outputs of both backends on 2,000 real sentences
     python tests/bench/bench_translation.py --orchestration   what Prefect adds to a shard
-    python tests/bench/bench_shortlist.py                     fewer output pieces
 
 The opus-mt model has the real shapes and random weights whose end mark can never win, so every batch is decoded for as
 many steps as its longest source has pieces, in every variant; its output means nothing. The embedded model ends where

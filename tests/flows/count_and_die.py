@@ -28,8 +28,8 @@ if __name__ == "__main__":
     show_logs()
     both(site, 3)
     both(site, 3)
-    sentences.have(site, Size(rows=5))
+    sentences(site, Size(rows=5))
     try:
-        counting.have(site, Size(rows=1))
+        counting(site, Size(rows=1))
     except ArithmeticError:
         os.kill(os.getpid(), signal.SIGKILL)

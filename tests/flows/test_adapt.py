@@ -143,7 +143,7 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
 
     config = overridden(AdaptConfig(), SMALL)
     start, reading = resolve_encoder(site, READING)
-    passages = read_passages.have(site, sources([str(own)]), config.hold_out)
+    passages = read_passages(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(
         precision="fp32",
         objective=ContrastiveConfig(),
@@ -153,13 +153,13 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         select="last",
         collapse=None,
     )
-    trained = train.have(site, mismatched.have(site, passages), start, None, reading, harm)
+    trained = train(site, mismatched(site, passages), start, None, reading, harm)
     asked = (passages, None, None)
     views = probes_of(("crops",))
-    weighing = weigh.have(site, *asked, start, trained, None, reading, views, config.proof)
-    merged = merge.have(site, start, trained, weighing, reading)
-    proof = prove.have(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
-    adapted = settle.have(site, start, merged, proof)
+    weighing = weigh(site, *asked, start, trained, None, reading, views, config.proof)
+    merged = merge(site, start, trained, weighing, reading)
+    proof = prove(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
+    adapted = settle(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"
     start_s_own = files(embedded_path("bert-mini"))

@@ -83,7 +83,7 @@ def sweep_on_the_pool(cluster: Cluster, small: dict[str, object]) -> None:
     """A grid of one point, which a worker runs: the run that is there already."""
     same = {**small, "training": {**small["training"], "select": "best-or-start"}}  # else a grid tells what it ended at
     settings = [part for name, value in same.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    command = [*BSL, "sweep", "tiny", "--over", "training.seed=0", *settings, "--runner", "pool"]
+    command = [*BSL, "sweep", "tiny", "--over", "training.seed=0", *settings, "--pool"]
     swept = subprocess.run(command, env=cluster.environment, cwd=ROOT, capture_output=True, text=True)
     assert swept.returncode == 0, swept.stdout + swept.stderr
 

@@ -91,7 +91,7 @@ def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_ma
 def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(disk):
     place = disk("size=16m,rw")
     site = Site(store=str(place / "store"))
-    few_sentences.have(site, Rows(rows=10))
+    few_sentences(site, Rows(rows=10))
     disk("ro")
     state = both(site, return_state=True)
     assert state.is_failed()

@@ -102,7 +102,7 @@ def test_a_receiver_that_is_gone_costs_a_run_seconds_and_nothing_else(environmen
 
 def test_an_exporter_that_is_not_installed_is_asked_for_in_words(environment, tmp_path):
     code = "import sys; from tests.flows.test_cached import *; from tasks.site import Site\n"
-    code += "sentences.have(Site(store=sys.argv[1]), Size(rows=1))"
+    code += "sentences(Site(store=sys.argv[1]), Size(rows=1))"
     ended = run(environment, "-c", code, str(tmp_path / "store"), OTEL_METRICS_EXPORTER="carrier-pigeon")
     assert ended.returncode == 0, ended.stderr
     assert "no exporter carrier-pigeon is installed; install bsl-pipeline[metrics]" in ended.stderr

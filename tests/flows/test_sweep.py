@@ -6,7 +6,6 @@ from flows.sweep import ablation
 from models.errors import CollapseError, EvaluationError
 from storage.store import Store
 from tasks.site import Site
-from tasks.stage.deployed import PoolError
 
 MOMENTUM = "training.objective.momentum"
 
@@ -35,13 +34,6 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     page = (folder / "study.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
     assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page
-
-
-def test_a_pool_without_the_recipe_s_deployment_says_what_to_do(store, alone):
-    with pytest.raises(
-        PoolError, match="bsl-pipeline/tiny: the server has no such deployment; run `prefect --no-prompt deploy"
-    ):
-        ablation("tiny", {MOMENTUM: [0.5]}, 1, alone, site=Site(store=store.url, runner="pool"))
 
 
 def test_points_share_what_comes_before_training(store, swept):

@@ -28,6 +28,7 @@ CARRIERS = {
     "models.progress",
     "tasks.site",
     *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "watch", "page", "logs", "machine", "stopping")),
+    *(f"tasks.stage.{name}" for name in ("shards", "cluster")),
     *(
         f"storage.{name}"
         for name in (

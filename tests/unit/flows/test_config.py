@@ -8,7 +8,6 @@ from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.objectives.two_branch_config import VICRegConfig
-from models.translation.config import ShortlistConfig
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
@@ -30,14 +29,6 @@ def test_one_changed_field_leaves_the_others():
     assert changed.training.objective.momentum == 0.5
     assert changed.training.objective.target_norm == base.training.objective.target_norm
     assert changed.model_copy(update={"training": base.training}) == base
-
-
-def test_a_shortlist_is_turned_on_by_one_of_its_fields_and_has_bounds():
-    base = recipe("nli")
-    assert base.augment.shortlist is None
-    assert configured("nli", ["augment.shortlist.sample=20000"]).augment.shortlist == ShortlistConfig(sample=20_000)
-    with pytest.raises(ValidationError, match="greater than or equal to 100"):
-        override(base, {"augment": {"shortlist": {"sample": 10}}})
 
 
 def test_a_changed_model_drops_the_pin_of_the_former_one():
@@ -115,13 +106,13 @@ def test_fields_of_another_objective_are_explained_by_its_own_names():
 @pytest.mark.parametrize(
     ("setting", "told"),
     [
-        ("samples=1", "augment.shortlist.samples: no such field; did you mean 'sample'? Fields here: sample, pieces"),
-        ("width=1", "augment.shortlist.width: no such field. Fields here: sample, pieces"),
+        ("kernel=1", "encoder.cnn.kernel: no such field; did you mean 'kernels'? Fields here: kernels, channels, relu"),
+        ("width=1", "encoder.cnn.width: no such field. Fields here: kernels, channels, relu"),
     ],
 )
 def test_a_misspelt_field_of_a_section_that_is_not_there_is_told_those_of_its_kind(setting: str, told: str) -> None:
     with pytest.raises(ValueError, match=r"no such field") as e:
-        configured("tiny", [f"augment.shortlist.{setting}"])
+        configured("tiny", [f"encoder.cnn.{setting}"])
     assert str(e.value) == told
 
 

@@ -12,17 +12,18 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import exception_to_failed_state
 
+from flows import points
 from flows.cli.settings import configured
 from flows.pipeline import Run
-from flows.points import Attempt, _side_by_side, attempted, is_fault, run_there
-from flows.pool import Job
+from flows.points import Attempt, Engine, is_fault, run_points, side_by_side
+from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
 from tasks.site import Site
-from tasks.stage.deployed import FailedRunError, PoolError, _completed
-from tasks.stage.spread import ErrandError
+from tasks.stage.cluster import ClusterError
+from tasks.stage.lanes import StoppedError
 from tasks.stage.watch import planning, watched_by
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
@@ -38,20 +39,21 @@ class Reader:
         self.lines.append(text)
 
 
-def test_a_point_that_is_done_is_told_and_none_of_a_plan():
+def test_a_point_that_is_done_is_told_and_none_of_a_plan(monkeypatch):
     there = Run(None, None, None, None)
+    monkeypatch.setattr(points, "run", lambda *_: there)
     with watched_by(reader := Reader()):
         with planning():
-            attempted(POINT, lambda _: there)
-        assert attempted(POINT, lambda _: there) is there
+            run_points([POINT], Engine(Site()))
+        assert run_points([POINT], Engine(Site())) == [there]
     assert reader.lines == ["momentum 0.5, seed 1: done"]
 
 
 def ending(error: Exception):
-    def way(job: Job):
+    def run(*_: object):
         raise error
 
-    return way
+    return run
 
 
 @pytest.mark.parametrize(
@@ -64,8 +66,9 @@ def ending(error: Exception):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_is_a_point_s_own_is_kept_and_named(error, caplog):
-    assert attempted(POINT, ending(error)) is error
+def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
+    monkeypatch.setattr(points, "run", ending(error))
+    assert run_points([POINT], Engine(Site())) == [error]
     assert f"momentum 0.5, seed 1 is left without a figure: {error}" in caplog.text
     assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
 
@@ -79,15 +82,17 @@ def test_what_is_a_point_s_own_is_kept_and_named(error, caplog):
         FailedRunError("the Hub does not answer", "HubSilentError"),
         FailedRunError("told to stop", "InterruptedRunError"),
         FailedRunError("nobody says why"),
-        ErrandError("no cluster"),
+        ClusterError("no scheduler"),
+        StoppedError("stopped"),
         SourceError("nobody has it"),
         KeyError("a bug"),
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog):
+def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog, monkeypatch):
+    monkeypatch.setattr(points, "run", ending(error))
     with pytest.raises(type(error)):
-        attempted(POINT, ending(error))
+        run_points([POINT], Engine(Site()))
     assert f"momentum 0.5, seed 1: {error}" in caplog.text
 
 
@@ -101,20 +106,21 @@ def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog):
 )
 def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, own):
     state = asyncio.run(exception_to_failed_state(error, message="Flow run encountered an exception:"))
-    with pytest.raises(FailedRunError, match=type(error).__name__) as ended:
-        _completed(FlowRun(flow_id=uuid4(), name="a", state=state), "bsl-pipeline/tiny")
-    assert is_fault(ended.value) is own
+    fault = _fault(FlowRun(flow_id=uuid4(), name="a", state=state))
+    assert isinstance(fault, FailedRunError)
+    assert fault.kind == type(error).__name__
+    assert is_fault(fault) is own
 
 
 def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path, caplog):
-    site = Site(store=str(tmp_path / "store"), device="cpu", runner="pool")
+    engine = Engine(Site(store=str(tmp_path / "store"), device="cpu"), pool=True)
     bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
-    points = [Attempt("cls", bad), POINT, Attempt("again cls", bad)]
+    attempts = [Attempt("cls", bad), POINT, Attempt("again cls", bad)]
     with planning():
-        outcomes = run_there(points, site, None)
+        outcomes = run_points(attempts, engine)
     assert [type(outcome) for outcome in outcomes] == [EncoderError, Run, EncoderError]
     assert not caplog.records
-    assert all(isinstance(outcome, EncoderError) for outcome in run_there(points[::2], site, None))
+    assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], engine))
     assert "again cls is left without a figure: " in caplog.text
 
 
@@ -128,7 +134,7 @@ def test_side_by_side_the_first_error_is_said_and_none_is_begun_after_it():
         time.sleep(0.2)
 
     with pytest.raises(SourceError, match="no space"):
-        _side_by_side(range(12), way, 2, threading.Event())
+        side_by_side(range(12), way, 2, threading.Event())
     assert len(begun) <= 4
 
 
@@ -144,7 +150,7 @@ def test_side_by_side_an_interrupt_stops_what_is_under_way():
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            _side_by_side(range(2), way, 2, off)
+            side_by_side(range(2), way, 2, off)
     finally:
         signal.signal(signal.SIGINT, former)
     assert stopped == [True, True]

@@ -53,8 +53,8 @@ def keys(plan):
 
 
 def test_a_stage_is_keyed_told_and_recorded_by_the_fact(site, machine):
-    made = trained_for_this_test.have(site, TrainingConfig())
-    assert made == trained_for_this_test.have(site, TrainingConfig(precision=machine))
+    made = trained_for_this_test(site, TrainingConfig())
+    assert made == trained_for_this_test(site, TrainingConfig(precision=machine))
     manifest = site.open_store().manifest(made)
     assert manifest.figures["precision"] == machine
     assert manifest.provenance.config["config"]["precision"] == machine

@@ -15,9 +15,7 @@ from prefect.settings import (
 )
 
 from flows.cli.main import main
-from flows.cli.starting import wait_for
-from flows.server import EmbeddedServer, check_server, named_server, use_server
-from tasks.site import Site
+from flows.server import check_server, named_server, use_server
 
 AUTH = "admin:of-the-server"
 
@@ -93,9 +91,3 @@ def test_credentials_of_an_address_are_sent_and_not_shown(given, sent, monkeypat
     assert use_server() == "Prefect server http://host:4200/api"
     assert named_server() == "http://host:4200/api"
     assert os.environ["PREFECT_API_AUTH_STRING"] == sent
-
-
-def test_a_pool_is_refused_on_a_server_that_has_no_workers():
-    nobody = EmbeddedServer.__new__(EmbeddedServer)  # which would start a process
-    with pytest.raises(ValueError, match="own server has no workers; set PREFECT_API_URL"):
-        wait_for(nobody, Site(runner="pool"))

@@ -16,7 +16,6 @@ from tasks.stage.machine import DeviceError, cores, device_of
     [
         ("device", "gpu", r"device \(BSL_DEVICE\): 'gpu', expected auto, cpu, cuda"),
         ("processes", 0, r"processes \(BSL_PROCESSES\): Input should be greater than or equal to 1"),
-        ("runner", "dak", r"runner \(BSL_RUNNER\): Input should be 'threads', 'dask', 'ray' or 'pool'"),
         ("threads", "many", r"threads \(BSL_THREADS\): Input should be a valid integer"),
     ],
 )

@@ -62,9 +62,10 @@ def test_a_sweep_on_workers_is_planned_without_them(site):
     asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
     here = foreseen(ablation, {**asked, "site": site})
     assert stages(here).count("train") == 2
-    elsewhere = foreseen(ablation, {**asked, "site": site.model_copy(update={"runner": "dask"})})
+    elsewhere = foreseen(ablation, {**asked, "site": site.model_copy(update={"cluster": "tcp://nowhere:8786"})})
     assert {step.ref.path for step in elsewhere} == {step.ref.path for step in here}
-    assert stages(foreseen(ablation, {**asked, "site": site.model_copy(update={"runner": "pool"})})) == ["study"]
+    on_pool = foreseen(ablation, {**asked, "site": site, "pool": True})
+    assert {step.ref.path for step in on_pool} == {step.ref.path for step in here}
 
 
 def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(site, tmp_path):
@@ -82,5 +83,5 @@ def test_no_option_is_taken_for_a_field_of_the_site_by_its_name(verb):
     (own,) = [action.choices[verb] for action in parser_of([verb])._actions if isinstance(action.choices, dict)]
     place = argparse.ArgumentParser()
     add_site_options(place)
-    meant = {action.dest for action in place._actions} | {"processes", "nodes", "rendezvous"}
+    meant = {action.dest for action in place._actions} | {"processes"}
     assert {action.dest for action in own._actions} & set(Site.model_fields) <= meant

@@ -1,12 +1,9 @@
-"""Rows of a file that another process lends."""
+"""Rows of a Parquet file by its groups."""
 
-import fsspec
 import polars as pl
 import pyarrow.parquet as pq
 
 from storage.row_groups import rows_of_groups
-
-FILES = fsspec.filesystem("file")
 
 
 def test_any_rows_are_those_of_the_whole_table(tmp_path):
@@ -14,16 +11,16 @@ def test_any_rows_are_those_of_the_whole_table(tmp_path):
     pq.write_table(whole.to_arrow(), tmp_path / "plan.parquet", row_group_size=3)
     for start in range(11):
         for rows in range(1, 13 - start):
-            assert rows_of_groups(FILES, f"{tmp_path}/plan.parquet", start, rows).equals(whole.slice(start, rows))
+            assert rows_of_groups(tmp_path / "plan.parquet", start, rows).equals(whole.slice(start, rows))
 
 
 def test_the_end_of_a_file_is_read_once(tmp_path):
     """It says where each shard of a plan lies, so that reading it for each takes the square of their number."""
     path = tmp_path / "plan.parquet"
     pq.write_table(pl.DataFrame({"id": range(9)}).to_arrow(), path, row_group_size=3)
-    first = rows_of_groups(FILES, str(path), 0, 3)
+    first = rows_of_groups(path, 0, 3)
     with path.open("rb+") as file:
         file.seek(-8, 2)
         file.write(b"\0" * 8)
     assert first["id"].to_list() == [0, 1, 2]
-    assert rows_of_groups(FILES, str(path), 6, 3)["id"].to_list() == [6, 7, 8]
+    assert rows_of_groups(path, 6, 3)["id"].to_list() == [6, 7, 8]

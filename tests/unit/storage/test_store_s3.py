@@ -5,15 +5,15 @@ A hit asks the store and reads nothing but manifests.
 
 import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.collect import collect, forgotten_loans, leftovers, unused_copies
-from storage.errors import ArtifactMissingError, CorruptArtifactError
+from storage.collect import collect, leftovers, unused_copies
+from storage.errors import CorruptArtifactError
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
 from storage.store import Store
@@ -193,30 +193,3 @@ def test_remove_and_record(store):
     assert store.was_published(REF)
     store.remove(REF)
     assert not store.was_published(REF)
-
-
-def test_a_lent_file_is_read_by_rows_elsewhere_and_gone_afterwards(store, tmp_path):
-    rows = pl.DataFrame({"sentence_id": range(25), "text": [f"s{number}" for number in range(25)]})
-    (tmp_path / "plan").mkdir()
-    rows.write_parquet(tmp_path / "plan" / "missing.parquet", row_group_size=10)
-    elsewhere = Store(store.url, tmp_path / "other-cache")
-    with store.lent(tmp_path / "plan" / "missing.parquet") as name:
-        for start, count in ((0, 10), (10, 10), (20, 5), (7, 9)):
-            assert elsewhere.borrow_rows(name, start, count).equals(rows.slice(start, count))
-        assert store.refs() == []
-    with pytest.raises(ArtifactMissingError, match="nobody lends this any more"):
-        elsewhere.borrow_rows(name, 0, 1)
-
-
-def test_what_a_killed_run_lent_is_collected_after_a_month(store, tmp_path):
-    lent = tmp_path / "plan" / "missing.parquet"
-    lent.parent.mkdir()
-    VIEWS.write_parquet(lent)
-    with store.lent(lent) as name:
-        kept, gone = (datetime.now(UTC) + timedelta(days=days) for days in (29, 31))
-        assert forgotten_loans(store, timedelta(0), kept) == []
-        assert forgotten_loans(store, timedelta(days=60), gone) == []
-        assert forgotten_loans(store, timedelta(0), gone) == [name]
-        collect(store, [], [], [name])
-        assert forgotten_loans(store, timedelta(0), gone) == []
-    assert Store(str(tmp_path / "folder")).forgotten_loans(gone) == []

@@ -143,7 +143,7 @@ def test_the_same_bytes_by_path_and_by_name_have_a_card_each():
     by_path = by_name.model_copy(update={"ingest": by_name.ingest.model_copy(update={"sources": (path,)})})
     fixed = {"title": "t", "scores": (), "comparisons": (), "missing": Missing(), "checkpoints": (CHECKPOINT,)}
     keys = {
-        report._make_ref({**fixed, "settings": config.settings, "sources": config.ingest.sources}).key
+        report._ref({**fixed, "settings": config.settings, "sources": config.ingest.sources}).key
         for config in (by_name, by_path)
     }
     assert len(keys) == 2

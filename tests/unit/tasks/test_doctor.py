@@ -8,22 +8,21 @@ import torch
 from flows.recipes import recipe
 from models.augmentation.config import AugmentConfig, round_trip
 from models.translation.catalog import MINI
-from models.translation.config import ShortlistConfig
 from tasks.doctor import examine
 from tasks.site import Site
 
 
 @pytest.mark.parametrize(
-    ("backend", "shortlist", "verdict", "found"),
+    ("backend", "precision", "verdict", "found"),
     [
-        ("transformers", ShortlistConfig(), "NO", "a shortlist of output pieces needs ctranslate2"),
-        ("transformers", None, "ok", "de→en on transformers in fp32 on cpu: translated 3 sentences"),
-        ("auto", ShortlistConfig(), "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
+        ("ctranslate2", "bf16", "NO", "ctranslate2 does not compute in bf16 on cpu"),
+        ("transformers", "auto", "ok", "de→en on transformers in fp32 on cpu: translated 3 sentences"),
+        ("auto", "auto", "ok", "de→en on ctranslate2 in int8 on cpu: translated 3 sentences"),
     ],
 )
-def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, backend, shortlist, verdict, found) -> None:
-    back = MINI["de-en"].model_copy(update={"backend": backend})
-    augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),), shortlist=shortlist)
+def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, backend, precision, verdict, found) -> None:
+    back = MINI["de-en"].model_copy(update={"backend": backend, "precision": precision})
+    augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),))
     run = recipe("tiny").model_copy(update={"augment": augment})
     site = Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
     checks = [check for check in examine(site, run, []) if check.subject.startswith("translator")]

@@ -1,6 +1,5 @@
 """A large corpus is embedded in shards: by whom makes no difference, and what was made is not made again."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,6 @@ from tasks.evaluation.vectors import MADE
 from tasks.held_vectors import HeldVectors
 from tasks.site import Site
 from tasks.stage import watch
-from tasks.stage.spread import Errand, run_errand
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
@@ -51,7 +49,7 @@ def site_in(folder: Path, **fields: object) -> Site:
 def embedded(site, model, corpus=CORPUS):
     """The manifest of the vectors, and the vectors in the order of their ids."""
     config = EncoderConfig(model=model.identity, max_length=24)
-    ref = embed.have(site, model, corpus, config, "fp32")
+    ref = embed(site, model, corpus, config, "fp32")
     store = site.open_store()
     table = store.scan(ref).collect()
     assert table["sentence_id"].is_sorted()
@@ -68,7 +66,11 @@ class Told:
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
 
+    def begins(self, step: object) -> None: ...
+
     def makes(self, step: object) -> None: ...
+
+    def ends(self, step: object) -> None: ...
 
     def advances(self, progress: Progress) -> None:
         self.seen.append((progress.what, progress.done, progress.total))
@@ -109,23 +111,6 @@ def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
     mine = manifest.provenance.model_copy(update={"stage_version": 0})
     ids = pl.DataFrame({"sentence_id": [1]}, schema={"sentence_id": pl.UInt64})
     assert HeldVectors(site.open_store(), mine).of(ids).is_empty()
-
-
-def test_another_process_makes_the_same_bytes_and_is_told_nothing_of_this_machine(tmp_path, model, monkeypatch):
-    here, _ = embedded(site_in(tmp_path / "here"), model)
-    sent: list[str] = []
-
-    def by_message(site: Site, errands: list[Errand], *, together: bool) -> None:
-        assert together
-        sent.extend(errand.model_dump_json() for errand in errands)
-        for text in sent:
-            run_errand(Errand.model_validate(json.loads(text)), Site(store=site.store, device="cpu", threads=1))
-
-    monkeypatch.setattr(embed_shards, "spread", by_message)
-    there, _ = embedded(site_in(tmp_path / "there", runner="pool"), model)
-    assert len(sent) == 3
-    assert not any(str(tmp_path) in text for text in sent)
-    assert there.digest == here.digest
 
 
 def test_a_sentence_of_a_shard_without_a_vector_is_named(tmp_path, model):

@@ -50,7 +50,7 @@ def _published(site: Site, parts: pl.DataFrame) -> PassagesRef:
 
 
 def _learnt(site: Site, passages: PassagesRef, labels: LabelSource, *, teach: bool) -> CorpusRef:
-    return learnt.have(site, passages, labels, teach=teach, seed=0)
+    return learnt(site, passages, labels, teach=teach, seed=0)
 
 
 @pytest.fixture

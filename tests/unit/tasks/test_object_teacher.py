@@ -33,7 +33,7 @@ def config(tmp_path):
 
 def test_a_run_takes_the_object_s_vectors_by_their_key(site, config):
     made = embed_corpus(lengths, config.ingest, site)
-    corpus = ingest.have(site, locate_sources(site, config.ingest), config.ingest)
+    corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
     check_teaching(site, corpus, teachers, DistilConfig())
     taught = teach(site, corpus, teachers, "fp32")
@@ -61,8 +61,8 @@ def test_vectors_of_another_corpus_or_of_none_are_refused(site, config):
 
 
 def test_vectors_that_were_only_fitted_on_the_corpus_are_refused(site, config):
-    corpus = ingest.have(site, locate_sources(site, config.ingest), config.ingest)
-    made = embed_tfidf.have(site, corpus, corpus)
+    corpus = ingest(site, locate_sources(site, config.ingest), config.ingest)
+    made = embed_tfidf(site, corpus, corpus)
     teachers = find_teachers(site, [EncoderConfig(model=made.path)])
     with pytest.raises(SourceError, match="holds 3 rows of sparse_embeddings, expected one of `embeddings` for each"):
         check_teaching(site, corpus, teachers, DistilConfig())

@@ -24,7 +24,7 @@ def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_
     assert store.refs() == []
     (left,) = store.workplace.glob(".staging/*")
     assert list(left.glob("views-*.parquet"))
-    refs = [hungry_views.have(site, 1000) for site in sites]
+    refs = [hungry_views(site, 1000) for site in sites]
     assert len({site.open_store().check(ref).digest for site, ref in zip(sites, refs, strict=True)}) == 1
     for path in (left, *left.rglob("*")):
         os.utime(path, (0, 0))

@@ -55,8 +55,7 @@ def test_two_functions_of_one_name_are_refused():
 
 
 def test_stages_alike_in_all_but_their_name_make_different_artifacts():
-    arguments = {"corpus": "c"}
-    keys = {made._make_ref(arguments).key for made in (plain_views, fancy_views)}
+    keys = {made.ref_of(Site(), "c").key for made in (plain_views, fancy_views)}
     assert len(keys) == 2
 
 

@@ -1,18 +1,15 @@
 """The stage with several processes: the weights and losses of one, and a clear end when it cannot go on."""
 
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from models.encoder.config import EncoderConfig
-from models.errors import InterruptedRunError, TrainingError
+from models.errors import TrainingError
 from models.objectives.two_branch_config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.snapshots import read_snapshot
@@ -22,10 +19,9 @@ from storage.schemas import PAIRS
 from storage.weights import resolve_model
 from tasks.site import Site
 from tasks.stage.stopping import stop_requested
-from tasks.stage.watch import planning
 from tasks.train import train
-from tasks.train_job import TrainingJob, run_job
-from tasks.train_together import join_training, train_together
+from tasks.train_job import TrainingJob
+from tasks.train_together import train_together
 from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -67,50 +63,14 @@ def arguments(tmp_path):
     return site, {"pairs": ref, "start": start, "dev": None, "encoder": encoder, "config": CONFIG}
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def joined_by_another_machine(rendezvous: str, store: str) -> Iterator[None]:
-    command = [sys.executable, "-m", "flows.cli.main", "join", rendezvous, "--nodes", "2", "--node", "1"]
-    place = ["--store", store, "--device", "cpu"]
-    other = subprocess.Popen([*command, *place], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    try:
-        yield
-        _, said = other.communicate(timeout=180)
-        assert other.returncode == 0, said
-    finally:
-        other.kill()
-        other.wait()
-
-
-def begin_alone(site: Site, given: dict[str, object], steps: int) -> None:
-    """Train for some steps, and leave a snapshot where the stage looks for it."""
-    with planning():
-        ref = train(site, **given)
-    job = TrainingJob(site=site, work=site.open_store().scratch(ref), **given)
-    asked = iter([*[False] * (steps - 1), True])
-    with pytest.raises(InterruptedRunError):
-        run_job(job, device="cpu", should_stop=lambda: next(asked))
-
-
-@pytest.mark.parametrize("machines", [1, 2])
-def test_two_processes_train_as_one(arguments, tmp_path, machines):
-    """On two machines they go on from a snapshot that only the first one has."""
+def test_two_processes_train_as_one(arguments, tmp_path):
     site, given = arguments
     alone = read_snapshot(site.open_store().fetch(train.run(site, given)) / "state")
-    split = {"processes": 2} if machines == 1 else {"nodes": 2, "rendezvous": f"127.0.0.1:{free_port()}"}
-    apart = site.model_copy(update={"store": str(tmp_path / "apart"), **split})
+    apart = site.model_copy(update={"store": str(tmp_path / "apart"), "processes": 2})
     with apart.open_store().draft(given["pairs"], Provenance(stage_version=1, config={})) as draft:
         draft.write(site.open_store().scan(given["pairs"]).collect())
     store = apart.open_store()
-    if machines == 2:
-        begin_alone(apart, given, steps=3)
-    with joined_by_another_machine(apart.rendezvous, apart.store) if machines == 2 else nullcontext():
-        ref = train.run(apart, given)
+    ref = train.run(apart, given)
     together = read_snapshot(store.fetch(ref) / "state")
     for part in ("online", "target", "predictor", "target_norm"):
         for name, tensor in alone.tensors[part].items():
@@ -176,11 +136,3 @@ def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
     while left := [process for process in started if is_alive(process)]:
         assert time.monotonic() < deadline, f"{left} of {started} live"
         time.sleep(0.1)
-
-
-def test_a_node_that_cannot_be_is_refused(arguments):
-    site, _ = arguments
-    with pytest.raises(TrainingError, match="node 2 of 2: expected 1 to 1"):
-        join_training(site.model_copy(update={"nodes": 2, "rendezvous": "127.0.0.1:1"}), 2)
-    with pytest.raises(ValueError, match="they need a rendezvous"):
-        Site(nodes=2)

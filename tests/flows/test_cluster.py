@@ -1,0 +1,250 @@
+"""Work on a Dask cluster leaves the bytes of one process; work on a pool is refused before it would wait for ever."""
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import FlowRunFilter
+
+from flows import pool
+from flows.pipeline import pipeline
+from flows.pool import Job, Order, PoolError, run_on_pool
+from flows.recipes import recipe
+from flows.sweep import ablation
+from models.encoder.config import EncoderConfig
+from models.errors import ModelError
+from storage.errors import SourceError
+from storage.weights import resolve_model
+from tasks import embed_shards
+from tasks.embed import embed
+from tasks.site import Site
+from tasks.stage.cluster import ClusterError, found_here, on_cluster
+from tasks.stage.watch import planning
+from tests.cluster import dask_cluster
+from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
+from tests.tiny_encoder import write_tiny
+from tests.tiny_marian import SENTENCES, build_tiny_marian
+from tests.unit.tasks.test_embed_shards import CORPUS, ROWS
+from tests.unit.tasks.test_embed_shards import site_in as site_of_corpus
+
+COUNT, SHARD_ROWS = 32, 2
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with dask_cluster() as running:
+        yield running.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return build_tiny_marian(tmp_path_factory.mktemp("marian"))
+
+
+@flow
+def one_hop(site: Site, model: Path) -> dict[str, object]:
+    return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS)
+
+
+def test_shards_of_a_cluster_have_the_bytes_of_one_process(tmp_path, model, cluster):
+    here, there = site_in(tmp_path / "here"), site_in(tmp_path / "there").model_copy(update={"cluster": cluster})
+    one_hop(here, model)
+    figures = one_hop(there, model)
+    assert len(content(there)) == COUNT // SHARD_ROWS
+    assert content(there) == content(here)
+    assert figures["sentences"] == COUNT
+
+
+def test_vectors_of_a_cluster_have_the_bytes_of_one_process(tmp_path, cluster, monkeypatch):
+    monkeypatch.setattr(embed_shards, "SHARD_ROWS", ROWS)
+    model = resolve_model(str(write_tiny(tmp_path / "model")))
+    config = EncoderConfig(model=model.identity, max_length=24)
+    digests = []
+    for name, address in (("here", None), ("there", cluster)):
+        site = site_of_corpus(tmp_path / name, cluster=address)
+        digests.append(site.open_store().manifest(embed(site, model, CORPUS, config, "fp32")).digest)
+    assert digests[0] == digests[1]
+
+
+def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cluster):
+    strict = {"min_effective_rank": 1000, "patience": 1}  # any fall of the rank: it stops, and the others do not
+    lenient = {"min_effective_rank": 1, "min_std": 0, "max_dev_drop": 2}
+    over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
+    tables = []
+    for name, address in (("here", None), ("there", cluster)):
+        site = Site(store=str(tmp_path / name), device="cpu", threads=1, cluster=address)
+        tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
+    assert tables[0].equals(tables[1])
+    assert tables[0]["seeds"].to_list() == [1, 1, 0]
+
+
+def double(site: Site, number: int) -> tuple[str | None, int]:
+    return site.cluster, 2 * number
+
+
+def slow(site: Site, folder: str, number: int) -> None:
+    Path(folder, str(number)).touch()
+    time.sleep(0.5)
+
+
+def fail(site: Site, number: int) -> int:
+    if number == 3:
+        raise ModelError("the third")
+    return number
+
+
+def test_results_come_in_the_order_of_the_calls_and_a_worker_sends_nothing_on(cluster):
+    site = Site(cluster=cluster)
+    assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
+
+
+def test_an_error_of_a_call_is_raised_here(cluster):
+    with pytest.raises(ModelError, match="the third"):
+        list(on_cluster(Site(cluster=cluster), fail, [(n,) for n in range(6)]))
+
+
+def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
+    former = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(on_cluster(Site(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    time.sleep(1)
+    begun = len(list(tmp_path.iterdir()))
+    time.sleep(2)
+    assert len(list(tmp_path.iterdir())) == begun < 50
+
+
+def test_a_cluster_that_is_not_there_is_named():
+    with pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`"):
+        list(on_cluster(Site(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
+
+
+def test_without_distributed_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r"Install bsl-pipeline\[dask\]"):
+        list(on_cluster(Site(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
+
+
+def test_a_folder_that_differs_on_a_worker_is_refused(tmp_path):
+    model = resolve_model(str(write_tiny(tmp_path / "model")))
+    other = model.model_copy(update={"identity": "sha256:0000"})
+    with pytest.raises(SourceError, match=r"this worker has sha256:.* \(the sender has sha256:0000\)"):
+        found_here(Site(), other)
+    gone = model.model_copy(update={"place": tmp_path / "gone"})
+    with pytest.raises(SourceError, match="no such folder"):
+        found_here(Site(), gone)
+    embedded = resolve_model("embedded:bert-mini")
+    moved = embedded.model_copy(update={"place": tmp_path / "elsewhere"})
+    assert found_here(Site(), moved) == embedded
+
+
+JOB = Job("tiny", recipe("tiny"))
+
+
+def send(count: int = 1, at_once: int = 2) -> list[object]:
+    """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
+    ended: list[object] = []
+    run_on_pool([Order(JOB, None)] * count, Site(), at_once, lambda number, fault: ended.append((number, fault)))
+    return ended
+
+
+@pytest.fixture
+def server(prefect_server):
+    with get_client(sync_client=True) as client:
+        yield client
+        for deployment in client.read_deployments():
+            client.delete_deployment(deployment.id)
+        for work_pool in client.read_work_pools():
+            client.delete_work_pool(work_pool.name)
+
+
+def deploy(client, limit: int | None = None):
+    client.create_work_pool(WorkPoolCreate(name="idle", type="process", concurrency_limit=limit))
+    return client.create_deployment(client.create_flow(pipeline), "any", work_pool_name="idle")
+
+
+def states(client, deployment) -> list[str]:
+    asked = FlowRunFilter.model_validate({"deployment_id": {"any_": [deployment]}})
+    return [run.state.type.value for run in client.read_flow_runs(flow_run_filter=asked)]
+
+
+def test_a_dry_run_sends_nothing_to_a_pool():
+    with planning():
+        assert send() == []
+
+
+def test_a_missing_deployment_is_refused(server):
+    with pytest.raises(PoolError, match=r"bsl-pipeline/any: the server has no such deployment\. Run `prefect"):
+        send()
+
+
+def test_a_deployment_whose_pool_was_deleted_is_refused(server):
+    """Prefect keeps it, without a pool, and takes runs of it that nobody would ever start."""
+    deployment = deploy(server)
+    server.delete_work_pool("idle")
+    with pytest.raises(PoolError, match="its work pool was deleted"):
+        send()
+    assert states(server, deployment) == []
+
+
+def test_a_run_that_fills_its_pool_does_not_wait_for_another_of_it(server, monkeypatch):
+    """Nobody would ever take that one."""
+    run = server.create_flow_run_from_deployment(deploy(server, limit=1))
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", str(run.id))
+    with pytest.raises(PoolError, match="pool idle takes 1 runs at a time, and this run is one of them"):
+        send()
+
+
+def test_an_interrupt_leaves_no_run_on_a_pool(server):
+    deployment = deploy(server)
+    former = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 4)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            send(count=3, at_once=2)
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    assert states(server, deployment) == ["CANCELLED", "CANCELLED"]
+
+
+def test_each_run_s_end_is_reported_and_no_more_wait_at_a_time_than_asked(server, monkeypatch):
+    """No worker takes them: another thread ends them, as workers would."""
+    from prefect.states import Crashed, Failed
+
+    monkeypatch.setattr(pool, "_POLL_S", 0.2)
+    deployment = deploy(server)
+    most, over = [], threading.Event()
+    ends = [Failed(message="Flow run encountered an exception: CollapseError: rank"), Crashed(message="killed")] * 2
+
+    def end_them() -> None:
+        with get_client(sync_client=True) as client:
+            asked = FlowRunFilter.model_validate(
+                {"deployment_id": {"any_": [deployment]}, "state": {"type": {"any_": ["SCHEDULED"]}}}
+            )
+            while not over.is_set():
+                runs = client.read_flow_runs(flow_run_filter=asked)
+                most.append(len(runs))
+                for run in runs[:1]:
+                    client.set_flow_run_state(run.id, ends.pop(), force=True)
+                time.sleep(0.2)
+
+    worker = threading.Thread(target=end_them)
+    worker.start()
+    try:
+        reported = send(count=4, at_once=2)
+    finally:
+        over.set()
+        worker.join()
+    assert sorted(number for number, _ in reported) == [0, 1, 2, 3]
+    kinds = sorted(getattr(fault, "kind", "-") for _, fault in reported)
+    assert kinds == ["-", "-", "CollapseError", "CollapseError"]
+    assert max(most) <= 2
