@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Literal
 
 from flows.pools import POOLS, find_changes
-from flows.server import check_server
+from flows.prefect_server.server import check_server
 from tasks.doctor import Check
 from tasks.stage.deployed import can_start
 from tasks.stage.spread import DEPLOYMENT

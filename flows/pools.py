@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flows.automations import automation_changes
 from flows.changes import Change
-from flows.server import HEARTBEAT_SECONDS, RUN_SETTINGS
+from flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

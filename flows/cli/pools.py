@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_json, print_json, print_table
-from flows.server import check_server, named_server
+from flows.prefect_server.server import check_server, named_server
 
 if TYPE_CHECKING:
     import argparse

@@ -21,7 +21,7 @@ from flows.cli.starting import Start
 from flows.errands import do_errand
 from flows.examining import examine_server
 from flows.pools import POOLS, QUEUES, SCHEDULES, find_changes
-from flows.server import RUN_SETTINGS
+from flows.prefect_server.server import RUN_SETTINGS
 from tasks.site import Site
 
 ROOT = Path(__file__).parents[2]

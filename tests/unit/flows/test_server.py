@@ -16,7 +16,7 @@ from prefect.settings import (
 
 from flows.cli.main import main
 from flows.cli.starting import wait_for
-from flows.server import EmbeddedServer, check_server, named_server, use_server
+from flows.prefect_server.server import EmbeddedServer, check_server, named_server, use_server
 from tasks.site import Site
 
 AUTH = "admin:of-the-server"
