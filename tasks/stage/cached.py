@@ -27,6 +27,7 @@ from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
+from tasks.stage.leases import lease
 from tasks.stage.machine import device_of
 from tasks.stage.page import collected
 from tasks.stage.parts import current_part
@@ -119,6 +120,7 @@ class Stage(Generic[P, R]):
             part.note(step)
         if planned(step):
             return ref
+        lease(site.open_store(), [ref, *_inputs(arguments)])
         for watcher in watchers():
             watcher.begins(step)
         try:
@@ -138,6 +140,7 @@ class Stage(Generic[P, R]):
         ref = self._make_ref(arguments)
         with account_of(Step(self.name, ref)):
             store = site.open_store()
+            lease(store, [ref, *_inputs(arguments)], begin=False)
             if store.defect(ref) is not None:
                 return self.run(site, arguments)
             store.used(ref)
@@ -235,6 +238,10 @@ def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for part, member in enumerate(value):
             yield from _refs(f"{name}.{part}", member)
+
+
+def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
+    return [ref for name, value in arguments.items() for _, ref in _refs(name, value)]
 
 
 def _input(store: Store, ref: ArtifactRef) -> InputEntry:
