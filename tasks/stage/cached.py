@@ -27,6 +27,7 @@ from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
+from tasks.stage.inputs import ungrouped
 from tasks.stage.leases import lease
 from tasks.stage.machine import device_of
 from tasks.stage.page import collected
@@ -184,11 +185,12 @@ class Stage(Generic[P, R]):
         return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
 
     def _make_ref(self, arguments: Mapping[str, object]) -> R:
-        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, arguments))
+        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, ungrouped(arguments)))
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
-        inputs = {name: _input(store, ref) for name, value in arguments.items() for name, ref in _refs(name, value)}
-        config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+        flat = ungrouped(arguments)
+        inputs = {name: _input(store, ref) for name, value in flat.items() for name, ref in _refs(name, value)}
+        config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
             stage_version=self.version,
@@ -241,7 +243,7 @@ def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
 
 
 def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
-    return [ref for name, value in arguments.items() for _, ref in _refs(name, value)]
+    return [ref for name, value in ungrouped(arguments).items() for _, ref in _refs(name, value)]
 
 
 def _input(store: Store, ref: ArtifactRef) -> InputEntry:
