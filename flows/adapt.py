@@ -17,7 +17,7 @@ from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.labels import label_source
 from storage.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
-from tasks.adaptation import adaptation
+from tasks.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
 from tasks.augment import augment
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
 from tasks.evaluation.sets import resolve_scored_set
@@ -25,7 +25,7 @@ from tasks.evaluation.systems import Candidate
 from tasks.pair import pair_own
 from tasks.passages import TITLES, learnt, read_passages, translated
 from tasks.pretrained import resolve_encoder
-from tasks.prove import check_asked, merge, prove, settle, weigh
+from tasks.prove import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.report_content import Told
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -98,8 +98,8 @@ def run_adapt(
     learning = config.learning(reading, taught)
     trained = train(site, pairs, start, None, learning, config.trained(raw=is_bare(site, start)))
 
-    asked = (passages, trips, labelled)
-    weighing = weigh(site, *asked, start, trained, dev, reading, probes_of(taught), config.proof)
+    held_out = HeldOut(passages=passages, trips=trips, labels=labelled, views=probes_of(taught), config=config.proof)
+    weighing = weigh(site, held_out, start, trained, dev, reading)
     merged = merge(site, start, trained, weighing, reading)
     both = {"start": start, "adapted": merged}
     candidates = [Candidate(label=label, encoder=network, config=reading) for label, network in both.items()]
@@ -108,13 +108,29 @@ def run_adapt(
     ]
     scores = tuple(scores for system in systems for scores in frozen_scores(site, system, found, config.evaluation))
     compared = differences(site, systems[0], systems[1:], found, config.evaluation)
-    proof = prove(site, *asked, start, merged, weighing, scores, compared, reading, probes_of(taught), config.proof)
+    general = GeneralFigures(scores=scores, comparisons=compared)
+    proof = prove(site, held_out, start, merged, weighing, general, reading)
     adapted = settle(site, start, merged, proof)
-    said, told = config.model_dump_json(indent=1), Told(command=command)
-    translators = tuple(hop.model for hop in config.trip.hops) if config.trip else ()
-    made = (taught, views, trips, trained, weighing, proof)
-    missing = tuple(found.missing)
-    return adaptation(site, encoder, own, passages, corpus, labelled, *made, missing, said, translators, adapted, told)
+    artifacts = AdaptationArtifacts(
+        passages=passages,
+        corpus=corpus,
+        views=views,
+        trips=trips,
+        trained=trained,
+        weighing=weighing,
+        proof=proof,
+        adapted=adapted,
+    )
+    described = AdaptationSettings(
+        encoder=encoder,
+        sources=own,
+        labels=labelled,
+        taught=taught,
+        missing=tuple(found.missing),
+        settings=config.model_dump_json(indent=1),
+        translators=tuple(hop.model for hop in config.trip.hops) if config.trip else (),
+    )
+    return adaptation(site, artifacts, described, Told(command=command))
 
 
 def guards(site: Site, names: tuple[str, ...]) -> FoundSets:

@@ -29,7 +29,7 @@ from storage.refs import FieldRef
 from tasks.augment import augment
 from tasks.evaluation.kinds import available
 from tasks.evaluation.sets import ScoredSet
-from tasks.field import compare_field
+from tasks.field import FieldArtifacts, FieldComparison, compare_field
 from tasks.field_text import field_asked, field_held, question_counts
 from tasks.labels import said_of
 from tasks.passages import learnt, read_passages
@@ -89,31 +89,32 @@ def field(
     tried = tuple(method for method in tried if method.name not in reasons)
     entries, faults = _entries(ground, contender, tried)
     learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
-    return compare_field(
-        place,
-        f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
-        {method.name: method.title for method in methods},
-        {name: entry.asked for name, entry in entries.items()},
-        {name: entry.checked for name, entry in entries.items()},
-        {name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
-        {name: entry.steps for name, entry in entries.items() if entry.steps},
-        {name: entry.pace for name, entry in entries.items() if entry.pace},
-        {name: entry.translators for name, entry in entries.items() if entry.translators},
-        reasons | faults,
-        learnt_views,
-        ground.passages,
-        ground.corpus,
-        ground.trips,
-        labelled,
-        ground.checks,
-        chosen.questions,
-        chosen.may_forget,
-        chosen.bootstrap,
-        _notes(ground, contender, entries, learnt_views),
-        files,
-        chosen.model_dump_json(indent=1),
-        Told(command=_command(texts, encoder, labels, chosen)),
+    artifacts = FieldArtifacts(
+        asked={name: entry.asked for name, entry in entries.items()},
+        checked={name: entry.checked for name, entry in entries.items()},
+        checkpoints={name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
+        paces={name: entry.pace for name, entry in entries.items() if entry.pace},
+        passages=ground.passages,
+        corpus=ground.corpus,
+        trips=ground.trips,
     )
+    comparison = FieldComparison(
+        title=f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
+        methods={method.name: method.title for method in methods},
+        steps={name: entry.steps for name, entry in entries.items() if entry.steps},
+        translators={name: entry.translators for name, entry in entries.items() if entry.translators},
+        faults=reasons | faults,
+        learnt_views=learnt_views,
+        labels=labelled,
+        checks=ground.checks,
+        questions=chosen.questions,
+        may_forget=chosen.may_forget,
+        config=chosen.bootstrap,
+        notes=_notes(ground, contender, entries, learnt_views),
+        sources=files,
+        settings=chosen.model_dump_json(indent=1),
+    )
+    return compare_field(place, artifacts, comparison, Told(command=_command(texts, encoder, labels, chosen)))
 
 
 def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: FieldSettings) -> str:

@@ -28,7 +28,7 @@ from tasks.nli import nli
 from tasks.pair import pairs_of
 from tasks.pretrained import resolve_encoder
 from tasks.report import report
-from tasks.report_content import Told
+from tasks.report_content import ReportSettings, RunArtifacts, Told
 from tasks.rewrites.given import views_of_sources
 from tasks.site import Site
 from tasks.stage.logs import show_logs
@@ -146,25 +146,26 @@ def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
     words, *systems = run_systems(site, corpus, candidates, found, config)
     figures = [frozen_scores(site, system, found, config.evaluation) for system in (words, *systems)]
     gains = differences(site, systems[0], systems[1:], found, config.evaluation)
-    page = report(
-        site,
-        config.title,
-        tuple(scores for system in figures for scores in system),
-        gains,
-        Missing.of(found.missing),
-        tuple(system.folded for system in systems if system.folded),
-        tuple(checkpoints),
-        tuple(pairs),
-        views,
-        corpus,
-        {system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
-        tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
-        tables(),
-        config.published,
-        config.settings,
-        config.ingest.sources,
-        Told(command=command),
+    artifacts = RunArtifacts(
+        corpus=corpus,
+        views=views,
+        pairs=tuple(pairs),
+        checkpoints=tuple(checkpoints),
+        folded=tuple(system.folded for system in systems if system.folded),
+        scores=tuple(scores for system in figures for scores in system),
+        comparisons=gains,
+        vectors={system.label: system.embeddings for system in (words, *systems) if system.datasets is None},
+        sets=tuple(scored for scored in found.embedded() if isinstance(scored, ScoredSet)),
     )
+    asked = ReportSettings(
+        title=config.title,
+        missing=Missing.of(found.missing),
+        tables=tables(),
+        published=config.published,
+        settings=config.settings,
+        sources=config.ingest.sources,
+    )
+    page = report(site, artifacts, asked, Told(command=command))
     # Fitted on each set anew, a system is several of one label.
     own = zip((words, *systems), figures, strict=True)
     outcome = tuple(scores for system, made in own if system.label == systems[-1].label for scores in made)

@@ -16,7 +16,7 @@ from flows.recipes.rows import RECORDS, cells_of, deviations, row_of
 from flows.site import site_of
 from models.evaluation.reproduction import MARGIN
 from storage.refs import ReproductionRef
-from tasks.reproduce import reproduce
+from tasks.reproduce import RowComparison, reproduce
 from tasks.site import Site
 from tasks.stage.logs import show_logs
 
@@ -50,4 +50,13 @@ def reproduction(
     reports = tuple(run(again, place).report for again in config.runs(seeds))
     why = deviations(config, published)
     cells, draws = cells_of(published, name), len(config.runs(2)) > 1
-    return reproduce(place, reports, published, cells, config.result, why, RECORDS, margin, draws)
+    comparison = RowComparison(
+        row=published,
+        cells=cells,
+        system=config.result,
+        deviations=why,
+        records=RECORDS,
+        margin=margin,
+        draws=draws,
+    )
+    return reproduce(place, reports, comparison)

@@ -1,12 +1,13 @@
-"""Where a run happens, as the environment of its process says; the only place that reads it."""
+"""Runtime settings of a run: explicit values, then the environment, then defaults. Only this module reads BSL_*."""
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
+from pydantic import AliasChoices, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from storage.address import Address
 from tasks.site import Site
 
 if TYPE_CHECKING:
@@ -14,44 +15,46 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-_VARIABLES: Final = {
-    "store": "BSL_STORE",
-    "mirror": "BSL_DATA_MIRROR",
-    "cache": "BSL_CACHE",
-    "device": "BSL_DEVICE",
-    "threads": "BSL_THREADS",
-    "translator_copies": "BSL_TRANSLATOR_COPIES",
-    "translator_threads": "BSL_TRANSLATOR_THREADS",
-    "processes": "BSL_PROCESSES",
-    "cluster": "BSL_CLUSTER",
-    "save_every": "BSL_SAVE_EVERY",
-}
+
+class _SiteSettings(Site, BaseSettings):
+    """The fields of a `Site`, each with a variable; stages take a `Site`, which a worker fills from no environment."""
+
+    model_config = SettingsConfigDict(env_prefix="BSL_", env_ignore_empty=True, case_sensitive=False)
+
+    mirror: Address | None = Field(None, validation_alias=AliasChoices("mirror", "BSL_DATA_MIRROR"))
 
 
 def site_of(given: Site | Mapping[str, object] | None = None) -> Site:
-    """The site that a flow's parameter or a command's options describe; the environment decides what they leave out.
-
-    BSL_STORE, BSL_DATA_MIRROR, BSL_CACHE, BSL_DEVICE, BSL_THREADS, BSL_TRANSLATOR_COPIES, BSL_TRANSLATOR_THREADS,
-    BSL_PROCESSES, BSL_CLUSTER and BSL_SAVE_EVERY are read.
+    """Return the site of a flow's parameter or a command's options; the environment fills the fields without a value.
 
     Args:
-        given: a site, of which the fields that were set count; or options, of which those named as its fields count
-            where they are not None.
+        given: a site, of which the fields that were set count; or options, of which those with a field's name and a
+            value other than None count.
 
     Raises:
-        ValueError: a value is none that the field takes.
+        ValueError: a field refuses its value; the message has the field and its variable.
     """
     asked = given.model_dump(exclude_unset=True) if isinstance(given, Site) else given or {}
-    stated = {field: asked[field] for field in Site.model_fields if asked.get(field) is not None}
-    environment = {field: os.environ[variable] for field, variable in _VARIABLES.items() if os.environ.get(variable)}
+    explicit = {field: asked[field] for field in Site.model_fields if asked.get(field) is not None}
     try:
-        return Site.model_validate({**environment, **stated})
+        settings = _SiteSettings.model_validate(explicit)
     except ValidationError as error:
         raise ValueError("\n".join(_explain(problem) for problem in error.errors())) from None
+    return Site.model_validate(settings.model_dump(exclude_unset=True))
+
+
+def variable_of(field: str) -> str:
+    """Return the environment variable of a field of `Site`.
+
+    Args:
+        field: the name of the field.
+    """
+    return "BSL_DATA_MIRROR" if field == "mirror" else f"BSL_{field.upper()}"
 
 
 def _explain(problem: ErrorDetails) -> str:
-    """Which variable, or option of that name, it is; its value may be an address with a password."""
-    field = str(problem["loc"][0]) if problem["loc"] else ""
-    said = problem["msg"].removeprefix("Value error, ")
-    return f"{field} ({_VARIABLES[field]}): {said}" if field in _VARIABLES else said
+    """The field, its variable and the refusal, without the value: an address may have a password."""
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    reason = problem["msg"].removeprefix("Value error, ")
+    field = "mirror" if name == "BSL_DATA_MIRROR" else name
+    return f"{field} ({variable_of(field)}): {reason}" if field in Site.model_fields else reason

@@ -26,7 +26,7 @@ from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.evaluation.sets import ScoredSet
 from tasks.site import Site
 from tasks.stage.logs import show_logs
-from tasks.study import study
+from tasks.study import StudyRuns, StudySettings, study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,19 +79,21 @@ def ablation(
         raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
     groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
     runs = [[outcome for outcome in group if isinstance(outcome, Run)] for group in groups]
-    return study(
-        place,
-        f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
-        asked.axis,
-        tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
-        tuple(tuple(left.system.embeddings for left in group) for group in runs),
-        tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
-        _compared_sets(finished),
-        _other_figures(finished),
-        asked.references,
-        asked.shown,
-        asked.configs[0].evaluation.bootstrap,
+    made = StudyRuns(
+        points=tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
+        embeddings=tuple(tuple(left.system.embeddings for left in group) for group in runs),
+        scores=tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
     )
+    settings = StudySettings(
+        title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
+        axis=asked.axis,
+        sets=_compared_sets(finished),
+        others=_other_figures(finished),
+        references=asked.references,
+        shown=asked.shown,
+        config=asked.configs[0].evaluation.bootstrap,
+    )
+    return study(place, made, settings)
 
 
 class _Place(NamedTuple):

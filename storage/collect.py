@@ -1,4 +1,4 @@
-"""Garbage collection: what is old and no kept report or evaluation needs."""
+"""Garbage collection: artifacts that are old and that no kept report or evaluation and no running process needs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 import shutil
 import time
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
 from storage.files import last_changed
+from storage.leases import expired_leases, leased
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
 
 
 def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
-    """Artifacts that may go: last used before `now - older_than`, and no younger report or evaluation needs them.
+    """Artifacts that may go: last used before `now - older_than`, not leased, needed by no leased or younger report.
 
     An artifact is used when it is made and whenever a run takes it from the cache.
     Translations are a memory that later runs draw on, so they never go by age.
@@ -53,7 +54,12 @@ def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Mani
     """
     manifests = _all_manifests(store)
     old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
-    kept = [manifest for path, manifest in manifests.items() if manifest.kind in _ROOTS and path not in old]
+    in_use = leased(store, now)
+    kept = [
+        manifest
+        for path, manifest in manifests.items()
+        if path in in_use or (manifest.kind in _ROOTS and path not in old)
+    ]
     needed: set[str] = set()
     while kept:
         manifest = kept.pop()
@@ -130,10 +136,10 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
     """What killed runs uploaded to an object store and did not publish, by name.
 
-    Also what an artifact was before it was made again. After 30 days it is taken for forgotten.
+    Also what an artifact was before it was made again. After 30 days it is taken for forgotten. Expired leases too.
     """
     limit = now - max(older_than, _STILL_LENT)
-    return store.forgotten_uploads(limit)
+    return [*store.forgotten_uploads(limit), *expired_leases(store, now)]
 
 
 def collect(
@@ -150,15 +156,18 @@ def collect(
         manifests: of the artifacts.
         folders: of leftovers and copies.
         loans: by name.
-        used_before: an artifact that was used since stays, for a run took it after it was listed.
+        used_before: an artifact that was used since stays, for a run took it after it was listed. So does one that
+            was leased since.
 
     Returns:
         Those of `manifests` that are deleted.
     """
     for loan in loans:
         store.forget_loan(loan)
-    gone = []
+    gone, in_use = [], leased(store, datetime.now(UTC))
     for manifest in manifests:
+        if manifest.ref.path in in_use:
+            continue
         if used_before is None or _last_used(store, manifest) < used_before:
             store.remove(manifest.ref)
             gone.append(manifest)

@@ -17,74 +17,85 @@ from tasks.prove import SHARE, VERDICT
 from tasks.report import HTML, PAGE
 from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
 from tasks.stage.show import show_markdown
 
 
+class AdaptationArtifacts(StageInputs):
+    """The artifacts of an adaptation."""
+
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    corpus: CorpusRef
+    """The learnt sentences."""
+    views: ViewsRef
+    """Views of the corpus: crops, or only its sentences."""
+    trips: ViewsRef | None
+    """Round trips of some sentences; None where no translator knows the language."""
+    trained: CheckpointRef
+    """The trained encoder."""
+    weighing: WeighingRef
+    """Figures for each share of the training."""
+    proof: ProofRef
+    """Figures of the adapted encoder."""
+    adapted: CheckpointRef
+    """The encoder that the person gets."""
+
+
+class AdaptationSettings(StageInputs):
+    """The content of an adaptation's page that no artifact has."""
+
+    encoder: str
+    """The person's name for the start."""
+    sources: tuple[TextSource, ...]
+    """The files."""
+    labels: LabelSource | None
+    """Labels, which decide instead of the text; None without any."""
+    taught: tuple[str, ...]
+    """Names of the learnt views."""
+    missing: tuple[str, ...]
+    """General sets of a suite that were not found."""
+    settings: str
+    """All settings as JSON."""
+    translators: tuple[str, ...]
+    """Models of the round trips."""
+
+
 @stage(ref=ReportRef, version=6)
-def adaptation(
-    work: Work,
-    encoder: str,
-    sources: tuple[TextSource, ...],
-    passages: PassagesRef,
-    corpus: CorpusRef,
-    labels: LabelSource | None,
-    taught: tuple[str, ...],
-    views: ViewsRef,
-    trips: ViewsRef | None,
-    trained: CheckpointRef,
-    weighing: WeighingRef,
-    proof: ProofRef,
-    missing: tuple[str, ...],
-    settings: str,
-    translators: tuple[str, ...],
-    adapted: CheckpointRef,
-    told: Told,
-) -> None:
+def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: Told) -> None:
     """Write the pages and the encoder's card, and show them.
 
     Args:
         work: the stage's.
-        encoder: what the person calls the start.
-        sources: the files.
-        passages: their sentences.
-        corpus: what was learnt of them.
-        labels: what decides instead of the text; None without any.
-        taught: names of the views that were learnt.
-        views: of what was learnt: crops, or none but its sentences.
-        trips: round trips of some sentences; None where no translator knows the language.
-        trained: what training left.
-        weighing: what each share of it finds.
-        proof: what the adapted encoder finds.
-        missing: general sets of a suite that could not be had.
-        settings: all settings as JSON.
-        translators: models of the round trips.
-        adapted: what is handed out.
+        made: the artifacts.
+        asked: settings and sources.
         told: how to start the same again.
     """
     from models.report.adaptation_page import adaptation_html  # matplotlib
 
-    manifest = work.store.manifest(proof)
+    manifest = work.store.manifest(made.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
-    table = work.store.scan(proof).collect()
-    shown = {"Crops of a sentence": views} | ({"Round trips": trips} if trips else {})
-    left_out = said_of(work.store.manifest(corpus).figures, labels)
+    table = work.store.scan(made.proof).collect()
+    shown = {"Crops of a sentence": made.views} | ({"Round trips": made.trips} if made.trips else {})
+    labels = asked.labels
+    left_out = said_of(work.store.manifest(made.corpus).figures, labels)
     labelled = " ".join([f"{labels.told}.", *left_out]) if labels else ""
     content = AdaptationContent(
-        encoder=encoder,
+        encoder=asked.encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
         proof=table,
-        missing=missing,
-        weighing=work.store.scan(weighing).collect(),
-        share=float(str(work.store.manifest(weighing).figures[SHARE])),
-        log=work.store.scan(trained, "training_log").collect(),
-        views=taught,
-        own=own_text(work.store, passages, shown, sources, labelled, settings, told),
-        artifacts={str(ref): ref.key for ref in (passages, weighing, proof, adapted)},
+        missing=asked.missing,
+        weighing=work.store.scan(made.weighing).collect(),
+        share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
+        log=work.store.scan(made.trained, "training_log").collect(),
+        views=asked.taught,
+        own=own_text(work.store, made.passages, shown, asked.sources, labelled, asked.settings, told),
+        artifacts={str(ref): ref.key for ref in (made.passages, made.weighing, made.proof, made.adapted)},
     )
     page = adaptation_page(content)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / HTML).write_text(adaptation_html(content), encoding="utf-8")
-    card = adapted_card(content, adapted, sources, translators if trips else ())
+    card = adapted_card(content, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
-    work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(missing)})
-    show_markdown("adaptation", page, f"{encoder} adapted: {word}")
+    work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(asked.missing)})
+    show_markdown("adaptation", page, f"{asked.encoder} adapted: {word}")

@@ -22,11 +22,12 @@ from tasks.own_text import own_text
 from tasks.pace import seconds_a_step
 from tasks.report_content import Told
 from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
 from tasks.stage.machine import settle_threads
 from tasks.stage.show import show_image, show_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from models.evaluation.field import Proof, Ranking
     from storage.store import Store
@@ -46,57 +47,66 @@ class Summary(BaseModel):
     """Which to use, how sure that is, what it costs."""
 
 
+class FieldArtifacts(StageInputs):
+    """The artifacts of all methods, and of the text."""
+
+    asked: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of the proofs' texts, one a seed."""
+    checked: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of the checks' sentences."""
+    checkpoints: dict[str, tuple[CheckpointRef, ...]]
+    """Method → its encoders."""
+    paces: dict[str, PaceRef]
+    """Method → measured time of a step."""
+    passages: PassagesRef
+    """The text, with its held-out parts."""
+    corpus: CorpusRef
+    """The learnt sentences."""
+    trips: ViewsRef | None
+    """Round trips of held-out sentences."""
+
+
+class FieldComparison(StageInputs):
+    """The methods, the questions and the content of the page that no artifact has."""
+
+    title: str
+    """Title of the page."""
+    methods: dict[str, str]
+    """Method → its label; the encoder as it is first."""
+    steps: dict[str, int]
+    """Method → its training steps."""
+    translators: dict[str, tuple[str, ...]]
+    """Method → memories of the translators of its views."""
+    faults: dict[str, str]
+    """Method → why it has no vectors."""
+    learnt_views: tuple[str, ...]
+    """Questions that are made as a method's views are; shown, but not decisive."""
+    labels: LabelSource | None
+    """Labels, if there are any."""
+    checks: tuple[ScoredSet, ...]
+    """Scored pairs on which a method must not lose."""
+    questions: int
+    """Most questions of a probe."""
+    may_forget: float
+    """Largest drop on the checks."""
+    config: BootstrapConfig
+    """Settings of the intervals."""
+    notes: tuple[str, ...]
+    """Notes on the page."""
+    sources: tuple[TextSource, ...]
+    """The files."""
+    settings: str
+    """All settings as JSON."""
+
+
 @stage(ref=FieldRef, version=10)
-def compare_field(
-    work: Work,
-    title: str,
-    methods: dict[str, str],
-    asked: dict[str, tuple[EmbeddingsRef, ...]],
-    checked: dict[str, tuple[EmbeddingsRef, ...]],
-    checkpoints: dict[str, tuple[CheckpointRef, ...]],
-    steps: dict[str, int],
-    paces: dict[str, PaceRef],
-    translators: dict[str, tuple[str, ...]],
-    faults: dict[str, str],
-    learnt_views: tuple[str, ...],
-    passages: PassagesRef,
-    corpus: CorpusRef,
-    trips: ViewsRef | None,
-    labels: LabelSource | None,
-    checks: tuple[ScoredSet, ...],
-    questions: int,
-    may_forget: float,
-    config: BootstrapConfig,
-    notes: tuple[str, ...],
-    sources: tuple[TextSource, ...],
-    settings: str,
-    told: Told,
-) -> None:
+def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told: Told) -> None:
     """Compare methods on held-out text, labels and checks; pages, a plot, two tables.
 
     Args:
         work: the stage's.
-        title: of the page.
-        methods: name → label of each method, the encoder as it is first.
-        asked: name → vectors, a seed each, of what the proofs ask; of methods that have some.
-        checked: name → vectors of the checks' sentences.
-        checkpoints: name → its encoders.
-        steps: name → steps that it took.
-        paces: name → what a step takes, where it was measured.
-        translators: name → memories of the translators that its views came through.
-        faults: name → why a method has no vectors.
-        learnt_views: questions that are made as some method's views are: they are shown and decide nothing.
-        passages: the text, with its held-out parts.
-        corpus: what was learnt.
-        trips: round trips of held-out sentences.
-        labels: labels, if there are any.
-        checks: scored pairs on which a method must not lose.
-        questions: most questions of a probe.
-        may_forget: by how much its figure there may fall.
-        config: how differences are drawn.
-        notes: what the page says of the run.
-        sources: the files.
-        settings: all settings as JSON.
+        made: the artifacts of all methods.
+        asked: methods, questions and settings.
         told: how to start the same again.
 
     Raises:
@@ -106,29 +116,31 @@ def compare_field(
     from models.report.field_plot import field_plot  # matplotlib, which a cached run never needs
 
     settle_threads(work.site)
-    scored = [name for name in methods if name in asked]
-    names = [methods[name] for name in scored]
-    vectors = [[open_vectors(work.store, ref) for ref in asked[name]] for name in scored]
-    found = own_probes(work.store, passages, trips, questions)
+    config, labels = asked.config, asked.labels
+    scored = [name for name in asked.methods if name in made.asked]
+    names = [asked.methods[name] for name in scored]
+    vectors = [[open_vectors(work.store, ref) for ref in made.asked[name]] for name in scored]
+    found = own_probes(work.store, made.passages, made.trips, asked.questions)
     proofs = [
-        *text_proofs(found, vectors, learnt_views, config),
-        *label_proofs(work.store, passages, labels, vectors, config),
-        *checks_of(work.store, [checked[name] for name in scored], checks, config),
+        *text_proofs(found, vectors, asked.learnt_views, config),
+        *label_proofs(work.store, made.passages, labels, vectors, config),
+        *checks_of(work.store, [made.checked[name] for name in scored], asked.checks, config),
     ]
     table = pl.DataFrame(
         [row | {"protocol": "all"} for row in field_rows(names, proofs, seed=config.seed)], schema=FIELD
     )
     held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
-    forgets = forgetful(table.iter_rows(named=True), held, may_forget)
+    forgets = forgetful(table.iter_rows(named=True), held, asked.may_forget)
     ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
-    costs = _costs(work.store, methods, checkpoints, steps, paces, translators, faults, corpus, ranked)
-    folders = {methods[name]: f"{work.store.url}/{refs[0].path}/{ENCODER}" for name, refs in checkpoints.items()}
-    views = {"Round trips of held-out sentences": trips} if trips else {}
-    own = own_text(work.store, passages, views, sources, labels.told if labels else "", settings, told)
-    content = FieldContent(title, table, costs, ranked, forgets, folders, notes, PLOT, own)
+    costs = _costs(work.store, made, asked, ranked)
+    encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
+    folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
+    views = {"Round trips of held-out sentences": made.trips} if made.trips else {}
+    own = own_text(work.store, made.passages, views, asked.sources, labels.told if labels else "", asked.settings, told)
+    content = FieldContent(asked.title, table, costs, ranked, forgets, folders, asked.notes, PLOT, own)
     work.draft.write(table)
     work.draft.write(costs, "field_methods")
-    _publish(work, content, field_plot(table, title))
+    _publish(work, content, field_plot(table, asked.title))
 
 
 def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
@@ -154,31 +166,21 @@ def _ranked(names: list[str], proofs: Sequence[Proof], barred: Collection[str], 
     return ranking(names, decisive(proofs), barred, seed=seed) if len(names) > 1 else None
 
 
-def _costs(
-    store: Store,
-    methods: Mapping[str, str],
-    checkpoints: Mapping[str, tuple[CheckpointRef, ...]],
-    steps: Mapping[str, int],
-    paces: Mapping[str, PaceRef],
-    translators: Mapping[str, tuple[str, ...]],
-    faults: Mapping[str, str],
-    corpus: CorpusRef,
-    ranked: Ranking | None,
-) -> pl.DataFrame:
-    sentences = store.manifest(corpus).rows
+def _costs(store: Store, made: FieldArtifacts, asked: FieldComparison, ranked: Ranking | None) -> pl.DataFrame:
+    sentences = store.manifest(made.corpus).rows
     behind = {standing.label: standing for standing in ranked.others} if ranked else {}
     rows = []
-    for name, label in methods.items():
-        standing, refs = behind.get(label), checkpoints.get(name, ())
-        seconds = sum(_translation_seconds(store, memory) for memory in translators.get(name, ())) * sentences
+    for name, label in asked.methods.items():
+        standing, refs = behind.get(label), made.checkpoints.get(name, ())
+        seconds = sum(_translation_seconds(store, memory) for memory in asked.translators.get(name, ())) * sentences
         rows.append(
             {
                 "label": label,
                 "method": name,
-                "fault": faults.get(name) or _collapse(store, refs),
-                "steps": steps.get(name),
-                "seconds": _training_seconds(store, refs, steps.get(name, 0), paces.get(name)),
-                "translation_seconds": seconds if name in translators else None,
+                "fault": asked.faults.get(name) or _collapse(store, refs),
+                "steps": asked.steps.get(name),
+                "seconds": _training_seconds(store, refs, asked.steps.get(name, 0), made.paces.get(name)),
+                "translation_seconds": seconds if name in asked.translators else None,
                 "behind": standing.behind.value if standing else None,
                 "behind_low": standing.behind.ci_low if standing else None,
                 "behind_high": standing.behind.ci_high if standing else None,

@@ -21,6 +21,7 @@ from tasks.evaluation.sets import ScoredSet, in_full, read_scored_set
 from tasks.labels import labelled_halves
 from tasks.pretrained import encoder_folder
 from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
 from tasks.stage.machine import device_of, settle_threads
 from tasks.stage.show import progress_of, show_table
 
@@ -38,25 +39,36 @@ SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
 GENERAL = "general set"
 
 
+class HeldOut(StageInputs):
+    """The held-out text, and the questions on it."""
+
+    passages: PassagesRef
+    """Sentences of the text, by part."""
+    trips: ViewsRef | None
+    """Round trips of some sentences; None where no translator knows the language."""
+    labels: LabelSource | None
+    """Labels, if there are any."""
+    views: tuple[str, ...]
+    """Names of the learnt views."""
+    config: ProofConfig
+    """Number of questions, shares, bounds."""
+
+
 @stage(ref=WeighingRef, version=6)
 def weigh(
     work: Work,
-    passages: PassagesRef,
-    trips: ViewsRef | None,
-    labels: LabelSource | None,
+    held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     trained: CheckpointRef,
     dev: ScoredSet | None,
     encoder: EncoderConfig,
-    views: tuple[str, ...],
-    config: ProofConfig,
 ) -> None:
     """Ask the start, and each merger of it with what was trained, of the held-out half that chooses."""
     from models.encoder.merging import merged
     from models.evaluation.forgetting import forgets
     from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
 
-    questions = _questions(work, passages, trips, labels, views, "choose", config)
+    config, questions = held_out.config, _questions(work, held_out, "choose")
     base, tokenizer = _loaded(work, start, encoder)
     learnt, _ = _loaded(work, trained, encoder)
     told = progress_of("weighing, mergers")
@@ -112,34 +124,40 @@ def merge(
     work.draft.note({SHARE: share, "max_length": between.config.length})
 
 
+class GeneralFigures(StageInputs):
+    """Figures of the start and the adapted encoder on general sets."""
+
+    scores: tuple[ScoresRef, ...]
+    """Scores of both."""
+    comparisons: tuple[ComparisonRef, ...]
+    """Differences of both."""
+
+
 @stage(ref=ProofRef, version=9)
 def prove(
     work: Work,
-    passages: PassagesRef,
-    trips: ViewsRef | None,
-    labels: LabelSource | None,
+    held_out: HeldOut,
     start: CheckpointRef | ResolvedModel,
     adapted: CheckpointRef,
     weighing: WeighingRef,
-    scores: tuple[ScoresRef, ...],
-    comparisons: tuple[ComparisonRef, ...],
+    general: GeneralFigures,
     encoder: EncoderConfig,
-    views: tuple[str, ...],
-    config: ProofConfig,
 ) -> None:
     """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
     from models.evaluation.proof import answers, evidence
     from models.report.adaptation import general_evidence, judged, proof_rows
 
-    questions = _questions(work, passages, trips, labels, views, "report", config)
+    config, questions = held_out.config, _questions(work, held_out, "report")
     both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
     counts = work.store.manifest(weighing).figures[COUNTED]
     assert isinstance(counts, list)
     names = [str(name) for name in counts if str(name) in both[0]]
-    figures, compared = ([work.store.scan(ref).collect() for ref in refs] for refs in (scores, comparisons))
+    figures = [work.store.scan(ref).collect() for ref in general.scores]
+    compared = [work.store.scan(ref).collect() for ref in general.comparisons]
     named = {name for table in figures for name in table["dataset"].unique()}
-    general = general_evidence(figures, compared, {name: kind_of(in_full(name)).headline for name in sorted(named)})
-    rows = [*evidence(both[0], both[1], questions, names, config.bootstrap), *general]
+    headlines = {name: kind_of(in_full(name)).headline for name in sorted(named)}
+    own = evidence(both[0], both[1], questions, names, config.bootstrap)
+    rows = [*own, *general_evidence(figures, compared, headlines)]
     verdict = judged(rows, config.max_forgetting)
     table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
     work.draft.write(table)
@@ -178,23 +196,16 @@ def check_asked(site: Site, passages: PassagesRef) -> None:
         check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
 
 
-def _questions(
-    work: Work,
-    passages: PassagesRef,
-    trips: ViewsRef | None,
-    labels: LabelSource | None,
-    views: tuple[str, ...],
-    part: Part,
-    config: ProofConfig,
-) -> Questions:
+def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
     from models.evaluation.own_text import probes
     from models.evaluation.proof import Questions
 
-    held = work.store.scan(passages).filter(pl.col("part") == part).collect()
+    trips, config = held_out.trips, held_out.config
+    held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
     made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
     asked = probes(held, made, questions=config.questions, seed=config.seed)
-    halves = labelled_halves(work.store, passages, labels, config.seed)
-    return Questions(asked, frozenset(views), halves.get(part))
+    halves = labelled_halves(work.store, held_out.passages, held_out.labels, config.seed)
+    return Questions(asked, frozenset(held_out.views), halves.get(part))
 
 
 def _loaded(

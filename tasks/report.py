@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,30 +11,23 @@ from models.evaluation.published import published_tables
 from models.partitions import bits_for, in_range
 from models.report.card import model_card
 from models.report.page import ReportContent, page
-from models.report.tables import PaperTable
 from models.report.verdict import Verdict, verdict_of
 from storage.refs import (
     ArtifactRef,
     CheckpointRef,
-    ComparisonRef,
-    CorpusRef,
-    EmbeddingsRef,
-    PairsRef,
     ReportRef,
-    ScoresRef,
     ViewsRef,
 )
-from storage.sources import SourceSpec
 from tasks.card import CARD, card_content, folded_card
-from tasks.evaluation.sets import ScoredSet
-from tasks.evaluation.summary import Missing
-from tasks.report_content import Made, Told, making_rows, run_content
-from tasks.settings import RunSettings
+from tasks.report_content import ReportSettings, RunArtifacts, Told, making_rows, run_content
 from tasks.stage.cached import Work, stage
 from tasks.stage.show import show_image, show_link, show_markdown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from storage.store import Store
+    from tasks.settings import RunSettings
 
 PAGE = "report.md"
 HTML = "report.html"
@@ -44,87 +36,74 @@ EXAMPLES = 5
 
 
 @stage(ref=ReportRef, version=15)
-def report(
-    work: Work,
-    title: str,
-    scores: tuple[ScoresRef, ...],
-    comparisons: tuple[ComparisonRef, ...],
-    missing: Missing,
-    folded: tuple[CheckpointRef, ...],
-    checkpoints: tuple[CheckpointRef, ...],
-    pairs: tuple[PairsRef, ...],
-    views: ViewsRef | None,
-    corpus: CorpusRef,
-    vectors: Mapping[str, EmbeddingsRef],
-    sets: tuple[ScoredSet, ...],
-    tables: tuple[PaperTable, ...],
-    published: tuple[str, ...],
-    settings: RunSettings,
-    sources: tuple[SourceSpec, ...],  # noqa: ARG001 - for the key: the card names them, and a corpus's key does not
-    told: Told,
-) -> None:
+def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: Told) -> None:
     """Write the pages, the score table and, of what was trained, curves and model card; show them in the UI."""
     from models.report.run_page import run_page  # matplotlib
 
-    table = pl.concat([work.store.scan(ref).collect() for ref in scores])
-    compared = [work.store.scan(ref).collect() for ref in comparisons]
-    trained = [ref for phase in zip(pairs, checkpoints, strict=True) for ref in phase]
-    made: tuple[ArtifactRef, ...] = (corpus, *([views] if views else []), *trained)
+    table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
+    compared = [work.store.scan(ref).collect() for ref in made.comparisons]
     comparison = pl.concat(compared) if compared else None
-    verdict = _verdict(work, comparison, settings, checkpoints)
-    curves = {name: _curve(work, ref, title) for name, ref in zip(_curve_names(checkpoints), checkpoints, strict=True)}
-    content = ReportContent(
-        title=title,
-        scores=table,
-        comparison=comparison,
-        missing=missing.reasons,
-        tables=tables,
-        published=published_tables(published, {*table["dataset"], *(table["dataset"] + "/" + table["split"])}),
-        examples=_examples(work.store, views) if views else [],
-        outcomes=making_rows(work, views)[0] if views else [],
-        verdict=verdict.sentence if verdict else None,
-        artifacts={str(ref): ref.key for ref in (*made, *folded, *scores, *comparisons)},
-        curves=tuple(curves),
-    )
+    verdict = _verdict(work, comparison, asked.settings, made.checkpoints)
+    names = _curve_names(made.checkpoints)
+    curves = {name: _curve(work, ref, asked.title) for name, ref in zip(names, made.checkpoints, strict=True)}
+    content = _content(work, made, asked, table, comparison, verdict)
     for name, curve in curves.items():
         (work.draft.folder / name).write_bytes(curve)
     (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
-    own = Made(corpus, views, pairs, checkpoints, (*scores, *comparisons), vectors, sets)
-    html = run_page(run_content(work, own, content, settings, published, verdict, told))
+    html = run_page(run_content(work, made, content, asked, verdict, told))
     (work.draft.folder / HTML).write_text(html, encoding="utf-8")
-    _write_cards(work, title, settings, table, checkpoints, pairs, folded, vectors, verdict)
+    _write_cards(work, made, asked, table, verdict)
     work.draft.write(table, "scores")
     if comparison is not None:
         work.draft.write(comparison, "comparison")
     # By which a comparison of runs knows the vectors and figures of what this one is for.
-    result = next((name for name in (settings.result, settings.systems[-1]) if name in vectors), "")
-    work.draft.note({"result": result})
+    candidates = (asked.settings.result, asked.settings.systems[-1])
+    work.draft.note({"result": next((name for name in candidates if name in made.vectors), "")})
     if verdict:
         work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
     _show(work, content, curves)
 
 
-def _write_cards(
+def _content(
     work: Work,
-    title: str,
-    settings: RunSettings,
+    made: RunArtifacts,
+    asked: ReportSettings,
     scores: pl.DataFrame,
-    checkpoints: tuple[CheckpointRef, ...],
-    pairs: tuple[PairsRef, ...],
-    folded: tuple[CheckpointRef, ...],
-    systems: Iterable[str],
+    comparison: pl.DataFrame | None,
     verdict: Verdict | None,
+) -> ReportContent:
+    trained = [ref for phase in zip(made.pairs, made.checkpoints, strict=True) for ref in phase]
+    listed: tuple[ArtifactRef, ...] = (made.corpus, *([made.views] if made.views else []), *trained, *made.folded)
+    datasets = {*scores["dataset"], *(scores["dataset"] + "/" + scores["split"])}
+    return ReportContent(
+        title=asked.title,
+        scores=scores,
+        comparison=comparison,
+        missing=asked.missing.reasons,
+        tables=asked.tables,
+        published=published_tables(asked.published, datasets),
+        examples=_examples(work.store, made.views) if made.views else [],
+        outcomes=making_rows(work, made.views)[0] if made.views else [],
+        verdict=verdict.sentence if verdict else None,
+        artifacts={str(ref): ref.key for ref in (*listed, *made.figures)},
+        curves=_curve_names(made.checkpoints),
+    )
+
+
+def _write_cards(
+    work: Work, made: RunArtifacts, asked: ReportSettings, scores: pl.DataFrame, verdict: Verdict | None
 ) -> None:
     """Cards of what was trained, and of encoders that took a transform in."""
-    encoders = {CARD: (checkpoints[-1], "")} if checkpoints else {}
-    names = [name for name in systems if settings.after_transform and name.endswith(settings.after_transform)]
-    for number, both in enumerate(zip(folded, names, strict=True) if folded else ()):
+    encoders = {CARD: (made.checkpoints[-1], "")} if made.checkpoints else {}
+    suffix = asked.settings.after_transform
+    names = [name for name in made.vectors if suffix and name.endswith(suffix)]
+    for number, both in enumerate(zip(made.folded, names, strict=True) if made.folded else ()):
         encoders[folded_card(number)] = both
-    rows = tuple(work.store.manifest(ref).rows for ref in pairs)
+    rows = tuple(work.store.manifest(ref).rows for ref in made.pairs)
     said = verdict.sentence if verdict else ""
     for file, (ref, system) in encoders.items():
         length = int(str(work.store.manifest(ref).figures["max_length"]))
-        card = card_content(title, settings, scores, ref, rows, length, said, system)
+        card = card_content(asked.title, asked.settings, scores, ref, rows, length, said, system)
         (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
 
 

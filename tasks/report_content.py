@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.published import rows_of
 from models.report.run_content import ComparedSet, Making, Reproduction, RunContent
+from models.report.tables import PaperTable
 from models.report.verdict import telling_row
 from storage.keys import NotInKey
 from storage.manifest import installed_versions
+from storage.refs import (
+    ArtifactRef,
+    CheckpointRef,
+    ComparisonRef,
+    CorpusRef,
+    EmbeddingsRef,
+    PairsRef,
+    ScoresRef,
+    ViewsRef,
+)
+from storage.sources import SourceSpec
 from tasks.commit import commit
-from tasks.evaluation.sets import read_scored_set
+from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.evaluation.sts import cosines_of
+from tasks.evaluation.summary import Missing
 from tasks.evaluation.vectors import SparseVectors, open_vectors
 from tasks.lineage import described, lineage
+from tasks.settings import RunSettings
+from tasks.stage.inputs import StageInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,12 +41,26 @@ if TYPE_CHECKING:
     from models.report.run_content import Rows
     from models.report.verdict import Verdict
     from storage.manifest import Manifest
-    from storage.refs import ArtifactRef, CheckpointRef, CorpusRef, EmbeddingsRef, PairsRef, ViewsRef
-    from tasks.evaluation.sets import ScoredSet
-    from tasks.settings import RunSettings
     from tasks.stage.cached import Work
 
 _SEEDS: Final = ("seed", "shuffle_seed")
+
+
+class ReportSettings(StageInputs):
+    """The content of a run's page that no artifact has."""
+
+    title: str
+    """Title of the page."""
+    missing: Missing
+    """Sets that were not found, with reasons."""
+    tables: tuple[PaperTable, ...]
+    """Tables of the papers."""
+    published: tuple[str, ...]
+    """Systems with printed figures to show beside."""
+    settings: RunSettings
+    """Configuration of the run."""
+    sources: tuple[SourceSpec, ...]
+    """Sources of the corpus; the card names them, and the corpus's key does not."""
 
 
 class Told(BaseModel):
@@ -44,27 +72,32 @@ class Told(BaseModel):
     """That starts the run again; empty where no command alone does."""
 
 
-@dataclass(frozen=True)
-class Made:
-    """The artifacts of a run.
-
-    Attributes:
-        corpus: its sentences.
-        views: of these; None where nothing was trained.
-        pairs: of each training.
-        checkpoints: of each training.
-        figures: scores and comparisons.
-        vectors: system → its vectors of all sets.
-        sets: the scored pairs.
-    """
+class RunArtifacts(StageInputs):
+    """The artifacts of a run, and the sets of its vectors."""
 
     corpus: CorpusRef
+    """The sentences."""
     views: ViewsRef | None
+    """Views of the sentences; None where nothing was trained."""
     pairs: tuple[PairsRef, ...]
+    """Training pairs, one a training."""
     checkpoints: tuple[CheckpointRef, ...]
-    figures: tuple[ArtifactRef, ...]
-    vectors: Mapping[str, EmbeddingsRef]
+    """Encoders, one a training."""
+    folded: tuple[CheckpointRef, ...]
+    """Encoders that include a post-hoc transform."""
+    scores: tuple[ScoresRef, ...]
+    """Figures of all systems."""
+    comparisons: tuple[ComparisonRef, ...]
+    """Differences of systems."""
+    vectors: dict[str, EmbeddingsRef]
+    """System → its vectors of all sets."""
     sets: tuple[ScoredSet, ...]
+    """The scored pairs."""
+
+    @property
+    def figures(self) -> tuple[ArtifactRef, ...]:
+        """Scores and comparisons."""
+        return (*self.scores, *self.comparisons)
 
     @property
     def refs(self) -> tuple[ArtifactRef, ...]:
@@ -75,10 +108,9 @@ class Made:
 
 def run_content(
     work: Work,
-    made: Made,
+    made: RunArtifacts,
     content: ReportContent,
-    settings: RunSettings,
-    published: tuple[str, ...],
+    asked: ReportSettings,
     verdict: Verdict | None,
     told: Told,
 ) -> RunContent:
@@ -88,12 +120,11 @@ def run_content(
         work: of the stage that reports.
         made: the run's artifacts.
         content: what the page in Markdown says.
-        settings: what decided the run.
-        published: systems whose printed figures stand beside.
+        asked: configuration of the run, and systems with printed figures.
         verdict: whether training did the encoder good.
         told: what the caller knows beside.
     """
-    manifests = lineage(work.store, made.refs)
+    settings, manifests = asked.settings, lineage(work.store, made.refs)
     names = _trainings(settings)
     telling = telling_row(content.comparison, settings.systems, settings.evaluation.dev) if verdict else None
     drawn = [name for name in dict.fromkeys((settings.systems[0], settings.systems[-1])) if name in made.vectors]
@@ -109,7 +140,7 @@ def run_content(
         scores=content.scores,
         comparison=content.comparison,
         tables=content.tables,
-        published=[row for system in published for row in rows_of(system)],
+        published=[row for system in asked.published for row in rows_of(system)],
         sets=compared_sets(work, made.vectors, made.sets),
         resamples=bootstrap.resamples,
         seed=bootstrap.seed,
@@ -153,7 +184,7 @@ def making_rows(work: Work, views: ViewsRef) -> tuple[Rows, Rows]:
     return shares, hops
 
 
-def _making(work: Work, made: Made, content: ReportContent, names: Sequence[str]) -> Making:
+def _making(work: Work, made: RunArtifacts, content: ReportContent, names: Sequence[str]) -> Making:
     statistics = work.store.manifest(made.corpus).figures.get("statistics")
     counted = statistics if isinstance(statistics, Mapping) else {}
     outcomes, hops = making_rows(work, made.views) if made.views else ([], [])
@@ -176,7 +207,7 @@ def _trainings(settings: RunSettings) -> list[str]:
     return [f"{number}. {label}" for number, label in enumerate(labels, start=1)] if len(labels) > 1 else labels
 
 
-def _summary(work: Work, made: Made, settings: RunSettings, manifests: Sequence[Manifest]) -> dict[str, str]:
+def _summary(work: Work, made: RunArtifacts, settings: RunSettings, manifests: Sequence[Manifest]) -> dict[str, str]:
     sources = [source.dataset or "files of your own" for source in settings.ingest.sources]
     run = work.draft.provenance.run
     new = [manifest for manifest in manifests if run and manifest.provenance.run == run]

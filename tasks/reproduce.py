@@ -12,6 +12,7 @@ from models.report.reproduction import reproduction_page
 from storage.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.schemas import REPRODUCTION
 from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
 from tasks.stage.show import show_markdown
 
 if TYPE_CHECKING:
@@ -29,39 +30,43 @@ _SPREAD: Final = "supervised-sd"  # between seeds, which is no figure to be reac
 _OVER_SEEDS: Final = {"supervised-mean": "all"}  # of runs that are tuned on the set, a seed each
 
 
+class RowComparison(StageInputs):
+    """A published row, and how runs are compared with it."""
+
+    row: str
+    """Name of the row."""
+    cells: tuple[str, ...]
+    """Sets that are compared, if other runs have the others; all if empty."""
+    system: str
+    """Name of the trained encoder in the reports."""
+    deviations: tuple[str, ...]
+    """Deviations of the runs' configuration from the row."""
+    records: dict[str, int]
+    """Source of sentences → number of its records."""
+    margin: float
+    """Points by which equivalent figures may differ."""
+    draws: bool
+    """Whether the recipe depends on the seed."""
+
+
 @stage(ref=ReproductionRef, version=4)
-def reproduce(
-    work: Work,
-    reports: tuple[ReportRef, ...],
-    row: str,
-    cells: tuple[str, ...],
-    system: str,
-    deviations: tuple[str, ...],
-    records: dict[str, int],
-    margin: float,
-    draws: bool,
-) -> None:
+def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
     """Set the figures of a row's recipe beside the row.
 
     Args:
         work: the stage's.
         reports: a run a seed.
-        row: name of the published row.
-        cells: sets whose figures are held against it, if other runs have those of the others; all if empty.
-        system: what the reports call the trained encoder.
-        deviations: how the runs deviate from the row, as far as their configuration says.
-        records: source of sentences → how many it has as a whole.
-        margin: points by which equivalent figures may differ.
-        draws: whether a seed makes a difference to the recipe.
+        asked: the row, and how runs are compared with it.
     """
     from models.evaluation.reproduction import compare, overall
 
-    scores = pl.concat([work.store.scan(ref, "scores").filter(model=system).collect() for ref in reports])
-    why = [*deviations, *_partial(work.store, reports[0], records)]
+    row, cells = asked.row, asked.cells
+    scores = pl.concat([work.store.scan(ref, "scores").filter(model=asked.system).collect() for ref in reports])
+    why = [*asked.deviations, *_partial(work.store, reports[0], asked.records)]
     printed = [published for published in rows_of(row) if published.protocol != _SPREAD]
-    test = None if why else partial(compare, margin=margin, draws=draws)
+    test = None if why else partial(compare, margin=asked.margin, draws=asked.draws)
     lines = [_lines(scores, published, row, cells, test) for published in printed]
-    figures = pl.concat(lines).with_columns(margin=pl.lit(margin))
+    figures = pl.concat(lines).with_columns(margin=pl.lit(asked.margin))
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row

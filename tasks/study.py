@@ -16,6 +16,7 @@ from tasks.evaluation.sets import ScoredSet, read_scored_set
 from tasks.evaluation.sts import cosines_of
 from tasks.evaluation.vectors import open_vectors
 from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
 from tasks.stage.show import show_image, show_markdown, show_table
 
 if TYPE_CHECKING:
@@ -25,55 +26,66 @@ PAGE: Final = "study.md"
 PLOT: Final = "study.png"
 
 
+class StudyRuns(StageInputs):
+    """The runs of a study, in the order of its points."""
+
+    points: tuple[Point, ...]
+    """The configurations."""
+    embeddings: tuple[tuple[EmbeddingsRef, ...], ...]
+    """Of each point, its encoders' vectors, one a seed; none where no run of it left any."""
+    scores: tuple[tuple[ScoresRef, ...], ...]
+    """Of each point, all figures of its encoders."""
+
+
+class StudySettings(StageInputs):
+    """Sets, references and form of a study."""
+
+    title: str
+    """Title of the page."""
+    axis: str
+    """Horizontal axis of the plot."""
+    sets: tuple[ScoredSet, ...]
+    """Scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs."""
+    others: dict[str, tuple[str, ...]]
+    """Dataset → its headline metrics, for sets other than scored pairs."""
+    references: tuple[str, ...]
+    """Labels of the points that all others are compared with. Those without figures are left out; the first point
+    with figures is used if none is left."""
+    shown: str | None
+    """Set that the plot draws, by its declared name; the mean of all if None."""
+    config: BootstrapConfig
+    """Settings of the intervals; more draws where there are many comparisons (`enough_draws`)."""
+
+
 @stage(ref=StudyRef, version=3)
-def study(
-    work: Work,
-    title: str,
-    axis: str,
-    points: tuple[Point, ...],
-    embeddings: tuple[tuple[EmbeddingsRef, ...], ...],
-    scores: tuple[tuple[ScoresRef, ...], ...],
-    sets: tuple[ScoredSet, ...],
-    others: dict[str, tuple[str, ...]],
-    references: tuple[str, ...],
-    shown: str | None,
-    config: BootstrapConfig,
-) -> None:
+def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
     """Figures over seeds, differences from points that others are compared with, a page and a plot.
 
     Args:
         work: the stage's.
-        title: of the page.
-        axis: what the plot's horizontal axis is.
-        points: the configurations.
-        embeddings: of each point, its encoders' vectors, a seed each; none where no run of it left any.
-        scores: of each point, all figures of its encoders.
-        sets: scored pairs on which points are compared, by the hierarchical bootstrap over seeds and pairs.
-        others: data set → metrics that stand for it, of sets that are no scored pairs.
-        references: labels of the points that all others are compared with; those without figures are left out, and
-            the first point that has some stands in where none is left.
-        shown: the set that the plot draws, by its declared name; the mean of all unless given.
-        config: how it draws; more often where there are many comparisons (`enough_draws`).
+        runs: points with their vectors and figures.
+        asked: sets, references and form.
 
     Raises:
         EvaluationError: a set cannot be scored with some vectors.
     """
     from models.report.study_plot import study_plot  # matplotlib, which a cached run never needs
 
-    vectors = {point.label: made for point, made in zip(points, embeddings, strict=True) if made}
-    own = {point.label: made for point, made in zip(points, scores, strict=True) if made}
+    points, title = runs.points, asked.title
+    vectors = {point.label: made for point, made in zip(points, runs.embeddings, strict=True) if made}
+    own = {point.label: made for point, made in zip(points, runs.scores, strict=True) if made}
     labels = list(vectors)
-    beside = tuple(label for label in references if label in vectors) or (labels[0],)
-    compared = _compared(work, vectors, sets, beside, config)
-    figures = pl.DataFrame([*compared, *_others(work, own, others)], schema=STUDY)
+    beside = tuple(label for label in asked.references if label in vectors) or (labels[0],)
+    compared = _compared(work, vectors, asked.sets, beside, asked.config)
+    figures = pl.DataFrame([*compared, *_others(work, own, asked.others)], schema=STUDY)
     table = pl.concat([figures, _without(figures, [point.label for point in points if point.label not in vectors])])
     work.draft.write(table)
-    drawn = shown_set(table, shown)
+    drawn = shown_set(table, asked.shown)
     faults = {point.label: "; ".join(point.faults) for point in points if point.faults}
-    notes = _notes(len(labels) - 1, config) if sets and len(labels) > 1 else []
+    notes = _notes(len(labels) - 1, asked.config) if asked.sets and len(labels) > 1 else []
     work.draft.note({"shown": drawn, "faults": {**faults}, "notes": [*notes]})
     page = study_page(title, table, PLOT, drawn, faults, notes)
-    picture = study_plot(table, [point.model_dump() for point in points], title, axis, drawn)
+    picture = study_plot(table, [point.model_dump() for point in points], title, asked.axis, drawn)
     (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
     (work.draft.folder / PLOT).write_bytes(picture)
     show_markdown("study", page.replace(f"![plot]({PLOT})", "(see study-plot)"), title)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flows.cli.debug import add_debug
 from flows.cli.options import add_json, add_site_options, print_json, print_table
 from flows.cli.starting import begin, failed, wait_for
-from flows.server import TAG
+from flows.prefect_server.server import TAG
 
 if TYPE_CHECKING:
     from tasks.assets.verify import Check
@@ -73,12 +73,13 @@ def _build(arguments: argparse.Namespace) -> int:
 
     from flows.assets import AssetsConfig, assets
     from flows.cli.watching import watching
+    from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
     wait_for(start.embedded)
     # Not planned, as other flows are: it packs what it made into the package.
     with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):
-        state = assets(config, start.site, arguments.root, return_state=True)
+        state: Any = cancelled_when_stopped(assets)(config, start.site, arguments.root, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
     made = {name: f"asset/{key}" for name, key in state.result().items()}

@@ -14,7 +14,7 @@ from rich.table import Table
 from flows.cli.lines import be_quiet
 from flows.cli.options import add_json, add_settings, add_site_options, print_json
 from flows.cli.settings import configured
-from flows.server import check_server, use_server
+from flows.prefect_server.server import check_server, use_server
 from flows.site import site_of
 
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ def add_use_options(parser: argparse.ArgumentParser) -> None:
 def used_site(arguments: argparse.Namespace) -> Site:
     """Where an encoder is used: no flow runs, so Prefect starts no server."""
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
-    from flows.server import use_server
+    from flows.prefect_server.server import use_server
     from flows.site import site_of
 
     use_server()

@@ -17,7 +17,7 @@ from flows.cli.options import (
 )
 from flows.cli.settings import changes_of, configured
 from flows.cli.starting import failed, wait_for
-from flows.server import TAG, start_server, use_server
+from flows.prefect_server.server import TAG, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -65,8 +65,11 @@ def _run(arguments: argparse.Namespace) -> int:
         return _dry_run(store, plan, as_json=arguments.json)
     from prefect import tags
 
+    from flows.prefect_server.crashed_runs import cancelled_when_stopped
+
+    flow = cancelled_when_stopped(pipeline)
     with nullcontext() if arguments.json else watching(store, plan), tags(TAG, arguments.recipe):
-        state = pipeline(arguments.recipe, changes or None, site, return_state=True)
+        state: Any = flow(arguments.recipe, changes or None, site, return_state=True)
     if not state.is_completed():
         return failed(state.result(raise_on_failure=False))
     ref = state.result()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.cli.lines import be_quiet, spinner
 from flows.cli.printable import printable
-from flows.server import TAG, EmbeddedServer, check_server, start_server, use_server
+from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
     import argparse
@@ -64,9 +64,10 @@ class Start:
         from prefect import tags
 
         from flows.cli.watching import watching
+        from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
         with watching(self.site.open_store(), plan) if self.watched else nullcontext(), tags(TAG):
-            state: Any = flow(**parameters, site=self.site, return_state=True)
+            state: Any = cancelled_when_stopped(flow)(**parameters, site=self.site, return_state=True)
         if state.is_completed():
             return state.result()
         failed(state.result(raise_on_failure=False))
@@ -118,9 +119,9 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
         return
     embedded.wait()
     if embedded.alone is not None:
-        from flows.stranded import end_stranded_runs
+        from flows.prefect_server.crashed_runs import end_crashed_runs
 
-        end_stranded_runs(embedded.alone)
+        end_crashed_runs(embedded.alone)
 
 
 def failed(error: object) -> int:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.server import is_alone, named_server, use_server
+from flows.prefect_server.server import is_alone, named_server, use_server
 
 if TYPE_CHECKING:
     import argparse

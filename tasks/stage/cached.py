@@ -28,6 +28,8 @@ from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
+from tasks.stage.inputs import ungrouped
+from tasks.stage.leases import lease
 from tasks.stage.machine import device_of
 from tasks.stage.page import collected, in_run
 from tasks.stage.records import ArtifactKey, ManifestRecords
@@ -113,6 +115,7 @@ class Stage(Generic[P, R]):
         step = Step(self.name, ref)
         if planned(step):
             return ref
+        lease(site.open_store(), [ref, *_inputs(arguments)], begin=in_run())
         for watcher in watchers():
             watcher.begins(step)
         try:
@@ -177,11 +180,12 @@ class Stage(Generic[P, R]):
         return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
 
     def _ref(self, arguments: Mapping[str, object]) -> R:
-        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, arguments))
+        return self.ref_type(kind=self.kind, key=artifact_key(self.name, self.kind, self.version, ungrouped(arguments)))
 
     def _provenance(self, store: Store, arguments: Mapping[str, object]) -> Provenance:
-        inputs = {name: _input(store, ref) for name, value in arguments.items() for name, ref in _refs(name, value)}
-        config = {name: value for name, value in arguments.items() if not any(_refs(name, value))}
+        flat = ungrouped(arguments)
+        inputs = {name: _input(store, ref) for name, value in flat.items() for name, ref in _refs(name, value)}
+        config = {name: value for name, value in flat.items() if not any(_refs(name, value))}
         return Provenance(
             stage=self.name,
             stage_version=self.version,
@@ -231,6 +235,10 @@ def _refs(name: str, value: object) -> Iterator[tuple[str, ArtifactRef]]:
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for part, member in enumerate(value):
             yield from _refs(f"{name}.{part}", member)
+
+
+def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
+    return [ref for name, value in ungrouped(arguments).items() for _, ref in _refs(name, value)]
 
 
 def _input(store: Store, ref: ArtifactRef) -> InputEntry:

@@ -37,7 +37,7 @@ _BLOCK = 1 << 24
 
 def served() -> None:
     """Start the server that a command has, before Prefect is imported."""
-    from flows.server import start_server
+    from flows.prefect_server.server import start_server
 
     server = start_server()
     if server is not None:

@@ -22,7 +22,7 @@ from storage.errors import SourceError
 from storage.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from tasks.passages import read_passages, translated
 from tasks.pretrained import resolve_encoder
-from tasks.prove import merge, prove, settle, weigh
+from tasks.prove import GeneralFigures, HeldOut, merge, prove, settle, weigh
 from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.watch import planning
@@ -154,11 +154,10 @@ def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own,
         collapse=None,
     )
     trained = train(site, mismatched(site, passages), start, None, reading, harm)
-    asked = (passages, None, None)
-    views = probes_of(("crops",))
-    weighing = weigh(site, *asked, start, trained, None, reading, views, config.proof)
+    held_out = HeldOut(passages=passages, trips=None, labels=None, views=probes_of(("crops",)), config=config.proof)
+    weighing = weigh(site, held_out, start, trained, None, reading)
     merged = merge(site, start, trained, weighing, reading)
-    proof = prove(site, *asked, start, merged, weighing, (), (), reading, views, config.proof)
+    proof = prove(site, held_out, start, merged, weighing, GeneralFigures(scores=(), comparisons=()), reading)
     adapted = settle(site, start, merged, proof)
     store = site.open_store()
     assert store.manifest(proof).figures["verdict"] == "WORSE"

@@ -2,23 +2,25 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 import yaml
 from prefect.settings.models.root import Settings
 
-from flows.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
+from flows.prefect_server.server import HEARTBEAT_SECONDS, RUN_SETTINGS, start_server, use_server
 from tests.servers import ROOT, is_alive
 
 COMMAND = """
 import os, urllib.request
-from flows.server import start_server
-from flows.server import use_server
+from flows.prefect_server.server import start_server
+from flows.prefect_server.server import use_server
 use_server()
 server = start_server()
 server.wait()
@@ -37,6 +39,15 @@ def test_it_answers_and_ends_with_the_command(tmp_path, monkeypatch):
     assert version.startswith('"3.')
     with pytest.raises(urllib.error.URLError, match="refused"):
         urllib.request.urlopen(url + "/health")
+
+
+def test_ten_commands_at_once_make_one_database(tmp_path, monkeypatch):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "new"))
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    commands = [subprocess.Popen([sys.executable, "-c", COMMAND], **pipes) for _ in range(10)]
+    ended = [(*command.communicate(timeout=300), command.returncode) for command in commands]
+    assert [(code, errors) for _, errors, code in ended] == [(3, "")] * 10
 
 
 @pytest.mark.parametrize("address", ["", "http://127.0.0.1:9/api"])
@@ -76,26 +87,31 @@ def test_a_server_that_is_named_is_used(monkeypatch):
 # In short sleeps: Python does not notice a signal that comes just before a system call until that call returns.
 RUNNING = """
 import os, signal, time
-from flows.server import start_server, use_server
+from flows.prefect_server.server import start_server, use_server
 use_server()
 server = start_server()
 server.wait()
-from prefect import flow
+from prefect import flow, task
+from flows.prefect_server.crashed_runs import cancelled_when_stopped
 
-@flow
-def long():
+@task
+def work():
     print(os.environ["PREFECT_API_URL"], flush=True)
     for _ in range(3000):
         time.sleep(0.1)
 
+@flow
+def long():
+    work()
+
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background job inherits ignored
-    long()
+    cancelled_when_stopped(long)()
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
-def test_whatever_ends_the_command_ends_its_server(tmp_path, monkeypatch, new_home, name):
+@pytest.mark.parametrize(("name", "state"), [("SIGINT", "CANCELLED"), ("SIGTERM", "CANCELLED"), ("SIGKILL", "RUNNING")])
+def test_a_signal_ends_the_command_its_run_and_its_server(tmp_path, monkeypatch, new_home, name, state):
     """SIGINT goes to the whole group, as a terminal sends it."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("PREFECT_HOME", str(new_home(tmp_path / "home")))
@@ -110,17 +126,19 @@ def test_whatever_ends_the_command_ends_its_server(tmp_path, monkeypatch, new_ho
             assert urllib.request.urlopen(f"{url}/health").status == 200
             number = getattr(signal, name)
             os.killpg(run.pid, number) if name == "SIGINT" else os.kill(run.pid, number)
-            assert run.wait(timeout=180) != 0
+            assert run.wait(timeout=180) == -number
         finally:
             run.kill()
             run.communicate()
     assert refuses(f"{url}/health", within=60)
     assert len((tmp_path / "log").read_text().splitlines()) < 100
+    with closing(sqlite3.connect(tmp_path / "home" / "prefect.db")) as database:
+        assert database.execute("SELECT state_type FROM flow_run").fetchall() == [(state,)]
 
 
 DYING = """
 import os, signal
-from flows.server import start_server
+from flows.prefect_server.server import start_server
 print(start_server()._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

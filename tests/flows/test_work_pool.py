@@ -8,7 +8,7 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 from flows.cli.starting import Start
-from flows.server import TAG
+from flows.prefect_server.server import TAG
 from tasks.doctor import look_at_pool
 from tasks.site import Site
 

@@ -27,13 +27,16 @@ ROOTS = ("models", "storage", "tasks")
 CARRIERS = {
     "models.progress",
     "tasks.site",
-    *(f"tasks.stage.{name}" for name in ("cached", "records", "show", "watch", "page", "logs", "machine", "stopping")),
+    *(
+        f"tasks.stage.{name}"
+        for name in ("cached", "inputs", "leases", "records", "show", "watch", "page", "logs", "machine", "stopping")
+    ),
     *(f"tasks.stage.{name}" for name in ("shards", "cluster")),
     *(
         f"storage.{name}"
         for name in (
             *("store", "holdings", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files"),
-            *("address", "listing", "refusals", "regular"),
+            *("address", "leases", "listing", "refusals", "regular"),
         )
     ),
 }

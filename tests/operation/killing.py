@@ -107,7 +107,12 @@ class Forked:
         home.mkdir(parents=True, exist_ok=True)
         os.environ |= {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
         with (folder / "log").open("ab") as log:
-            command = [sys.executable, "-P", str(ROOT / "flows" / "serving.py"), str(cls.port)]
+            command = [
+                sys.executable,
+                "-P",
+                str(ROOT / "flows" / "prefect_server" / "server_process.py"),
+                str(cls.port),
+            ]
             cls.serving = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
         os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{cls.port}/api"
         wait_until_healthy(os.environ["PREFECT_API_URL"])

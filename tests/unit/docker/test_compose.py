@@ -9,7 +9,7 @@ import pytest
 import yaml
 from prefect.events.schemas.automations import AutomationCore
 
-from flows.server import TAG
+from flows.prefect_server.server import TAG
 
 DOCKER = Path(__file__).parents[3] / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())

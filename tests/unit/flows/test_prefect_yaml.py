@@ -6,8 +6,8 @@ from inspect import signature
 import pytest
 import yaml
 
+from flows.prefect_server.server import RUN_SETTINGS, TAG
 from flows.recipes import RECIPES
-from flows.server import RUN_SETTINGS, TAG
 from tests.servers import ROOT
 
 TEXT = (ROOT / "prefect.yaml").read_text(encoding="utf-8")

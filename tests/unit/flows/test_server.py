@@ -15,7 +15,7 @@ from prefect.settings import (
 )
 
 from flows.cli.main import main
-from flows.server import check_server, named_server, use_server
+from flows.prefect_server.server import check_server, named_server, use_server
 
 AUTH = "admin:of-the-server"
 

@@ -45,3 +45,12 @@ def test_threads_are_those_that_openmp_is_allowed(monkeypatch, asked, given):
 def test_threads_are_said_by_a_variable(monkeypatch):
     monkeypatch.setenv("BSL_THREADS", "3")
     assert site_of().threads == 3
+
+
+def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkeypatch):
+    monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
+    monkeypatch.setenv("BSL_KEEP_SNAPSHOTS", "5")
+    monkeypatch.setenv("BSL_DEVICE", "")
+    assert site_of(Site(keep_snapshots=3)) == Site(mirror="/mirror", keep_snapshots=3)
+    assert site_of({"mirror": "/other", "store": None, "recipe": "tiny"}) == Site(mirror="/other", keep_snapshots=5)
+    assert Site() == Site(mirror=None, keep_snapshots=2)  # on a worker

@@ -7,7 +7,7 @@ from models.evaluation.published import rows_of
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CorpusRef, ReportRef
 from storage.schemas import CORPUS, SCORES
-from tasks.reproduce import PAGE, reproduce
+from tasks.reproduce import PAGE, RowComparison, reproduce
 from tasks.site import Site
 
 ROW = "BSL-BERT, NLI_entail"
@@ -47,9 +47,10 @@ def reproduced(tmp_path):
             with store.draft(ref, made) as draft:
                 rows = pl.DataFrame([score(name, value) for name, value in figures.items()])
                 draft.write(rows.select(SCORES.names()).cast(SCORES), "scores")
-        arguments = {"reports": reports, "row": row, "cells": cells, "system": "after BSL", "records": SNLI}
-        arguments |= {"deviations": deviations, "margin": margin, "draws": draws}
-        ref = reproduce.run(site, arguments)
+        asked = RowComparison(
+            row=row, cells=cells, system="after BSL", records=SNLI, deviations=deviations, margin=margin, draws=draws
+        )
+        ref = reproduce.run(site, {"reports": reports, "asked": asked})
         table = store.scan(ref).collect()
         return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
 

@@ -10,7 +10,7 @@ from storage.refs import EmbeddingsRef, ScoresRef
 from storage.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
 from tasks.site import Site
-from tasks.study import PAGE, study
+from tasks.study import PAGE, StudyRuns, StudySettings, study
 
 MADE = Provenance(stage_version=1, config={})
 OTHERS = {"afs": ("pearson", "spearman"), "askubuntu": ("average precision",), "twenty": ("v-measure",)}
@@ -55,12 +55,12 @@ def studied(tmp_path):
             embeddings.append(tuple(vectors for vectors, _ in refs))
             scores.append(tuple(scored for _, scored in refs))
         points = [Point(label=name, line="", place=name, faults=(faults or {}).get(name, ())) for name in levels]
-        arguments = {
-            "title": "t", "axis": "recipe", "points": tuple(points), "embeddings": tuple(embeddings),
-            "scores": tuple(scores), "sets": (), "others": OTHERS, "references": (), "shown": None,
-            "config": BootstrapConfig(resamples=100),
-        }  # fmt: skip
-        ref = study.run(site, arguments)
+        asked = StudySettings(
+            title="t", axis="recipe", sets=(), others=OTHERS, references=(), shown=None,
+            config=BootstrapConfig(resamples=100),
+        )  # fmt: skip
+        runs = StudyRuns(points=tuple(points), embeddings=tuple(embeddings), scores=tuple(scores))
+        ref = study.run(site, {"runs": runs, "asked": asked})
         return store.scan(ref).collect(), (store.fetch(ref) / PAGE).read_text()
 
     return call

@@ -10,13 +10,13 @@ from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.states import Completed, Running, Scheduled
 
-from flows.presence import enter
-from flows.server import is_alone
-from flows.stranded import end_stranded_runs
+from flows.prefect_server.crashed_runs import end_crashed_runs
+from flows.prefect_server.process_lock import hold
+from flows.prefect_server.server import is_alone
 from tests.servers import ROOT
 
-PRESENT = "import sys; from pathlib import Path; from flows.presence import enter\n"
-PRESENT += "print(enter(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.process_lock import hold\n"
+PRESENT += "print(hold(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 
 
 def test_a_command_that_was_killed_is_present_no_more(tmp_path):
@@ -28,9 +28,9 @@ def test_a_command_that_was_killed_is_present_no_more(tmp_path):
             assert second.stdout.readline() == "False\n"
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
-            assert not enter(tmp_path)  # the second is there yet
+            assert not hold(tmp_path)  # the second is there yet
             second.communicate("")
-        assert not enter(tmp_path)  # as is this process, by its first call
+        assert not hold(tmp_path)  # as is this process, by its first call
 
 
 def test_nobody_is_alone_in_a_database_of_others(tmp_path, monkeypatch):
@@ -49,14 +49,14 @@ def test_what_stands_as_running_ends_as_crashed_and_the_rest_stays():
     def work() -> None:
         """Never called."""
 
-    end_stranded_runs(datetime.now(UTC))  # of other files' killed commands, which had the same server
+    end_crashed_runs(datetime.now(UTC))  # of other files' killed commands, which had the same server
     with get_client(sync_client=True) as client:
         states = [Running(), Scheduled(), Completed()]
         runs = [client.create_flow_run(work, state=state).id for state in states]
         now = datetime.now(UTC)
         later = client.create_flow_run(work, state=Running()).id  # of a command that came meanwhile
-        assert end_stranded_runs(now) == 1
+        assert end_crashed_runs(now) == 1
         found = [client.read_flow_run(run).state for run in (*runs, later)]
         assert [state.type.value for state in found] == ["CRASHED", "SCHEDULED", "COMPLETED", "RUNNING"]
         assert "run it again" in found[0].message.lower()
-        assert end_stranded_runs(now) == 0
+        assert end_crashed_runs(now) == 0

@@ -1,8 +1,6 @@
 """Which Prefect server a command talks to: the one that PREFECT_API_URL names, else one of this folder's own.
 
-A server of its own is started while the command still imports, and stopped however the command ends. Prefect itself
-would start it late: the client first imports the pipeline, then the whole server, and only then runs that server in a
-process of its own.
+A command starts its own server while it still imports; `server_process` says why that is not Prefect's own.
 
 Nothing here imports Prefect: its settings are read once, on import, so they must stand in the environment before.
 """
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from flows.presence import enter
+from flows.prefect_server.process_lock import hold
 
 TAG: Final = "bsl"  # of every run: the automations of docker/ apply to runs that have it
 HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
@@ -41,7 +39,7 @@ _DATABASES: Final = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATA
 _SECONDS_TO_ANSWER: Final = 20.0  # of a named server, asked before a run
 _SECONDS_TO_START: Final = 120.0  # a laptop's first start takes over 20
 _PATIENCE: Final = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
-_PROGRAM: Final = Path(__file__).with_name("serving.py")
+_PROGRAM: Final = Path(__file__).with_name("server_process.py")
 # As Prefect runs a server for one process: without a UI, and without the services that only schedules need.
 _TEMPORARY: Final = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
 
@@ -126,7 +124,7 @@ def is_alone(*, inherited: bool = False) -> bool:
     folder = Path(os.environ.get("PREFECT_HOME", ""))
     if folder != HOME.absolute() / "prefect" or any(map(os.environ.get, _DATABASES)):
         return False
-    return enter(folder, inherited=inherited)
+    return hold(folder, inherited=inherited)
 
 
 class EmbeddedServer:

@@ -1,0 +1,71 @@
+"""States of runs that did not finish: Crashed after kill -9, Cancelled after Ctrl-C or SIGTERM.
+
+Prefect marks a run that a signal ends as Crashed. A command that a person stops has not crashed. A run on a work pool
+keeps Prefect's states: there the UI cancels, and SIGTERM comes from a machine that goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.exceptions import TerminationSignal
+from prefect.states import Cancelled, Crashed
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from prefect import Flow
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.objects import FlowRun, State
+
+_STARTED: Final = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
+_AT_ONCE: Final = 200
+_KILLED: Final = "The process was killed, or the machine went down. Run it again to go on."
+_STOPPED: Final = "Stopped by a person. Run it again to go on."
+
+
+def end_crashed_runs(before: datetime) -> int:
+    """Mark as Crashed the runs that began before a time and have not ended.
+
+    Args:
+        before: when no run of the server's database had a process; other commands may have begun since.
+
+    Returns:
+        The number of these runs.
+    """
+    asked = FlowRunFilter.model_validate({"state": _STARTED, "expected_start_time": {"before_": before}})
+    ended = 0
+    with get_client(sync_client=True) as client:
+        while runs := client.read_flow_runs(flow_run_filter=asked, limit=_AT_ONCE):
+            for run in runs:
+                client.set_flow_run_state(run.id, Crashed(message=_KILLED), force=True)
+            _end_tasks(client, [run.id for run in runs], Crashed(message=_KILLED))
+            ended += len(runs)
+    return ended
+
+
+def cancelled_when_stopped(flow: Flow[..., Any]) -> Flow[..., Any]:
+    """Return a copy of a flow whose run becomes Cancelled, not Crashed, by Ctrl-C or SIGTERM.
+
+    Args:
+        flow: the flow that a command runs.
+    """
+    return flow.with_options(on_crashed=[*flow.on_crashed_hooks, _cancel_if_stopped])
+
+
+def _cancel_if_stopped(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:  # noqa: ARG001 - names are Prefect's
+    if not isinstance(state.data, KeyboardInterrupt | TerminationSignal):
+        return
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(flow_run.id, Cancelled(message=_STOPPED), force=True)
+        _end_tasks(client, [flow_run.id], Cancelled(message=_STOPPED))
+
+
+def _end_tasks(client: SyncPrefectClient, runs: list[UUID], state: State[Any]) -> None:
+    asked = TaskRunFilter.model_validate({"state": _STARTED, "flow_run_id": {"any_": runs}})
+    while tasks := client.read_task_runs(task_run_filter=asked, limit=_AT_ONCE):
+        for task in tasks:
+            client.set_task_run_state(task.id, state, force=True)

@@ -1,0 +1,67 @@
+"""`bsl artifacts gc` keeps what a running process uses, and takes it afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from prefect.settings import get_current_settings
+
+from flows.cli.main import main
+from storage.leases import EXPIRES
+from storage.store import Store
+from tests.s3_server import s3_served
+from tests.servers import ROOT
+
+
+@pytest.fixture(params=["folder", "s3"])
+def url(request, tmp_path):
+    if request.param == "folder":
+        yield str(tmp_path / "store")
+        return
+    from moto.server import DomainDispatcherApplication, create_backend_app
+
+    with s3_served(DomainDispatcherApplication(create_backend_app), "bucket"):
+        yield "s3://bucket/store"
+
+
+def started(url: str) -> tuple[subprocess.Popen[str], str]:
+    """A run that waits after its first stage, and the path of what that made."""
+    environment = os.environ | get_current_settings().to_environment_variables(exclude_unset=True)
+    run = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "flows" / "use_and_wait.py"), url],
+        cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)}, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    return run, run.stdout.readline().strip()
+
+
+def collect_everything(url: str) -> set[str]:
+    """What is left afterwards."""
+    assert main(["artifacts", "gc", "--older-than", "0h", "--delete", "--store", url]) == 0
+    return {ref.path for ref in Store(url).refs()}
+
+
+def test_a_running_process_keeps_what_it_uses_and_a_finished_one_does_not(url):
+    run, corpus = started(url)
+    assert corpus.startswith("corpus/")
+    assert collect_everything(url) == {corpus}
+    pairs, _ = run.communicate("", timeout=120)
+    assert run.returncode == 0
+    assert pairs.startswith("pairs/")
+    assert collect_everything(url) == set()
+
+
+def test_the_lease_of_a_killed_process_protects_for_an_hour(tmp_path):
+    url = str(tmp_path)
+    run, corpus = started(url)
+    with run:
+        run.send_signal(signal.SIGKILL)
+    assert collect_everything(url) == {corpus}
+    (lease,) = (tmp_path / ".leases").glob("*.json")
+    long_ago = time.time() - EXPIRES.total_seconds() - 1
+    os.utime(lease, (long_ago, long_ago))
+    assert collect_everything(url) == set()
+    assert not lease.exists()

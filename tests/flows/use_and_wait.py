@@ -1,0 +1,23 @@
+"""A run between two stages, which goes on when its input closes: `use_and_wait.py STORE`."""
+
+import sys
+
+from prefect import flow
+
+from storage.refs import PairsRef
+from tasks.site import Site
+from tests.flows.test_cached import Size, doubled, sentences
+
+
+@flow
+def waiting(site: Site) -> PairsRef:
+    """Make a corpus, wait, and use it."""
+    corpus = sentences(site, Size(rows=3))
+    sys.stdout.write(f"{corpus.path}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    return doubled(site, corpus, Size(rows=1))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(waiting(Site(store=sys.argv[1])).path)

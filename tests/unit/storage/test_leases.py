@@ -1,0 +1,66 @@
+"""A lease protects an artifact and what that was made from, for an hour after its last renewal."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from storage.collect import collect, collectable
+from storage.errors import StoreReadError
+from storage.leases import EXPIRES, Lease, expired_leases, leased
+from storage.manifest import InputEntry
+from storage.store import Store
+from tests.hostile import WHY, made_long_ago, put
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(str(tmp_path / "store"), tmp_path / "cache")
+
+
+def leasing(store: Store, *refs) -> Lease:
+    lease = Lease(store)
+    assert lease.add(refs)
+    lease.renew()
+    return lease
+
+
+def test_an_artifact_and_its_inputs_stay_until_the_lease_is_released(store):
+    source, other = put(store, 1), put(store, 2)
+    entry = InputEntry(kind="views", key=source.key, digest=store.manifest(source).digest)
+    made = put(store, 3, WHY.model_copy(update={"inputs": {"views": entry}}))
+    made_long_ago(store)
+    lease = leasing(store, made)
+    now = datetime.now(UTC)
+    assert [manifest.key for manifest in collectable(store, timedelta(0), now)] == [other.key]
+    lease.release()
+    assert len(collectable(store, timedelta(0), now)) == 3
+    lease.release()  # once more changes nothing
+
+
+def test_a_lease_expires_and_a_renewal_extends_it(store):
+    ref = put(store)
+    lease = leasing(store, ref)
+    assert not lease.add([ref])
+    later = datetime.now(UTC) + EXPIRES + timedelta(seconds=5)
+    assert leased(store, later) == set()
+    assert len(expired_leases(store, later)) == 1
+    assert leased(store, later - timedelta(minutes=1)) == {ref.path}
+    assert expired_leases(store, later - timedelta(minutes=1)) == []
+
+
+def test_what_is_leased_after_it_was_listed_stays(store):
+    ref = put(store)
+    made_long_ago(store)
+    listed = collectable(store, timedelta(0), datetime.now(UTC))
+    leasing(store, ref)
+    assert collect(store, listed, []) == []
+    assert [left.path for left in store.refs()] == [ref.path]
+
+
+def test_a_lease_that_cannot_be_read_stops_the_collection(store):
+    put(store)
+    leasing(store, put(store))
+    (path,) = (store.local / ".leases").iterdir()
+    path.write_text("{")
+    with pytest.raises(StoreReadError, match="not a lease"):
+        collectable(store, timedelta(0), datetime.now(UTC))

@@ -1,0 +1,44 @@
+"""A group of stage arguments enters key and provenance as its fields do."""
+
+import polars as pl
+
+from models.evaluation.bootstrap import BootstrapConfig
+from storage.keys import artifact_key
+from storage.refs import CorpusRef, ViewsRef
+from storage.store import Store
+from tasks.site import Site
+from tasks.stage.cached import Work, stage
+from tasks.stage.inputs import StageInputs
+from tests.hostile import VIEWS, WHY, key
+
+
+class Sources(StageInputs):
+    views: ViewsRef
+    more: dict[str, tuple[ViewsRef, ...]]
+    config: BootstrapConfig
+
+
+@stage(ref=CorpusRef, version=3)
+def grouped(work: Work, sources: Sources, title: str) -> None:
+    """Make a corpus of one title."""
+    rows = {"sentence_id": [sources.config.seed], "text": [title], "source": ["t"], "lang": ["en"]}
+    work.draft.write(pl.DataFrame(rows, schema_overrides={"sentence_id": pl.UInt64}))
+
+
+def test_key_and_provenance_are_those_of_the_fields(tmp_path):
+    store = Store(str(tmp_path))
+    views = [ViewsRef(key=key(number)) for number in (1, 2)]
+    for ref in views:
+        with store.draft(ref, WHY) as draft:
+            draft.write(VIEWS)
+    config = BootstrapConfig(seed=7)
+    made = grouped(
+        Site(store=str(tmp_path)), Sources(views=views[0], more={"a": (views[1],)}, config=config), "title"
+    )
+    fields = {"views": views[0], "more": {"a": (views[1],)}, "config": config, "title": "title"}
+    assert made.key == artifact_key("grouped", "corpus", 3, fields)
+    provenance = store.manifest(made).provenance
+    assert {name: entry.key for name, entry in provenance.inputs.items()} == {"views": key(1), "more.a.0": key(2)}
+    assert provenance.config["title"] == "title"
+    assert provenance.config["config"]["seed"] == 7
+    assert store.scan(made).collect()["text"].to_list() == ["title"]
