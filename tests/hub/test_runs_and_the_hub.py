@@ -119,9 +119,7 @@ def test_a_folder_that_an_earlier_bsl_mirror_filled_has_the_key_of_the_hub(hub, 
 def test_an_arrow_table_has_the_rows_of_its_parquet_files(hub):
     publish_nli(hub)
     frames = pl.concat(read_source(resolve_source(SourceSpec(dataset="multi_nli")), ReadReport("x"), 0.0))
-    expected = sample().tail(24)
-    labelled = [row for row in range(24) if (400 - 24 + row) % 10 != 9]
-    assert frames.rows() == expected[labelled].select("premise", "hypothesis").rows()
+    assert frames.rows() == sample().tail(24).select("premise", "hypothesis").rows()
 
 
 def requests_of_content(hub):
