@@ -64,19 +64,21 @@ def on_cluster(site: Site, function: Callable[..., T], calls: Sequence[tuple[Any
         numbers: dict[Future, int] = {}
         results: dict[int, T] = {}
 
-        def send(count: int) -> None:
-            for number, arguments in islice(to_send, count):
-                sent = client.submit(_call, cloudpickle.dumps((function, shared, arguments)), pure=False)
-                numbers[sent] = number
-                futures.add(sent)
+        def send() -> None:
+            if len(numbers) > _AT_ONCE // 2:
+                return  # many at a time: each graph that is sent costs milliseconds
+            some = list(islice(to_send, _AT_ONCE - len(numbers)))
+            sent = client.map(_call, [cloudpickle.dumps((function, shared, own)) for _, own in some], pure=False)
+            numbers.update(zip(sent, (number for number, _ in some), strict=True))
+            futures.update(sent)
 
         try:
-            send(_AT_ONCE)
+            send()
             for number in range(len(calls)):
                 while number not in results:
                     ended = next(futures)
                     results[numbers.pop(ended)] = ended.result()
-                    send(1)
+                    send()
                 yield results.pop(number)
         except (CancelledError, KilledWorker) as error:
             raise ClusterError(
