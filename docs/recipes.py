@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from docs.contents import contents
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import listings
-from flows.recipes.rows import COMMANDS, ROWS, deviations
+from flows.recipes.published_rows import COMMANDS, ROWS, deviations
 from models.evaluation.published import AVERAGE, rows_of
 
 if TYPE_CHECKING:

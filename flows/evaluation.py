@@ -6,15 +6,15 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows.precision import computed, settled, tell_precision
+from flows.run_context import run_context_of
 from flows.scoring import differences, encoder_system, frozen_scores, tuned_scores
-from flows.site import site_of
 from storage.refs import EvaluationRef
 from tasks.evaluation.candidates import find_candidates
 from tasks.evaluation.kinds import available, names_of, tables
 from tasks.evaluation.settings import EvaluationSettings
-from tasks.evaluation.summary import Missing, summarise
-from tasks.site import Site
-from tasks.stage.logs import show_logs
+from tasks.reporting.evaluation import Missing, summarise
+from tasks.stage.log_context import show_logs
+from tasks.stage.run_context import RunContext
 
 
 def _run_name() -> str:
@@ -24,7 +24,7 @@ def _run_name() -> str:
 
 @flow(name="bsl-evaluate", flow_run_name=_run_name)
 def evaluation(
-    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: Site | None = None
+    models: list[str], suite: list[str], config: EvaluationSettings | None = None, site: RunContext | None = None
 ) -> EvaluationRef:
     """Score encoders on the papers' sets.
 
@@ -38,7 +38,7 @@ def evaluation(
     """
     show_logs()
     settings = config or EvaluationSettings()
-    place = site_of(site)
+    place = run_context_of(site)
     tell_precision(place, {"evaluation": settings.precision})
     asked, precision = settings.precision, computed(settings.precision, place)
     settings = settled(settings, place)

@@ -9,8 +9,8 @@ from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.mirror import MODEL
 from storage.word_vectors import is_vectors_file
+from tasks.embedding.encoders import MADE_HERE, TAUGHT
 from tasks.evaluation.kinds import frozen_names
-from tasks.pretrained import MADE_HERE, TAUGHT
 
 if TYPE_CHECKING:
     from flows.config import PipelineConfig

@@ -15,27 +15,27 @@ from flows.commands import command_of
 from flows.config import Overrides, PipelineConfig, override
 from flows.precision import computed, settled, tell_precision
 from flows.recipes import RecipeName, recipe
+from flows.run_context import run_context_of
 from flows.scoring import differences, frozen_scores, run_systems
-from flows.site import site_of
 from storage.refs import CheckpointRef, ReportRef
-from tasks.augment import augment
+from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.corpus.nli import nli
+from tasks.embedding.encoders import resolve_encoder
+from tasks.embedding.saved_settings import check_learns, taken_over
 from tasks.evaluation.kinds import available_frozen, tables
-from tasks.evaluation.sets import ScoredSet, resolve_scored_set
-from tasks.evaluation.summary import Missing
 from tasks.evaluation.systems import Candidate
-from tasks.ingest import ingest, locate_sources
-from tasks.nli import nli
-from tasks.pair import pairs_of
-from tasks.pretrained import resolve_encoder
-from tasks.report import report
-from tasks.report_content import ReportSettings, RunArtifacts, Told
-from tasks.rewrites.given import views_of_sources
-from tasks.site import Site
-from tasks.stage.logs import show_logs
-from tasks.start import check_learns, taken_over
-from tasks.teach import check_teaching, find_teachers, teach
-from tasks.train import train
-from tasks.train_together import require_equal_shares
+from tasks.reporting.evaluation import Missing
+from tasks.reporting.run.content import ReportSettings, RunArtifacts, Told
+from tasks.reporting.run.report import report
+from tasks.stage.log_context import show_logs
+from tasks.stage.run_context import RunContext
+from tasks.training.distributed import require_equal_shares
+from tasks.training.teachers import check_teaching, find_teachers, teach
+from tasks.training.train import train
+from tasks.views.augment import augment
+from tasks.views.given import views_of_sources
+from tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _run_name() -> str:
 
 
 @flow(name="bsl-pipeline", flow_run_name=_run_name)
-def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: Site | None = None) -> ReportRef:
+def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: RunContext | None = None) -> ReportRef:
     """Run a recipe, from raw sentences to the report of its evaluated encoder.
 
     Args:
@@ -65,7 +65,7 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
     """
     show_logs()
     changed = _changes(overrides)
-    config, place = override(recipe(recipe_name), changed), site_of(site)
+    config, place = override(recipe(recipe_name), changed), run_context_of(site)
     command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
     tell_precision(place, config.precisions)
     return run(config, place, command).report
@@ -103,7 +103,7 @@ class Run:
     found: FoundSets
 
 
-def run(config: PipelineConfig, site: Site, command: str = "") -> Run:
+def run(config: PipelineConfig, site: RunContext, command: str = "") -> Run:
     """The way through the house; inside a flow run, each line is a task run.
 
     Args:

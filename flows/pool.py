@@ -19,7 +19,7 @@ from flows.config import override
 from flows.recipes import recipe
 from models.errors import ModelError
 from storage.address import shown
-from tasks.stage.watch import is_planning
+from tasks.stage.progress import is_planning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from flows.config import PipelineConfig
     from flows.pipeline import Run
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 DEPLOYMENT: Final = "bsl-pipeline/any"
 _POLL_S: Final = 5
@@ -75,7 +75,7 @@ class Job:
         return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
 
 
-def parameters_of(job: Job, site: Site) -> dict[str, Any]:
+def parameters_of(job: Job, site: RunContext) -> dict[str, Any]:
     """The parameters of a job's run on a pool, whose workers share store, mirror and kind of device with this machine.
 
     The rest of the site (cache, number of the GPU, processes) is each worker's own.
@@ -98,7 +98,7 @@ class Order:
 
 
 def run_on_pool(
-    orders: Sequence[Order], site: Site, at_once: int, end: Callable[[int, PoolError | None], None]
+    orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
 ) -> None:
     """Run jobs to their ends on whichever workers take runs of `bsl-pipeline/any`; a dry run sends nothing.
 
@@ -121,7 +121,7 @@ def run_on_pool(
 
 
 async def _run_all(
-    orders: Sequence[Order], site: Site, at_once: int, end: Callable[[int, PoolError | None], None]
+    orders: Sequence[Order], site: RunContext, at_once: int, end: Callable[[int, PoolError | None], None]
 ) -> None:
     free, broken = asyncio.Semaphore(at_once), asyncio.Event()
     async with get_client() as client:
@@ -146,7 +146,7 @@ async def _run_all(
             raise error
 
 
-async def _run(client: PrefectClient, job: Job, site: Site) -> FlowRun:
+async def _run(client: PrefectClient, job: Job, site: RunContext) -> FlowRun:
     sent = await arun_deployment(DEPLOYMENT, client, parameters_of(job, site), timeout=0)
     try:
         return await wait_for_flow_run(sent.id, timeout=None, poll_interval=_POLL_S, client=client)
@@ -155,7 +155,7 @@ async def _run(client: PrefectClient, job: Job, site: Site) -> FlowRun:
         raise
 
 
-def _check_made(planned: Run, site: Site) -> None:
+def _check_made(planned: Run, site: RunContext) -> None:
     store = site.open_store()
     for ref in (planned.report, planned.system.embeddings, *planned.scores):
         if defect := store.defect(ref):

@@ -6,21 +6,21 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from flows.precision import computed
-from tasks.embed import embed
+from tasks.embedding.embed import embed
+from tasks.embedding.transforms import fit_transform, fold_transform, transform
 from tasks.evaluation.kinds import available, kind_of
 from tasks.evaluation.systems import Candidate, System
-from tasks.transform import fit_transform, fold_transform, transform
 
 if TYPE_CHECKING:
     from models.baselines.config import AnyTransform
     from storage.refs import CorpusRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.settings import RunSettings
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 
 def posthoc_systems(
-    site: Site, candidate: Candidate, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
+    site: RunContext, candidate: Candidate, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
 ) -> list[System]:
     """An encoder's vectors after the run's transform; none if it has no transform."""
     if config.transform is None:
@@ -31,7 +31,12 @@ def posthoc_systems(
 
 
 def _on_corpus(
-    site: Site, candidate: Candidate, system: System, corpus: CorpusRef, posthoc: AnyTransform, config: RunSettings
+    site: RunContext,
+    candidate: Candidate,
+    system: System,
+    corpus: CorpusRef,
+    posthoc: AnyTransform,
+    config: RunSettings,
 ) -> System:
     """One transform for all sets; where it is a matrix, there is an encoder that has taken it in."""
     own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
@@ -46,7 +51,7 @@ def _on_corpus(
 
 
 def _on_targets(
-    site: Site, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
+    site: RunContext, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
 ) -> list[System]:
     """A transform for each data set, fitted on all its sentences; a split that nobody has is left out, and logged."""
     systems = []

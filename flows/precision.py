@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from models import precision
-from tasks.stage.machine import device_of
-from tasks.stage.watch import announce
+from tasks.stage.device import device_of
+from tasks.stage.progress import announce
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from models.precision import Computed, Precision
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 
 C = TypeVar("C", bound="BaseModel")
 
 
-def settled(config: C, site: Site) -> C:
+def settled(config: C, site: RunContext) -> C:
     """The configuration with every `auto` precision as this machine computes it; idempotent."""
     return precision.settled(config, lambda: device_of(site))
 
 
-def computed(asked: Precision, site: Site) -> Computed:
+def computed(asked: Precision, site: RunContext) -> Computed:
     """A precision as this machine computes it."""
     return asked if asked != "auto" else precision.computed(asked, device_of(site))
 
 
-def tell_precision(site: Site, asked: Mapping[str, Precision]) -> None:
+def tell_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
     """Say in the log and on the terminal what a run computes in, and why.
 
     Args:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from flows.posthoc import posthoc_systems
 from flows.precision import computed
-from tasks.embed import embed
-from tasks.embed_tfidf import TITLE, embed_tfidf
+from tasks.embedding.embed import embed
+from tasks.embedding.tfidf import TITLE, embed_tfidf
 from tasks.evaluation.systems import Candidate, System
 
 if TYPE_CHECKING:
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.settings import RunSettings
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 
-def encoder_system(site: Site, candidate: Candidate, found: FoundSets, precision: Computed) -> System:
+def encoder_system(site: RunContext, candidate: Candidate, found: FoundSets, precision: Computed) -> System:
     """An encoder's own vectors."""
     vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
     return System(candidate.label, candidate.checkpoint, vectors)
 
 
 def run_systems(
-    site: Site, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
+    site: RunContext, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
 ) -> list[System]:
     """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
     precision = computed(config.evaluation.precision, site)
@@ -40,12 +40,12 @@ def run_systems(
     return [tfidf_system(site, corpus, found), *encoders, *transformed]
 
 
-def tfidf_system(site: Site, corpus: CorpusRef, found: FoundSets) -> System:
+def tfidf_system(site: RunContext, corpus: CorpusRef, found: FoundSets) -> System:
     """The baseline that knows a corpus's words alone."""
     return System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))
 
 
-def frozen_scores(site: Site, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
+def frozen_scores(site: RunContext, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
     """What vectors score as they are."""
     return [
         scores
@@ -56,7 +56,7 @@ def frozen_scores(site: Site, system: System, found: FoundSets, config: ScoringC
 
 
 def differences(
-    site: Site, first: System, others: list[System], found: FoundSets, config: ScoringConfig
+    site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
 ) -> tuple[ComparisonRef, ...]:
     """Each of the others less the first, on the kinds of set that can tell."""
     return tuple(
@@ -69,7 +69,7 @@ def differences(
 
 
 def tuned_scores(
-    site: Site, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
+    site: RunContext, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
 ) -> list[ScoresRef]:
     """What encoders score after fine-tuning, one by one."""
     return [

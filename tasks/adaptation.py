@@ -1,101 +1,231 @@
-"""The page of an adaptation: what was learnt, how it is proved, what to do next."""
+"""What training taught, weighed on one held-out half, merged with the start, and proved on the other half."""
 
 from __future__ import annotations
 
-from typing import cast
+import shutil
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from models.report.adaptation import AdaptationContent, adaptation_page
-from models.report.verdict import Verdict, Word
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.evaluation.proof import ProofConfig
+from storage.checkpoint import ENCODER
 from storage.labels import LabelSource
-from storage.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
-from storage.texts import TextSource
-from tasks.adapted_card import adapted_card
-from tasks.card import CARD
-from tasks.labels import said_of
-from tasks.own_text import own_text
-from tasks.prove import SHARE, VERDICT
-from tasks.report import HTML, PAGE
-from tasks.report_content import Told
+from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
+from storage.regular import MANIFEST
+from storage.schemas import PROOF, WEIGHING
+from storage.weights import ResolvedModel
+from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
+from tasks.corpus.labels import labelled_halves
+from tasks.embedding.encoders import encoder_folder
+from tasks.evaluation.kinds import kind_of
 from tasks.stage.cached import Work, stage
+from tasks.stage.device import device_of, limit_threads
 from tasks.stage.inputs import StageInputs
-from tasks.stage.show import show_markdown
+from tasks.stage.ui import progress_of, show_table
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.encoder.remembered import Remembered
+    from models.evaluation.proof import Questions
+    from models.text.passages import Part
+    from tasks.stage.run_context import RunContext
+
+SHARE, COUNTED, VERDICT = "share", "counted", "verdict"
+"""Figures of a weighing; of a proof."""
+GENERAL = "general set"
 
 
-class AdaptationArtifacts(StageInputs):
-    """The artifacts of an adaptation."""
+class HeldOut(StageInputs):
+    """The held-out text, and the questions on it."""
 
     passages: PassagesRef
     """Sentences of the text, by part."""
-    corpus: CorpusRef
-    """The learnt sentences."""
-    views: ViewsRef
-    """Views of the corpus: crops, or only its sentences."""
     trips: ViewsRef | None
     """Round trips of some sentences; None where no translator knows the language."""
-    trained: CheckpointRef
-    """The trained encoder."""
-    weighing: WeighingRef
-    """Figures for each share of the training."""
-    proof: ProofRef
-    """Figures of the adapted encoder."""
-    adapted: CheckpointRef
-    """The encoder that the person gets."""
-
-
-class AdaptationSettings(StageInputs):
-    """The content of an adaptation's page that no artifact has."""
-
-    encoder: str
-    """The person's name for the start."""
-    sources: tuple[TextSource, ...]
-    """The files."""
     labels: LabelSource | None
-    """Labels, which decide instead of the text; None without any."""
-    taught: tuple[str, ...]
+    """Labels, if there are any."""
+    views: tuple[str, ...]
     """Names of the learnt views."""
-    missing: tuple[str, ...]
-    """General sets of a suite that were not found."""
-    settings: str
-    """All settings as JSON."""
-    translators: tuple[str, ...]
-    """Models of the round trips."""
+    config: ProofConfig
+    """Number of questions, shares, bounds."""
 
 
-@stage(ref=ReportRef, version=6)
-def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: Told) -> None:
-    """Write the pages and the encoder's card, and show them.
+@stage(ref=WeighingRef, version=6)
+def weigh(
+    work: Work,
+    held_out: HeldOut,
+    start: CheckpointRef | ResolvedModel,
+    trained: CheckpointRef,
+    dev: ScoredSet | None,
+    encoder: EncoderConfig,
+) -> None:
+    """Ask the start, and each merger of it with what was trained, of the held-out half that chooses."""
+    from models.encoder.merging import merged
+    from models.evaluation.forgetting import forgets
+    from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
 
-    Args:
-        work: the stage's.
-        made: the artifacts.
-        asked: settings and sources.
-        told: how to start the same again.
+    config, questions = held_out.config, _questions(work, held_out, "choose")
+    base, tokenizer = _loaded(work, start, encoder)
+    learnt, _ = _loaded(work, trained, encoder)
+    told = progress_of("weighing, mergers")
+    made = {0.0: answers(_remembered(work, base, tokenizer), questions)}
+    for number, share in enumerate(config.shares, start=1):
+        made[share] = answers(_remembered(work, merged(base, learnt, share), tokenizer), questions)
+        told(number, len(config.shares), f"share {share:g}")
+    counts = counted(made[0.0], questions)
+    gains = {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
+    general: dict[float, float] = {}
+
+    def forgetful(share: float) -> bool:
+        if dev is None:
+            return False
+        for weight in (0.0, share):
+            if weight not in general:
+                general[weight] = _spearman(_remembered(work, merged(base, learnt, weight), tokenizer), dev)
+        # Half of what may be lost: the set that chooses has an error of its own.
+        return forgets(general[share] - general[0.0], config.max_forgetting / 100 / 2)
+
+    chosen = choose_share(gains, forgetful)
+    rows = [
+        (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
+    ]
+    rows += [(share, GENERAL, value, False) for share, value in general.items()]
+    table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
+    work.draft.write(table)
+    work.draft.note({SHARE: chosen, COUNTED: list(counts)})
+    from models.report.adaptation import weighed
+
+    show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
+
+
+@stage(ref=CheckpointRef, version=1)
+def merge(
+    work: Work,
+    start: CheckpointRef | ResolvedModel,
+    trained: CheckpointRef,
+    weighing: WeighingRef,
+    encoder: EncoderConfig,
+) -> None:
+    """The start and what was trained, mixed at the share that was chosen."""
+    from models.encoder.export import export_sentence_transformers
+    from models.encoder.files import keep_prompts
+    from models.encoder.merging import merged
+
+    share = float(str(work.store.manifest(weighing).figures[SHARE]))
+    base, tokenizer = _loaded(work, start, encoder)
+    learnt, _ = _loaded(work, trained, encoder)
+    between = merged(base, learnt, share)
+    export_sentence_transformers(between, tokenizer, work.draft.folder / ENCODER)
+    keep_prompts(encoder_folder(work.store, start), work.draft.folder / ENCODER)
+    work.draft.note({SHARE: share, "max_length": between.config.length})
+
+
+class GeneralFigures(StageInputs):
+    """Figures of the start and the adapted encoder on general sets."""
+
+    scores: tuple[ScoresRef, ...]
+    """Scores of both."""
+    comparisons: tuple[ComparisonRef, ...]
+    """Differences of both."""
+
+
+@stage(ref=ProofRef, version=9)
+def prove(
+    work: Work,
+    held_out: HeldOut,
+    start: CheckpointRef | ResolvedModel,
+    adapted: CheckpointRef,
+    weighing: WeighingRef,
+    general: GeneralFigures,
+    encoder: EncoderConfig,
+) -> None:
+    """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
+    from models.evaluation.proof import answers, evidence
+    from models.report.adaptation import general_evidence, judged, proof_rows
+
+    config, questions = held_out.config, _questions(work, held_out, "report")
+    both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]
+    counts = work.store.manifest(weighing).figures[COUNTED]
+    assert isinstance(counts, list)
+    names = [str(name) for name in counts if str(name) in both[0]]
+    figures = [work.store.scan(ref).collect() for ref in general.scores]
+    compared = [work.store.scan(ref).collect() for ref in general.comparisons]
+    named = {name for table in figures for name in table["dataset"].unique()}
+    headlines = {name: kind_of(in_full(name)).headline for name in sorted(named)}
+    own = evidence(both[0], both[1], questions, names, config.bootstrap)
+    rows = [*own, *general_evidence(figures, compared, headlines)]
+    verdict = judged(rows, config.max_forgetting)
+    table = pl.DataFrame([asdict(row) for row in rows], schema=PROOF).fill_nan(None)
+    work.draft.write(table)
+    work.draft.note({VERDICT: verdict.word, "reason": verdict.reason, "advice": verdict.advice})
+    show_table("proof", proof_rows(table), f"{verdict.word}: {verdict.reason}")
+
+
+@stage(ref=CheckpointRef, version=2)
+def settle(
+    work: Work,
+    start: CheckpointRef | ResolvedModel,
+    adapted: CheckpointRef,
+    proof: ProofRef,
+) -> None:
+    """The encoder to use: the adapted one where it is proved better, else the start's own files, unchanged."""
+    better = work.store.manifest(proof).figures[VERDICT] == "BETTER"
+    # An embedded model's folder is a packed artifact, whose manifest would say nothing true of this one.
+    aside = shutil.ignore_patterns(MANIFEST, ".*")
+    folder = encoder_folder(work.store, adapted if better else start)
+    shutil.copytree(folder, work.draft.folder / ENCODER, ignore=aside)
+    work.draft.note({"adapted": better})
+
+
+def check_asked(site: RunContext, passages: PassagesRef) -> None:
+    """Refuse text of which nothing can be asked, before it is translated or learnt.
+
+    Raises:
+        EvaluationError: a half has too few sentences or documents.
     """
-    from models.report.adaptation_page import adaptation_html  # matplotlib
+    store = site.open_store()
+    if store.defect(passages) is not None:  # of a dry run
+        return
+    from models.evaluation.own_text import check_enough
 
-    manifest = work.store.manifest(made.proof)
-    word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
-    table = work.store.scan(made.proof).collect()
-    shown = {"Crops of a sentence": made.views} | ({"Round trips": made.trips} if made.trips else {})
-    labels = asked.labels
-    left_out = said_of(work.store.manifest(made.corpus).figures, labels)
-    labelled = " ".join([f"{labels.told}.", *left_out]) if labels else ""
-    content = AdaptationContent(
-        encoder=asked.encoder,
-        verdict=Verdict(cast("Word", word), reason, advice),
-        proof=table,
-        missing=asked.missing,
-        weighing=work.store.scan(made.weighing).collect(),
-        share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
-        log=work.store.scan(made.trained, "training_log").collect(),
-        views=asked.taught,
-        own=own_text(work.store, made.passages, shown, asked.sources, labelled, asked.settings, told),
-        artifacts={str(ref): ref.key for ref in (made.passages, made.weighing, made.proof, made.adapted)},
-    )
-    page = adaptation_page(content)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    (work.draft.folder / HTML).write_text(adaptation_html(content), encoding="utf-8")
-    card = adapted_card(content, made.adapted, asked.sources, asked.translators if made.trips else ())
-    (work.draft.folder / CARD).write_text(card, encoding="utf-8")
-    work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(asked.missing)})
-    show_markdown("adaptation", page, f"{asked.encoder} adapted: {word}")
+    for part in ("choose", "report"):
+        check_enough(store.scan(passages).filter(pl.col("part") == part).collect(), part)
+
+
+def _questions(work: Work, held_out: HeldOut, part: Part) -> Questions:
+    from models.evaluation.own_text import probes
+    from models.evaluation.proof import Questions
+
+    trips, config = held_out.trips, held_out.config
+    held = work.store.scan(held_out.passages).filter(pl.col("part") == part).collect()
+    made = None if trips is None else work.store.scan(trips).filter(pl.col("method").str.starts_with("bt-")).collect()
+    asked = probes(held, made, questions=config.questions, seed=config.seed)
+    halves = labelled_halves(work.store, held_out.passages, held_out.labels, config.seed)
+    return Questions(asked, frozenset(held_out.views), halves.get(part))
+
+
+def _loaded(
+    work: Work, ref: CheckpointRef | ResolvedModel, config: EncoderConfig
+) -> tuple[Encoder, PreTrainedTokenizerBase]:
+    from models.encoder.loading import load_encoder
+
+    limit_threads(work.site)
+    return load_encoder(encoder_folder(work.store, ref), config)
+
+
+def _remembered(work: Work, network: Encoder, tokenizer: PreTrainedTokenizerBase) -> Remembered:
+    from models.encoder.remembered import Remembered
+
+    return Remembered(network, tokenizer, device=device_of(work.site))
+
+
+def _spearman(encode: Remembered, dev: ScoredSet) -> float:
+    from models.evaluation.correlation import cosine_scores, spearman
+
+    rows = read_scored_set(dev)
+    first, second = (encode(rows[side].to_list()) for side in ("sentence1", "sentence2"))
+    return spearman(cosine_scores(first, second), rows["score"].to_numpy())

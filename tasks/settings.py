@@ -14,7 +14,7 @@ from models.encoder.config import EncoderConfig, WordsConfig
 from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 
 class Phase(BaseModel):
@@ -28,7 +28,7 @@ class Phase(BaseModel):
     """The objective, its optimizer and schedule."""
     teacher: EncoderConfig | None = None
     """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
-    by `embeddings/<key>` of the store, which tasks.object_teacher makes with any Python object."""
+    by `embeddings/<key>` of the store, which tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers: two sentences are then as alike as all teachers say on average."""
 
@@ -57,7 +57,7 @@ class RunSettings(BaseModel):
     """Trainings before the last, each from what the one before it left."""
     teacher: EncoderConfig | None = None
     """Whose vectors of the corpus the objective learns from, where it needs a teacher; as `encoder.model`, or vectors
-    by `embeddings/<key>` of the store, which tasks.object_teacher makes with any Python object."""
+    by `embeddings/<key>` of the store, which tasks.embedding.python_encoders makes with any Python object."""
     more_teachers: tuple[EncoderConfig, ...] = ()
     """Further teachers: two sentences are then as alike as all teachers say on average."""
     training: TrainingConfig | None

@@ -5,7 +5,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from flows.cli.lines import QUIET
+from flows.cli.terminal.log_lines import QUIET
 
 # One thread for each of pytest's processes, and for those that tests start; read when torch is imported.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from storage.refs import ViewsRef
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.run_context import RunContext
 
 NEEDED, LEFT = 256 << 20, 64 << 20  # bytes
 
@@ -27,4 +27,4 @@ if __name__ == "__main__":
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + LEFT, size + LEFT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    hungry_views(Site(store=sys.argv[1]), 1000)
+    hungry_views(RunContext(store=sys.argv[1]), 1000)

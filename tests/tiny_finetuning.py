@@ -16,11 +16,11 @@ from storage.declarations import DATASETS
 from storage.readers.afs import TOPICS
 from storage.refs import ArtifactRef
 from storage.weights import resolve_model
+from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.evaluation.afs import resolve_afs_set
-from tasks.evaluation.afs_supervised import predict_afs
-from tasks.evaluation.sets import resolve_scored_set
-from tasks.evaluation.supervised import score_supervised
-from tasks.site import Site
+from tasks.evaluation.finetuning.afs import predict_afs
+from tasks.evaluation.finetuning.sts import score_supervised
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 FIRST = ORIGINALS * 3
@@ -48,10 +48,10 @@ def prepare(folder: Path) -> Path:
     return folder
 
 
-def run(folder: Path, store: str, kind: str) -> tuple[Site, ArtifactRef]:
+def run(folder: Path, store: str, kind: str) -> tuple[RunContext, ArtifactRef]:
     """Run a stage in a store of its own; the site, and what it made."""
     mirror = str(folder / "mirror")
-    site = Site(store=str(folder / store), mirror=mirror, device="cpu", threads=1, save_every=1, keep_snapshots=2)
+    site = RunContext(store=str(folder / store), mirror=mirror, device="cpu", threads=1, save_every=1, keep_snapshots=2)
     common = {"encoder": resolve_model(str(folder / "tiny")), "seed": 1, "network": NETWORK}
     if kind == "afs":
         arguments = resolve_afs_set(str(folder / "mirror" / "afs"))

@@ -21,7 +21,7 @@ from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet
 from models.training.loop import TrainingResult, train
 from models.training.teacher import Teacher
-from tasks.stage.stopping import stop_requested
+from tasks.stage.sigterm import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
 PAIRS = pl.DataFrame(

@@ -10,14 +10,14 @@ from models.evaluation.config import ScoringConfig
 from models.report.tables import PaperTable
 from storage.embedded import embedded_path
 from storage.refs import EmbeddingsRef, ScoresRef
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
-from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.signing import digests, signed
+from tasks.evaluation.signatures import digests, signed
 from tasks.evaluation.systems import System
-from tasks.evaluation.vectors import Vectors, open_vectors
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.run_context import RunContext
 
 TOY: Final = "paraphrases"
 READ: Final[list[str]] = []
@@ -46,10 +46,10 @@ class ParaphraseKind(FrozenKind[Paraphrases]):
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         return {TOY: (TOY,)}
 
-    def find(self, site: Site, name: str) -> Paraphrases:
+    def find(self, site: RunContext, name: str) -> Paraphrases:
         return Paraphrases()
 
-    def scores(self, site: Site, system: System, sets: tuple[Paraphrases, ...], config: ScoringConfig):
+    def scores(self, site: RunContext, system: System, sets: tuple[Paraphrases, ...], config: ScoringConfig):
         return [score_paraphrases(site, system.embeddings, system.label, system.checkpoint, sets)]
 
     def figures(self, sets: tuple[Paraphrases, ...], vectors: Vectors, config: ScoringConfig, device: str):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import (
+from flows.cli.printable import printable
+from flows.cli.terminal.options import (
     BROWSE,
     TAKEN,
     add_json,
@@ -18,10 +19,9 @@ from flows.cli.options import (
     print_line,
     print_table,
 )
-from flows.cli.printable import printable
-from flows.cli.settings import changes_of as changes_set
-from flows.cli.settings import checked, value_of
-from flows.cli.starting import begin
+from flows.cli.terminal.overrides import changes_of as changes_set
+from flows.cli.terminal.overrides import checked, value_of
+from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -62,7 +62,7 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 
 def _adapt(arguments: argparse.Namespace) -> int:
     changes = changes_of(arguments)  # what is misspelt is said before anything is started
-    from flows.recipes.adapt import AdaptConfig
+    from flows.recipes.adaptation import AdaptConfig
 
     config = checked(AdaptConfig(), changes)
     if arguments.suite:
@@ -78,7 +78,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
         print_table(TAKEN, [source.told for source in own])
         if labels is not None:
             print(printable(labels))
-    from flows.adapt import adapt
+    from flows.adaptation import adapt
 
     start = arguments.encoder
     ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
@@ -123,7 +123,7 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from storage.refs import ProofRef
-    from tasks.report import HTML
+    from tasks.reporting.run.report import HTML
 
     manifest = store.manifest(ref)
     inputs = {name: entry.key for name, entry in manifest.provenance.inputs.items()}

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.cli.debug import add_debug
-from flows.cli.options import add_json, print_json
 from flows.cli.printable import printable
-from flows.site import site_of
+from flows.cli.terminal.options import add_json, print_json
+from flows.run_context import run_context_of
 from models.report.sizes import sized
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
@@ -204,7 +204,10 @@ def _gc(arguments: argparse.Namespace) -> int:
 def _export(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
     ref = find(store, arguments.artifact)
-    from tasks.export import additions, export_figures  # imports Prefect, which would slow down listing a store
+    from tasks.reporting.export import (  # imports Prefect, which would slow down listing a store
+        additions,
+        export_figures,
+    )
 
     if arguments.form and arguments.onnx:
         raise ValueError(f"--as {arguments.form} writes figures, and --onnx an encoder; leave one of them out")
@@ -221,7 +224,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace) -> Store:
-    return site_of(vars(arguments)).open_store()
+    return run_context_of(vars(arguments)).open_store()
 
 
 def _plain(text: str) -> Text:

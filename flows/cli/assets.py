@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.debug import add_debug
-from flows.cli.options import add_json, add_site_options, print_json, print_table
-from flows.cli.starting import begin, failed, wait_for
+from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
+from flows.cli.terminal.start import begin, failed, wait_for
 from flows.prefect_server.server import TAG
 
 if TYPE_CHECKING:
-    from tasks.assets.verify import Check
+    from tasks.pretraining.verify import Check
 
 
 def define_assets(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from tasks.assets.verify import verify
+    from tasks.pretraining.verify import verify
 
     checks = verify()
     if arguments.json:
@@ -71,9 +71,9 @@ def _build(arguments: argparse.Namespace) -> int:
     start = begin(arguments)
     from prefect import tags
 
-    from flows.assets import AssetsConfig, assets
-    from flows.cli.watching import watching
+    from flows.cli.terminal.progress import watching
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
+    from flows.pretraining import AssetsConfig, assets
 
     config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
     wait_for(start.embedded)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, print_json
+from flows.cli.terminal.options import add_json, print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +24,7 @@ def define_bench(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from tasks.bench import bench, described
+    from tasks.diagnostics.bench import bench, described
 
     device = "cpu" if arguments.what == "cpu" else arguments.device
     return show_rows(described(device), bench(device, quick=arguments.quick), json=arguments.json)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_json, add_site_options, print_figures, print_json, print_line, tables_of
-from flows.cli.starting import begin
-from flows.site import site_of
+from flows.cli.terminal.options import add_json, add_site_options, print_figures, print_json, print_line, tables_of
+from flows.cli.terminal.start import begin
+from flows.run_context import run_context_of
 from storage.lookup import find_reports
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def define_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    store = site_of(vars(arguments)).open_store()
+    store = run_context_of(vars(arguments)).open_store()
     runs = [str(ref) for ref in find_reports(store, arguments.runs)]  # what is misspelt is said at once
     start = begin(arguments)
-    from flows.comparing import comparing
+    from flows.comparison import comparing
 
     ref = start.run(comparing, [], runs=runs)
     if ref is None:
@@ -43,7 +43,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
-    from tasks.compare_runs import HTML, said_of
+    from tasks.reporting.comparison import HTML, said_of
 
     return {
         "evaluation": ref.path,
@@ -54,7 +54,7 @@ def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from tasks.compare_runs import HTML, said_of
+    from tasks.reporting.comparison import HTML, said_of
 
     print_figures(store, ref)
     for line in said_of(store, ref):

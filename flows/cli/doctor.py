@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.table import Table
 
-from flows.cli.lines import be_quiet
-from flows.cli.options import add_json, add_settings, add_site_options, print_json
-from flows.cli.settings import configured
+from flows.cli.terminal.log_lines import be_quiet
+from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json
+from flows.cli.terminal.overrides import configured
 from flows.prefect_server.server import check_server, use_server
-from flows.site import site_of
+from flows.run_context import run_context_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from tasks.doctor import Check
+    from tasks.diagnostics.doctor import Check
 
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
@@ -40,9 +40,9 @@ def _doctor(arguments: argparse.Namespace) -> int:
     server = use_server()
     if not arguments.debug:
         be_quiet()
-    site = site_of(vars(arguments))
+    site = run_context_of(vars(arguments))
     config = configured(arguments.recipe, arguments.set)
-    from tasks.doctor import examine
+    from tasks.diagnostics.doctor import examine
 
     checks = [*examine(site, config, config.models()), *_server_checks(server)]
     if arguments.json:
@@ -56,7 +56,7 @@ def _server_checks(server: str) -> list[Check]:
     """Check that the server of PREFECT_API_URL answers and that its work pool has a worker."""
     import prefect
 
-    from tasks.doctor import Check, look_at_pool
+    from tasks.diagnostics.doctor import Check, look_at_pool
 
     own = f"prefect {prefect.__version__}"
     address = os.environ.get("PREFECT_API_URL")

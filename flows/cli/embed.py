@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, print_json, showing_use, used_precision, used_site
 from flows.cli.printable import printable
+from flows.cli.terminal.options import add_use_options, print_json, showing_use, used_precision, used_site
 
 if TYPE_CHECKING:
     import argparse
@@ -23,8 +23,8 @@ def define_embed(parser: argparse.ArgumentParser) -> None:
 def _embed(arguments: argparse.Namespace) -> int:
     site, source = used_site(arguments), arguments.source
     from storage.sources import SourceSpec
-    from tasks.stage.show import progress_of
-    from tasks.use import embed_file
+    from tasks.serving.search import embed_file
+    from tasks.stage.ui import progress_of
 
     with showing_use(site, f"reading {source}"):
         done = embed_file(

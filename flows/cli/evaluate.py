@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, get_args
 
-from flows.cli.options import (
+from flows.cli.terminal.options import (
     add_json,
     add_precision,
     add_settings,
@@ -15,8 +15,8 @@ from flows.cli.options import (
     print_table,
     tables_of,
 )
-from flows.cli.settings import changed
-from flows.cli.starting import begin
+from flows.cli.terminal.overrides import changed
+from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def _conclude(store: Store, ref: EvaluationRef) -> None:
     from models.report.tables import paper_tables
     from tasks.evaluation.kinds import tables
-    from tasks.evaluation.summary import PAGE
+    from tasks.reporting.evaluation import PAGE
 
     for title, rows in paper_tables(store.scan(ref, "scores").collect(), tables()):
         print_table(title, rows)

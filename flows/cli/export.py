@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flows.cli.options import add_json, add_site_options, print_json, print_table
+from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
@@ -51,10 +51,10 @@ def define_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from flows.site import site_of
+    from flows.run_context import run_context_of
     from storage.hub.upload import check_repository, push
-    from tasks.variant_cards import TITLE
-    from tasks.variants import Wanted, export_variants
+    from tasks.serving.compress import Wanted, export_variants
+    from tasks.serving.compression_card import TITLE
 
     _check(arguments)
     asked = {name: value for name in Wanted.model_fields if (value := getattr(arguments, name)) is not None}
@@ -63,7 +63,7 @@ def _export(arguments: argparse.Namespace) -> int:
         check_repository(name)
     elif arguments.public:
         raise ValueError("--public says who may read an upload, and there is none; add --push-to-hub ORG/NAME")
-    site = site_of(vars(arguments))
+    site = run_context_of(vars(arguments))
     rows = export_variants(site, arguments.encoder, arguments.revision, arguments.folder, wanted)
     if not arguments.json:
         print_table(TITLE, rows)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import (
+from flows.cli.printable import printable
+from flows.cli.terminal.options import (
     TAKEN,
     add_json,
     add_reading_options,
@@ -16,21 +17,20 @@ from flows.cli.options import (
     print_table,
     tables_of,
 )
-from flows.cli.printable import printable
-from flows.cli.settings import changes_of, checked
-from flows.cli.starting import begin
+from flows.cli.terminal.overrides import changes_of, checked
+from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
 
-    from flows.recipes.field_settings import FieldSettings
+    from flows.sweep.method_settings import FieldSettings
     from storage.refs import FieldRef
     from storage.store import Store
 
 
 def define_field(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    from flows.recipes.field import NAMES
+    from flows.sweep.methods import NAMES
 
     parser.add_argument("texts", nargs="+", metavar="TEXT", help="files, folders, patterns with *, or data sets")
     parser.add_argument(
@@ -62,8 +62,8 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
     Raises:
         ValueError: a method, a field or a value is not known.
     """
-    from flows.recipes.field import methods_of
-    from flows.recipes.field_settings import FieldSettings, budget_of
+    from flows.sweep.method_settings import FieldSettings, budget_of
+    from flows.sweep.methods import methods_of
 
     names = arguments.methods.split(",") if arguments.methods else None
     methods_of(names)
@@ -80,8 +80,8 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
 def _field(arguments: argparse.Namespace) -> int:
     settings = settings_of(arguments)  # what is wrong is said before anything is started
     start = begin(arguments)
-    from flows.field import field, located
-    from tasks.pretrained import check_there
+    from flows.sweep.field import field, located
+    from tasks.embedding.encoders import check_there
 
     files, labels = located(start.site, arguments.texts, arguments.labels, settings)
     for name in filter(None, (arguments.encoder, settings.teacher)):
@@ -105,14 +105,14 @@ def _field(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
-    from tasks.field import HTML, summary_of
+    from tasks.reporting.field import HTML, summary_of
 
     said = summary_of(store, ref).said
     return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": said, **tables_of(store, ref)}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:
-    from tasks.field import HTML, PLOT, summary_of
+    from tasks.reporting.field import HTML, PLOT, summary_of
 
     folder, summary = store.fetch(ref), summary_of(store, ref)
     print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)

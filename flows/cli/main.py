@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from flows.cli.debug import add_debug
-from flows.cli.lines import start_lines
 from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import start_lines
 from flows.cli.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ours = isinstance(error, StorageError | ModelError)
         return USAGE_ERROR if isinstance(error, ValueError) and not ours else FAILURE
     except Exception as error:
-        from flows.cli.starting import failed, is_of_a_server
+        from flows.cli.terminal.start import failed, is_of_a_server
 
         if arguments.debug or not is_of_a_server(error):
             raise

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from flows.cli.options import add_json, add_settings, print_json
-from flows.cli.settings import configured
-from flows.site import site_of
+from flows.cli.terminal.options import add_json, add_settings, print_json
+from flows.cli.terminal.overrides import configured
+from flows.run_context import run_context_of
 from storage.declarations import DATASETS
 from storage.errors import StorageError
 from storage.mirror import MODEL, Mirror
@@ -46,7 +46,7 @@ def _folder(text: str) -> Path:
 
 def _mirror(arguments: argparse.Namespace) -> int:
     """Fetch everything that the Hub has; exit code 1 if something is lacking."""
-    site = site_of(vars(arguments))
+    site = run_context_of(vars(arguments))
     mirror = Mirror(arguments.folder, site.mirror)
     lacking: dict[str, str] = {}
     own = _own(arguments.names, arguments.set)

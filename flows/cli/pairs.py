@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_use_options, opened_index, print_json, print_table
+from flows.cli.terminal.options import add_use_options, opened_index, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse

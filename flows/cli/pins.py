@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, print_json, print_table
+from flows.cli.terminal.options import add_json, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, print_json
+from flows.cli.terminal.options import add_json, print_json
 
 if TYPE_CHECKING:
     import argparse

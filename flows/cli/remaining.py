@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.progress import Progress
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
 
 
 class Remaining:

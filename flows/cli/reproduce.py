@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_table
-from flows.cli.settings import changes_of, configured
-from flows.cli.starting import begin
+from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_table
+from flows.cli.terminal.overrides import changes_of, configured
+from flows.cli.terminal.start import begin
 from models.evaluation.reproduction import MARGIN
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         raise ValueError(f"--seeds {arguments.seeds}: expected 1 or more runs")
     if not arguments.margin > 0:
         raise ValueError(f"--margin {arguments.margin}: expected points above 0, such as {MARGIN}")
-    from flows.recipes.rows import row_of
+    from flows.recipes.published_rows import row_of
 
     _, name = row_of(arguments.row)
     configs, changes = configured(name, arguments.set).runs(1), changes_of(arguments.set)
     start = begin(arguments)
-    from flows.reproduce import reproduction
+    from flows.sweep.reproduce import reproduction
 
     asked = {"row": arguments.row, "seeds": arguments.seeds, "margin": arguments.margin}
     ref = start.run(reproduction, configs, **asked, overrides=changes or None)
@@ -64,7 +64,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 def _conclude(store: Store, ref: ReproductionRef) -> None:
     from models.report.reproduction import figure_rows
-    from tasks.reproduce import PAGE
+    from tasks.reporting.reproduction import PAGE
 
     page = store.fetch(ref) / PAGE
     head, _, _ = page.read_text(encoding="utf-8").partition("## Figures")

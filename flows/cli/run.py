@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.lines import be_quiet, spinner
-from flows.cli.options import (
+from flows.cli.terminal.log_lines import be_quiet, spinner
+from flows.cli.terminal.options import (
     BROWSE,
     add_json,
     add_settings,
@@ -15,8 +15,8 @@ from flows.cli.options import (
     print_line,
     print_table,
 )
-from flows.cli.settings import changes_of, configured
-from flows.cli.starting import failed, wait_for
+from flows.cli.terminal.overrides import changes_of, configured
+from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from storage.refs import ReportRef
     from storage.store import Store
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
 
 
 def define_run(parser: argparse.ArgumentParser) -> None:
@@ -46,13 +46,13 @@ def _run(arguments: argparse.Namespace) -> int:
     # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
     embedded = None if arguments.dry_run else start_server()
     config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
-    from flows.site import site_of
+    from flows.run_context import run_context_of
 
-    site = site_of(vars(arguments))
+    site = run_context_of(vars(arguments))
     with spinner(f"{arguments.recipe}: looking for its sources and models, starting Prefect"):
-        from flows.cli.watching import watching
+        from flows.cli.terminal.progress import watching
         from flows.pipeline import pipeline, run
-        from tasks.stage.watch import planning
+        from tasks.stage.progress import planning
 
         # What is missing is said here, before a run starts only to end by it.
         with planning() as plan:

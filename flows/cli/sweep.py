@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.cli.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
-from flows.cli.settings import changes_of, explaining, value_of
-from flows.cli.starting import begin
+from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
+from flows.cli.terminal.overrides import changes_of, explaining, value_of
+from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
@@ -55,13 +55,13 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if arguments.pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
     from flows.recipes import recipe
-    from flows.recipes.grid import grid
+    from flows.sweep.grid import grid
 
     name = arguments.names[0]
     with explaining(recipe("tiny")):  # which has the fields of all; what is wrong is said before anything is started
         configs = grid(name, over, changes, arguments.against).configs
     start = begin(arguments)
-    from flows.sweep import ablation
+    from flows.sweep.sweep import ablation
 
     ref = start.run(
         ablation,
@@ -119,7 +119,7 @@ def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
 
 def _conclude(store: Store, ref: StudyRef) -> None:
     from models.report.study import comparisons, fault_lines, set_rows
-    from tasks.study import PAGE, PLOT
+    from tasks.reporting.study import PAGE, PLOT
 
     folder = store.fetch(ref)
     table = store.scan(ref).collect()

@@ -10,10 +10,10 @@ from flows.recipes.isbert import ISBERT
 from flows.recipes.multilingual import MULTILINGUAL
 from flows.recipes.paper import PAPER
 from flows.recipes.plus import PLUS
-from flows.recipes.posthoc import POSTHOC
 from flows.recipes.supervised import SUPERVISED
 from flows.recipes.tiny import TINY
 from flows.recipes.transfer import TRANSFER
+from flows.recipes.transforms import POSTHOC
 from flows.recipes.unsupervised import UNSUPERVISED
 from flows.recipes.untrained import UNTRAINED
 

@@ -11,7 +11,7 @@ from models.encoder.config import CNNConfig, EncoderConfig
 from models.objectives.isbert_config import ISBERTConfig
 from models.training.config import TrainingConfig
 from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
 from flows.recipes.own import own_files
-from flows.recipes.rows import COMMANDS, RECORDS, ROWS
+from flows.recipes.published_rows import COMMANDS, RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
 from storage.declarations import DATASETS, suites_of

@@ -10,7 +10,7 @@ from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig, ViewPair
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
 from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from flows.recipes.paper import nli
 from flows.recipes.shared import as_printed
 from storage.declarations import DATASETS
 from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

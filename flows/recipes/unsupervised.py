@@ -18,7 +18,7 @@ from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
 from storage.sources import SourceSpec
-from tasks.ingest_config import IngestConfig
+from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

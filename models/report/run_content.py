@@ -1,4 +1,4 @@
-"""What a run's page is made of, gathered by tasks/report_content.py."""
+"""What a run's page is made of, gathered by tasks/reporting/run/content.py."""
 
 from __future__ import annotations
 

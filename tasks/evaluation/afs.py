@@ -12,11 +12,11 @@ from storage.errors import SourceError
 from storage.readers.afs import TOPICS, read_afs, topic_file
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
-from tasks.evaluation.sets import EvaluationSet, place_in_pairs, rows_of
-from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import AfsProtocol, ScoringConfig
     from tasks.evaluation.systems import System
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 AFS: Final = "afs"
 _SPLIT: Final = "all"
@@ -59,11 +59,13 @@ class AfsKind(FrozenKind[AfsSet]):
         """The set itself."""
         return {AFS: (AFS,)}
 
-    def find(self, site: Site, name: str) -> AfsSet:  # noqa: ARG002 - there is one
+    def find(self, site: RunContext, name: str) -> AfsSet:  # noqa: ARG002 - there is one
         """As `find_afs_set`."""
         return find_afs_set(site)
 
-    def scores(self, site: Site, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+    def scores(
+        self, site: RunContext, system: System, sets: tuple[AfsSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
         """An artifact for each copy of the set."""
         return [
             score_afs(site, system.embeddings, system.label, system.checkpoint, arguments, config.bootstrap)
@@ -87,7 +89,7 @@ class AfsKind(FrozenKind[AfsSet]):
         return (PaperTable(title="Argument facet similarity", columns=columns, metrics=("pearson", "spearman")),)
 
 
-def find_afs_set(site: Site) -> AfsSet:
+def find_afs_set(site: RunContext) -> AfsSet:
     """Find the official files in the mirror's folder `afs`.
 
     Raises:

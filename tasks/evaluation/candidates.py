@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Final
 from models.encoder.config import USUAL, EncoderConfig
 from storage.refs import CheckpointRef
 from storage.word_vectors import is_vectors_file
+from tasks.embedding.encoders import described_folder, find_encoder, identity_of
 from tasks.evaluation.systems import Candidate
-from tasks.pretrained import described_folder, find_encoder, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.precision import Precision
     from tasks.evaluation.settings import Reading
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 _NOT_THE_ENCODER_S: Final = ("revision", "words")  # which it is, and how it is read into the store
 
 
-def find_candidates(site: Site, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
+def find_candidates(site: RunContext, names: Sequence[str], reading: Reading, precision: Precision) -> list[Candidate]:
     """Find encoders; tables call each by a name of its own, which says so if bf16 was asked for.
 
     What `auto` came to is in each figure's signature.
@@ -37,7 +37,7 @@ def find_candidates(site: Site, names: Sequence[str], reading: Reading, precisio
     return [one.model_copy(update={"label": one.label + suffix}) for one in found]
 
 
-def find_candidate(site: Site, name: str, reading: Reading) -> Candidate:
+def find_candidate(site: RunContext, name: str, reading: Reading) -> Candidate:
     """Find an encoder by folder, `embedded:` name, Hub id, or `checkpoint/<key>` or `report/<key>` of the store.
 
     Raises:

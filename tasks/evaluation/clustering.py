@@ -15,20 +15,20 @@ from storage.readers.clusters import read_clusters
 from storage.reading import local_files
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
-from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import progress_of
+from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from models.evaluation.config import ScoringConfig
     from tasks.evaluation.systems import System
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 _SPLIT: Final = "test"
 _METRIC: Final = "v-measure"
@@ -56,7 +56,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         """As declared."""
         return {suite: tuple(dataset.name for dataset in members) for suite, members in suites_of(CLUSTERING).items()}
 
-    def find(self, site: Site, name: str) -> ClusterSet:
+    def find(self, site: RunContext, name: str) -> ClusterSet:
         """Find MTEB's file in the mirror, or on the Hub.
 
         Raises:
@@ -67,7 +67,7 @@ class ClusteringKind(FrozenKind[ClusterSet]):
         return ClusterSet(dataset=name, source=resolve_source(SourceSpec(dataset=name, split=_SPLIT), site.mirror))
 
     def scores(
-        self, site: Site, system: System, sets: tuple[ClusterSet, ...], config: ScoringConfig
+        self, site: RunContext, system: System, sets: tuple[ClusterSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
         """One artifact for all sets."""
         return [score_clustering(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from tasks.evaluation.sets import EvaluationSet
+from tasks.corpus.evaluation_sets import EvaluationSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
     from models.report.tables import PaperTable
     from storage.refs import ComparisonRef, ScoresRef
+    from tasks.embedding.vectors import Vectors
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate, System
-    from tasks.evaluation.vectors import Vectors
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 S = TypeVar("S", bound=EvaluationSet)
 
@@ -48,7 +48,7 @@ class Kind(ABC, Generic[S]):
         return name in self.names
 
     @abstractmethod
-    def find(self, site: Site, name: str) -> S:
+    def find(self, site: RunContext, name: str) -> S:
         """Find a set that it knows.
 
         Raises:
@@ -81,7 +81,7 @@ class FrozenKind(Kind[S]):
         return tuple(dict.fromkeys(name for names in self.suites.values() for name in names))
 
     @abstractmethod
-    def scores(self, site: Site, system: System, sets: tuple[S, ...], config: ScoringConfig) -> list[ScoresRef]:
+    def scores(self, site: RunContext, system: System, sets: tuple[S, ...], config: ScoringConfig) -> list[ScoresRef]:
         """A system's figures, by cached stages of its own."""
 
     @abstractmethod
@@ -90,7 +90,7 @@ class FrozenKind(Kind[S]):
 
     def compare(
         self,
-        site: Site,  # noqa: ARG002 - for those that can
+        site: RunContext,  # noqa: ARG002 - for those that can
         first: System,  # noqa: ARG002
         second: System,  # noqa: ARG002
         sets: tuple[S, ...],  # noqa: ARG002
@@ -107,6 +107,6 @@ class TunedKind(Kind[S]):
 
     @abstractmethod
     def scores(
-        self, site: Site, candidate: Candidate, sets: tuple[S, ...], config: EvaluationSettings
+        self, site: RunContext, candidate: Candidate, sets: tuple[S, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """An encoder's figures: cached stages for each seed or fold, and one for all of them."""

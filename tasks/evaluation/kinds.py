@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from storage.errors import HubError, SourceError
+from tasks.corpus.evaluation_sets import EvaluationSet, in_full, rows_of
 from tasks.evaluation.afs import AfsKind
-from tasks.evaluation.afs_supervised import CrossEncoderAfsKind, SupervisedAfsKind
 from tasks.evaluation.clustering import ClusteringKind
+from tasks.evaluation.finetuning.afs import CrossEncoderAfsKind, SupervisedAfsKind
+from tasks.evaluation.finetuning.sts import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.kind import FrozenKind, Kind, TunedKind
-from tasks.evaluation.sets import EvaluationSet, in_full, rows_of
 from tasks.evaluation.sts import StsKind
-from tasks.evaluation.supervised import CrossEncoderStsKind, SupervisedStsKind
 from tasks.evaluation.transfer import TransferKind
 from tasks.evaluation.useb import UsebKind
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from models.report.tables import PaperTable
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ def names_of(suite: Iterable[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def available(site: Site, names: Iterable[str]) -> FoundSets:
+def available(site: RunContext, names: Iterable[str]) -> FoundSets:
     """The sets that can be had and read, and why each of the others cannot.
 
     Args:
@@ -140,7 +140,7 @@ def available(site: Site, names: Iterable[str]) -> FoundSets:
     return FoundSets(sets, missing)
 
 
-def find_set(site: Site, name: str) -> EvaluationSet:
+def find_set(site: RunContext, name: str) -> EvaluationSet:
     """The set of that name, read here so that one that cannot be read does not end a run that scores the others.
 
     Raises:
@@ -152,7 +152,7 @@ def find_set(site: Site, name: str) -> EvaluationSet:
     return found
 
 
-def available_frozen(site: Site, suite: Iterable[str]) -> FoundSets:
+def available_frozen(site: RunContext, suite: Iterable[str]) -> FoundSets:
     """As `available`, for what a training run is reported on: its encoder as it is, not tuned further.
 
     Raises:

@@ -8,7 +8,7 @@ import polars as pl
 
 from models.report.page import difference_rows, score_rows
 from storage.schemas import COMPARISON, SCORES
-from tasks.stage.show import show_table
+from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,11 +16,11 @@ from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.embedded import EMBEDDED
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
+from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_comparison, publish_scores
-from tasks.evaluation.sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
-from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import SparseVectors, Vectors, open_vectors
+from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from models.evaluation.hierarchical import Draws
     from models.evaluation.paired import Difference
     from tasks.evaluation.systems import System
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class StsKind(FrozenKind[ScoredSet]):
         """Any split of a declared set of scored pairs."""
         return is_scored_set(name)
 
-    def find(self, site: Site, name: str) -> ScoredSet:
+    def find(self, site: RunContext, name: str) -> ScoredSet:
         """As `resolve_scored_set`."""
         return resolve_scored_set(site, name)
 
@@ -70,7 +70,9 @@ class StsKind(FrozenKind[ScoredSet]):
         dataset, _, _ = name.rpartition("/")
         return tuple(f"{dataset}/{split}" for split in DATASETS[dataset.removeprefix(EMBEDDED)].splits)
 
-    def scores(self, site: Site, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+    def scores(
+        self, site: RunContext, system: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
         """One artifact for all sets."""
         return [score(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
@@ -85,7 +87,7 @@ class StsKind(FrozenKind[ScoredSet]):
         return sts_figures(sets, vectors, config.bootstrap)
 
     def compare(
-        self, site: Site, first: System, second: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
+        self, site: RunContext, first: System, second: System, sets: tuple[ScoredSet, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
         """Differences on the same draws of pairs."""
         names = (first.label, second.label)

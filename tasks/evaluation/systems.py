@@ -12,7 +12,7 @@ from storage.refs import CheckpointRef, EmbeddingsRef
 from storage.weights import ResolvedModel
 
 if TYPE_CHECKING:
-    from tasks.evaluation.sets import EvaluationSet
+    from tasks.corpus.evaluation_sets import EvaluationSet
 
 
 class Candidate(BaseModel):

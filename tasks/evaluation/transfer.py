@@ -17,14 +17,14 @@ from storage.readers.senteval import TRANSFER_SETS
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.transfer import CLASS, read_transfer_table
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
-from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
-from tasks.stage.machine import device_of, settle_threads
-from tasks.stage.show import progress_of
+from tasks.stage.device import device_of, limit_threads
+from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
     from models.evaluation.probe.problem import Layout, Part, Problem
     from tasks.evaluation.systems import System
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 
 class TransferSplit(BaseModel):
@@ -78,12 +78,12 @@ class TransferKind(FrozenKind[TransferSet]):
         own = suites_of(DATASETS[name] for name in TRANSFER_SETS)
         return {suite: tuple(dataset.name for dataset in members) for suite, members in own.items()}
 
-    def find(self, site: Site, name: str) -> TransferSet:
+    def find(self, site: RunContext, name: str) -> TransferSet:
         """As `resolve_transfer_set`."""
         return resolve_transfer_set(site, name)
 
     def scores(
-        self, site: Site, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
+        self, site: RunContext, system: System, sets: tuple[TransferSet, ...], config: ScoringConfig
     ) -> list[ScoresRef]:
         """One artifact for all sets."""
         return [
@@ -110,7 +110,7 @@ class TransferKind(FrozenKind[TransferSet]):
         return ("accuracy", "f1")
 
 
-def resolve_transfer_set(site: Site, name: str) -> TransferSet:
+def resolve_transfer_set(site: RunContext, name: str) -> TransferSet:
     """Find a transfer set.
 
     Args:
@@ -172,7 +172,7 @@ def score_transfer(
     bootstrap: BootstrapConfig,
 ) -> None:
     """Train linear classifiers on frozen embeddings, as SentEval does and exactly; accuracies, and F1 for MRPC."""
-    settle_threads(work.site)
+    limit_threads(work.site)
     vectors, device = open_vectors(work.store, embeddings), device_of(work.site)
     rows = transfer_figures(sets, vectors, config, bootstrap, device, progress_of("probing", following=None))
     publish_scores(work, rows, model, checkpoint, config.seed, f"Transfer tasks of {model}")

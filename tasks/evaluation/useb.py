@@ -15,11 +15,11 @@ from storage.errors import SourceError
 from storage.readers.useb import READERS
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_comparison, publish_scores
-from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.signing import digests, signed
-from tasks.evaluation.vectors import Vectors, open_vectors
+from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.evaluation.rankings import Ranking
     from models.evaluation.useb import Part
     from tasks.evaluation.systems import System
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 _TEST: Final = "test"
 
@@ -70,7 +70,7 @@ class UsebKind(FrozenKind[UsebSet]):
         dataset, split = _parted(name)
         return dataset in READERS and split in DATASETS[dataset].splits
 
-    def find(self, site: Site, name: str) -> UsebSet:
+    def find(self, site: RunContext, name: str) -> UsebSet:
         """Find the files of the evaluation archive in the mirror.
 
         Raises:
@@ -85,7 +85,9 @@ class UsebKind(FrozenKind[UsebSet]):
             source=resolve_source(SourceSpec(dataset=dataset, split=split), site.mirror),
         )
 
-    def scores(self, site: Site, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig) -> list[ScoresRef]:
+    def scores(
+        self, site: RunContext, system: System, sets: tuple[UsebSet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
         """One artifact for all sets."""
         return [score_useb(site, system.embeddings, system.label, system.checkpoint, sets, config.bootstrap)]
 
@@ -100,7 +102,7 @@ class UsebKind(FrozenKind[UsebSet]):
         return useb_figures(sets, vectors, config.bootstrap)
 
     def compare(
-        self, site: Site, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
+        self, site: RunContext, first: System, second: System, sets: tuple[UsebSet, ...], config: ScoringConfig
     ) -> list[ComparisonRef]:
         """Differences of the average precision, on the same draws of queries and pairs."""
         names = (first.label, second.label)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.manifest import Manifest
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
 
 
 class Account:

@@ -28,19 +28,19 @@ from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
 from tasks.stage.account import account_of
+from tasks.stage.device import device_of
 from tasks.stage.inputs import ungrouped
 from tasks.stage.leases import lease
-from tasks.stage.machine import device_of
-from tasks.stage.page import collected, in_run
+from tasks.stage.progress import Step, planned, watchers
 from tasks.stage.records import ArtifactKey, ManifestRecords
-from tasks.stage.watch import Step, planned, watchers
+from tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from storage.draft import Draft
     from storage.store import Store
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Work:
         draft: the artifact to fill.
     """
 
-    site: Site
+    site: RunContext
     store: Store
     draft: Draft
 
@@ -72,7 +72,7 @@ _makers: dict[str, str] = {}  # stage name → where its function stands
 
 
 class Stage(Generic[P, R]):
-    """A cached function that publishes one artifact. Call it with a `Site` and the stage's own arguments.
+    """A cached function that publishes one artifact. Call it with a `RunContext` and the stage's own arguments.
 
     Attributes:
         name: the function's; it is in the key, so no two functions may share it.
@@ -108,7 +108,7 @@ class Stage(Generic[P, R]):
         """By name: what stands beside a stage in its module is not to travel with it to another process."""
         return _stage_of, (self.module, self.name, self.kind)
 
-    def __call__(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the artifact's reference, from the cache or of a new artifact; a dry run only notes the call."""
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
@@ -129,11 +129,11 @@ class Stage(Generic[P, R]):
             watcher.ends(step)
         return made
 
-    def ref_of(self, site: Site, *args: P.args, **kwargs: P.kwargs) -> R:
+    def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return the reference that a call with these arguments returns; nothing is made."""
         return self._ref(self._arguments(site, *args, **kwargs))
 
-    def _found_or_made(self, site: Site, ref: R, arguments: Mapping[str, object]) -> R:
+    def _found_or_made(self, site: RunContext, ref: R, arguments: Mapping[str, object]) -> R:
         if in_run():
             return cast("R", self._task(site, ref)(site=site, arguments=arguments))
         store = site.open_store()
@@ -142,7 +142,7 @@ class Stage(Generic[P, R]):
         store.used(ref)
         return ref
 
-    def run(self, site: Site, arguments: Mapping[str, object]) -> R:
+    def run(self, site: RunContext, arguments: Mapping[str, object]) -> R:
         """Make and publish the artifact, cached or not."""
         arguments = _on_this_machine(site, arguments)
         ref = self._ref(arguments)
@@ -159,7 +159,7 @@ class Stage(Generic[P, R]):
             logger.info("published %s", ref)
         return ref
 
-    def _task(self, site: Site, ref: R) -> Task[..., Any]:
+    def _task(self, site: RunContext, ref: R) -> Task[..., Any]:
         task: Task[..., Any] = Task(
             self.run,
             name=self.name,
@@ -174,7 +174,7 @@ class Stage(Generic[P, R]):
         task.result_storage = ManifestRecords(site=site, ref=ref)
         return task
 
-    def _arguments(self, site: Site, *args: object, **kwargs: object) -> dict[str, object]:
+    def _arguments(self, site: RunContext, *args: object, **kwargs: object) -> dict[str, object]:
         bound = self._signature.bind(None, *args, **kwargs)
         bound.apply_defaults()
         return _on_this_machine(site, {name: bound.arguments[name] for name in list(self._signature.parameters)[1:]})
@@ -220,7 +220,7 @@ def _stage_of(module: str, name: str, kind: str) -> Stage[..., Any]:
     return Stage(known.compute, ref=known.ref_type, kind=kind, version=known.version)
 
 
-def _on_this_machine(site: Site, arguments: Mapping[str, object]) -> dict[str, object]:
+def _on_this_machine(site: RunContext, arguments: Mapping[str, object]) -> dict[str, object]:
     """The arguments with `auto` precisions as they are here, so that a key says what was computed."""
     return {name: settled(value, lambda: device_of(site)) for name, value in arguments.items()}
 

@@ -19,7 +19,7 @@ from models.errors import ModelError
 from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.weights import ResolvedModel, resolve_model
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -37,7 +37,7 @@ class ClusterError(ModelError):
     """A cluster cannot be reached, or its workers did not finish."""
 
 
-def on_cluster(site: Site, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T]:
+def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Generator[T]:
     """Call `function(site, *arguments)` on the workers of the site's cluster.
 
     Whatever ends the wait, Ctrl-C included, cancels the calls that have not ended.
@@ -118,12 +118,12 @@ def _client(address: str) -> Iterator[Client]:
 def _call(sent: bytes) -> Any:  # noqa: ANN401 - what the function returns
     """On a worker."""
     function, shared, arguments = cloudpickle.loads(sent)
-    site = Site.model_validate(shared)
+    site = RunContext.model_validate(shared)
     with _turn:
         return function(site, *(found_here(site, value) for value in arguments))
 
 
-def found_here(site: Site, value: T) -> T:
+def found_here(site: RunContext, value: T) -> T:
     """Return an argument with the folders of its models as they are on this machine.
 
     Raises:
@@ -138,7 +138,7 @@ def found_here(site: Site, value: T) -> T:
     return value
 
 
-def _model_here(site: Site, model: ResolvedModel) -> ResolvedModel:
+def _model_here(site: RunContext, model: ResolvedModel) -> ResolvedModel:
     if model.place is not None:
         return _folder_here(model.identity, model.place)
     copies = {"hub": model.hub, "mirrored": model.mirrored}

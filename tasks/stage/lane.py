@@ -24,7 +24,7 @@ from tasks.stage.lanes import ENDED, LOGGED, SECONDS_TO_END, TOLD
 
 if TYPE_CHECKING:
     from models.progress import Progress
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
 
 
 class _Line:
@@ -113,8 +113,8 @@ def main(file: int) -> None:
 
     from prefect.context import hydrated_context
 
-    from tasks.stage.logs import show_logs
-    from tasks.stage.watch import watched_by
+    from tasks.stage.log_context import show_logs
+    from tasks.stage.progress import watched_by
 
     result = error = None
     with hydrated_context(context), watched_by(_Watcher(line)):

@@ -25,15 +25,15 @@ from prefect.context import serialize_context
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.watch import is_planning, watchers
+from tasks.stage.progress import is_planning, watchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
     from threading import Event
 
-    from tasks.site import Site
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
+    from tasks.stage.run_context import RunContext
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class StoppedError(ModelError):
     """A process was asked to stop."""
 
 
-def run_apart(function: Callable[..., T], site: Site, arguments: tuple[Any, ...], off: Event) -> T | None:
+def run_apart(function: Callable[..., T], site: RunContext, arguments: tuple[Any, ...], off: Event) -> T | None:
     """Return `function(site, *arguments)` of a process of its own; a dry run starts none and returns None.
 
     Args:
@@ -83,7 +83,7 @@ def run_apart(function: Callable[..., T], site: Site, arguments: tuple[Any, ...]
 
 
 @contextlib.contextmanager
-def _process(site: Site) -> Iterator[tuple[subprocess.Popen[bytes], Connection]]:
+def _process(site: RunContext) -> Iterator[tuple[subprocess.Popen[bytes], Connection]]:
     here, there = Pipe()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if site.threads:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
     from storage.manifest import Manifest
-    from tasks.stage.watch import Step
+    from tasks.stage.progress import Step
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from prefect.serializers import JSONSerializer
 
 from storage.errors import ArtifactMissingError
 from storage.refs import ArtifactRef
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from prefect.context import TaskRunContext
@@ -43,7 +43,7 @@ class ManifestRecords(WritableFileSystem):
 
     _block_type_name = "Artifact manifests"
 
-    site: Site
+    site: RunContext
     ref: ArtifactRef
 
     def read_path(self, path: str, **_: bool) -> bytes:  # type: ignore[override] # Prefect calls it with _sync=True

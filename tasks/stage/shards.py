@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from storage.refs import ArtifactRef
 from tasks.stage.cluster import ClusterError, on_cluster
-from tasks.stage.watch import Step, is_planning, watchers
+from tasks.stage.progress import Step, is_planning, watchers
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from tasks.site import Site
     from tasks.stage.cached import Stage
+    from tasks.stage.run_context import RunContext
 
 R = TypeVar("R", bound=ArtifactRef)
 
 
-def run_shards(site: Site, stage: Stage[..., R], calls: Sequence[tuple[Any, ...]]) -> Generator[R]:
+def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any, ...]]) -> Generator[R]:
     """Call a stage many times, on the site's cluster if it names one.
 
     Args:

@@ -28,19 +28,19 @@ def main() -> int:
     parser.add_argument("encoders", nargs="*", metavar="ENCODER", help="as of `bsl export`: folder, embedded:, report/")
     parser.add_argument("--text", type=Path, help="where the sentences are written, for `bsl adapt`")
     arguments = parser.parse_args()
-    from flows.site import site_of
+    from flows.run_context import run_context_of
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
     from models.evaluation.correlation import cosine_scores, spearman
-    from tasks.pretrained import encoder_folder, find_encoder
+    from tasks.embedding.encoders import encoder_folder, find_encoder
 
     table = pl.read_csv(arguments.pairs, separator="\t", quote_char=None)
     sides = table["sentence_1"].to_list(), table["sentence_2"].to_list()
     if arguments.text:
         arguments.text.write_text("".join(f"{text}\n" for text in dict.fromkeys([*sides[0], *sides[1]])))
     gold, topics = table["label"].replace_strict(GRADES).to_numpy(), table["topic"].to_numpy()
-    site = site_of(None)
+    site = run_context_of(None)
     for name in arguments.encoders:
         folder = encoder_folder(site.open_store(), find_encoder(site, name, None))
         config = saved_config(folder, name)

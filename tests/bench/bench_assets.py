@@ -19,8 +19,8 @@ from models.pretraining.quality import round_trip_quality, translation_quality  
 from models.translation.catalog import MINI  # noqa: E402
 from models.translation.loading import load_translator  # noqa: E402
 from storage.embedded import embedded_path  # noqa: E402
-from tasks.assets.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
-from tasks.stage.machine import cores  # noqa: E402
+from tasks.pretraining.verify import ENCODER, MULTILINGUAL_ENCODER, measure  # noqa: E402
+from tasks.stage.device import cores  # noqa: E402
 
 SEARCHES = (("int8", 4), ("fp32", 4), ("int8", 1), ("fp32", 1))
 PIVOTS = ("de", "fr")

@@ -54,10 +54,10 @@ def lists(every: int) -> dict[str, list[str]]:
 
 def scored(name: str, every: int) -> pl.DataFrame:
     """The test pairs of a set."""
-    from tasks.evaluation.sets import read_scored_set, resolve_scored_set
-    from tasks.site import Site
+    from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
+    from tasks.stage.run_context import RunContext
 
-    return read_scored_set(resolve_scored_set(Site(mirror=MIRROR), f"{name}/test")).gather_every(every)
+    return read_scored_set(resolve_scored_set(RunContext(mirror=MIRROR), f"{name}/test")).gather_every(every)
 
 
 @dataclass(frozen=True)

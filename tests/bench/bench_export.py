@@ -44,9 +44,9 @@ def main() -> int:
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
-    from tasks.site import Site
-    from tasks.variant_measures import test_texts
-    from tasks.variants import Wanted, export_variants
+    from tasks.serving.compress import Wanted, export_variants
+    from tasks.serving.measures import test_texts
+    from tasks.stage.run_context import RunContext
 
     wanted = Wanted(
         onnx="int8" in arguments.forms,
@@ -57,7 +57,7 @@ def main() -> int:
         min_cosine=-1,
         sentences=arguments.texts,
     )
-    site, texts, wrong = Site(threads=1, device="cpu"), test_texts()[: arguments.sentences], False
+    site, texts, wrong = RunContext(threads=1, device="cpu"), test_texts()[: arguments.sentences], False
     for name in arguments.only or encoders():
         with tempfile.TemporaryDirectory() as scratch:
             folder = (arguments.keep or Path(scratch)) / name

@@ -64,12 +64,12 @@ def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: 
 def ours(source: Path, out: Path) -> Iterator[pl.Series]:
     """The stage itself, without a Prefect server around it."""
     from storage.sources import SourceSpec
-    from tasks.ingest import ingest, locate_sources
-    from tasks.ingest_config import IngestConfig
-    from tasks.site import Site
+    from tasks.corpus.config import IngestConfig
+    from tasks.corpus.ingest import ingest, locate_sources
+    from tasks.stage.run_context import RunContext
 
     config = IngestConfig(sources=(SourceSpec(path=str(source)),))
-    site = Site(store=str(out))
+    site = RunContext(store=str(out))
     yield pl.Series(dtype=pl.UInt64)
     ref = ingest.run(site, {"sources": locate_sources(site, config), "config": config})
     yield pl.Series(dtype=pl.UInt64)

@@ -24,8 +24,8 @@ import polars as pl
 
 if TYPE_CHECKING:
     from storage.refs import ArtifactRef
-    from tasks.hop import Hop
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
+    from tasks.translation.translator import ResolvedTranslator
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -59,7 +59,7 @@ def publish_translations(folder: Path, _count: int) -> None:
     from models.text.normalize import sentence_ids
     from storage.manifest import Provenance
     from storage.refs import ArtifactRef
-    from tasks.translate import GPU_SHARD_ROWS
+    from tasks.translation.translate import GPU_SHARD_ROWS
 
     store = site(folder).open_store()
     texts = pl.scan_parquet(folder / "source").select("text").collect_batches(chunk_size=GPU_SHARD_ROWS)
@@ -82,9 +82,9 @@ def publish_translations(folder: Path, _count: int) -> None:
 def ingest(folder: Path, _count: int, source: str = "source") -> str:
     """Normalised, unique, in the order of ids."""
     from storage.sources import SourceSpec
-    from tasks.ingest import ingest as stage
-    from tasks.ingest import locate_sources
-    from tasks.ingest_config import IngestConfig
+    from tasks.corpus.config import IngestConfig
+    from tasks.corpus.ingest import ingest as stage
+    from tasks.corpus.ingest import locate_sources
 
     config = IngestConfig(sources=(SourceSpec(path=str(folder / source)),))
     return stage.run(site(folder), {"sources": locate_sources(site(folder), config), "config": config}).key
@@ -100,8 +100,8 @@ def ingest_few(folder: Path, _count: int) -> str:
 def plan(folder: Path, count: int) -> None:
     """A memory that holds nothing yet: all sentences sorted by length, cut into shards and written."""
     from models.partitions import bits_for, in_range
-    from tasks.shards import plan_shards
-    from tasks.translate import CPU_SHARD_ROWS
+    from tasks.stage.shard_plan import plan_shards
+    from tasks.translation.translate import CPU_SHARD_ROWS
 
     store, ref = site(folder).open_store(), made(folder, "corpus")
     table, bits = store.scan(ref), bits_for(store.manifest(ref).rows)
@@ -115,8 +115,8 @@ def plan(folder: Path, count: int) -> None:
 def augment(folder: Path, _count: int) -> str:
     """Two round trips that the memories hold, joined, filtered and put in order, beside the originals."""
     from models.translation.filters import UNFILTERED
-    from tasks.augment import make_views
-    from tasks.route import Route
+    from tasks.translation.route import Route
+    from tasks.views.augment import make_views
 
     routes = tuple(Route(method=f"bt-{lang}", hops=(hop_of(f"en-{lang}"), hop_of(f"{lang}-en"))) for lang in LANGS)
     corpus = made(folder, "corpus")
@@ -127,7 +127,7 @@ def augment(folder: Path, _count: int) -> str:
 def pair(folder: Path, _count: int) -> str:
     """The two round trips of a sentence side by side, shuffled."""
     from models.pairs import PairConfig
-    from tasks.pair import pair as stage
+    from tasks.views.pairs import pair as stage
 
     return stage.run(site(folder), {"views": made(folder, "views"), "config": PairConfig()}).key
 
@@ -135,7 +135,7 @@ def pair(folder: Path, _count: int) -> str:
 def pair_thinned(folder: Path, _count: int) -> str:
     """The same, with frequent words thinned out."""
     from models.pairs import PairConfig
-    from tasks.pair import pair as stage
+    from tasks.views.pairs import pair as stage
 
     config = PairConfig(subsample_words=1e-3)
     return stage.run(site(folder), {"views": made(folder, "views"), "config": config}).key
@@ -143,7 +143,7 @@ def pair_thinned(folder: Path, _count: int) -> str:
 
 def tfidf(folder: Path, _count: int) -> str:
     """TF-IDF fitted on the corpus, of the sentences of a small one."""
-    from tasks.embed_tfidf import embed_tfidf
+    from tasks.embedding.tfidf import embed_tfidf
 
     arguments = {"corpus": made(folder, "corpus"), "sets": made(folder, "small corpus")}
     return embed_tfidf.run(site(folder), arguments).key
@@ -151,7 +151,7 @@ def tfidf(folder: Path, _count: int) -> str:
 
 def report(folder: Path, _count: int) -> None:
     """The examples of views that a report shows."""
-    from tasks.report import _examples
+    from tasks.reporting.run.report import _examples
 
     if len(_examples(site(folder).open_store(), made(folder, "views"))) != 5:
         raise SystemExit("the views have no five examples")
@@ -175,22 +175,22 @@ STEPS: dict[str, Step] = {
 MADE = {"ingest": "corpus", "augment": "views", "small corpus": "small corpus"}
 
 
-def site(folder: Path) -> "Site":
+def site(folder: Path) -> "RunContext":
     """A store in the folder."""
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
-    return Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
+    return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
-def hop_of(name: str) -> "Hop":
+def hop_of(name: str) -> "ResolvedTranslator":
     """A translator that is never loaded."""
     from models.translation.config import TranslatorConfig
     from storage.weights import ResolvedModel
-    from tasks.hop import Hop
+    from tasks.translation.translator import ResolvedTranslator
 
     source, target = name.split("-")
     config = TranslatorConfig(model=name, source_lang=source, target_lang=target)
-    return Hop(identity={"model": name}, config=config, model=ResolvedModel(identity=name))
+    return ResolvedTranslator(identity={"model": name}, config=config, model=ResolvedModel(identity=name))
 
 
 def made(folder: Path, what: str) -> "ArtifactRef":
@@ -202,11 +202,6 @@ def made(folder: Path, what: str) -> "ArtifactRef":
 
 def run_step(name: str, folder: Path, count: int) -> None:
     """The child's part: imports first, then the clock."""
-    import tasks.augment
-    import tasks.embed_tfidf
-    import tasks.ingest
-    import tasks.pair
-    import tasks.report  # noqa: F401 - for the clock
 
     started = time.process_time()
     key = (BEFORE | STEPS)[name](folder, count)

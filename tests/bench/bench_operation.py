@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -49,12 +49,12 @@ def shards(folder: Path, workers: int, count: int) -> str:
     served()
     from prefect import flow
 
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
     from tests.cluster import dask_cluster
     from tests.flows.test_translate import hop_of, identified, translate_all
     from tests.tiny_marian import build_tiny_marian
 
-    site = Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
+    site = RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
     hop = hop_of(site, build_tiny_marian(folder / "model"))
 
     @flow
@@ -113,13 +113,13 @@ def s3_endpoint(folder: Path) -> Iterator[str]:
             server.terminate()
 
 
-def prepare(site: Site) -> None:
+def prepare(site: RunContext) -> None:
     """Artifacts of the names that recipe `tiny` gives, with the sizes of `nli`."""
     from flows.pipeline import run
     from flows.recipes import recipe
     from storage.manifest import Provenance
     from storage.schemas import tables_of
-    from tasks.stage.watch import planning
+    from tasks.stage.progress import planning
 
     store = site.open_store()
     with planning() as plan:
@@ -153,7 +153,7 @@ def rows_of(table: str, rows: int) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def warm(site: Site) -> str:
+def warm(site: RunContext) -> str:
     """The whole run from the shell, all of it found made."""
     started = time.perf_counter()
     command = [sys.executable, __file__, "--step", site.model_dump_json(exclude_unset=True)]
@@ -167,7 +167,7 @@ def warm(site: Site) -> str:
     return f"| cached run, {size:.1f} GB, a million sentences, {where} | {wall:.1f} | {told.stdout.strip()} | |"
 
 
-def walk(site: Site) -> str:
+def walk(site: RunContext) -> str:
     """Walk the run in this process."""
     served()
     from flows.pipeline import pipeline
@@ -188,9 +188,9 @@ def walk(site: Site) -> str:
 
 def cached_run(folder: Path, url: str) -> str:
     """Prepare it, then walk it."""
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
 
-    site = Site(store=url, cache=str(folder / "cache"), device="cpu", threads=1)
+    site = RunContext(store=url, cache=str(folder / "cache"), device="cpu", threads=1)
     prepare(site)
     return warm(site)
 
@@ -205,9 +205,9 @@ def main() -> int:
     parser.add_argument("--step", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.step:
-        from tasks.site import Site
+        from tasks.stage.run_context import RunContext
 
-        print(walk(Site.model_validate_json(arguments.step)))
+        print(walk(RunContext.model_validate_json(arguments.step)))
         return 0
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)

@@ -76,7 +76,7 @@ def ours(folder: Path, converted: Path, texts: Sequence[str], beam: int, *, forc
     """The backend as the pipeline calls it: text in, text out."""
     from models.translation.config import TranslatorConfig
     from models.translation.loading import load_translator
-    from tasks.stage.machine import cores
+    from tasks.stage.device import cores
 
     limits = {"new_tokens_ratio": 1.0, "new_tokens_constant": 1} if forced else {}
     config = TranslatorConfig.model_validate(
@@ -91,7 +91,7 @@ def direct(folder: Path, converted: Path, texts: Sequence[str], beam: int, budge
     import ctranslate2
 
     from models.translation.vocabulary import Vocabulary
-    from tasks.stage.machine import cores
+    from tasks.stage.device import cores
 
     vocabulary = Vocabulary(folder, TOKEN, 256)
     sources = sorted(map(vocabulary.names, vocabulary.encode(texts)), key=len, reverse=True)
@@ -186,16 +186,16 @@ def orchestration(shards: int, rows: int) -> bool:
     from models.text.normalize import sentence_ids
     from models.translation.catalog import MINI as DIRECTIONS
     from storage.memory import TranslationMemory
-    from tasks.hop import find_hop
-    from tasks.site import Site
+    from tasks.stage.run_context import RunContext
+    from tasks.translation.translator import find_translator
     from tests.flows.test_translate import translate_all
 
     texts = pl.LazyFrame({"text": sentences(shards * rows)})
     frame = texts.select(sentence_ids(pl.col("text")).alias("sentence_id"), "text").unique("sentence_id")
 
     with tempfile.TemporaryDirectory() as folder, prefect_test_harness(server_startup_timeout=120):
-        site = Site(store=f"{folder}/store", cache=f"{folder}/cache", device="cpu")
-        hop = find_hop(site, DIRECTIONS["en-de"])
+        site = RunContext(store=f"{folder}/store", cache=f"{folder}/cache", device="cpu")
+        hop = find_translator(site, DIRECTIONS["en-de"])
 
         @flow
         def one_hop(lazy: pl.LazyFrame) -> dict[str, object]:
@@ -236,7 +236,7 @@ def main() -> int:
     from models.bench.fixtures import opus_shapes
     from models.translation.conversion import convert_once
     from storage.embedded import embedded_path
-    from tasks.stage.machine import cores
+    from tasks.stage.device import cores
 
     torch.set_num_threads(cores())
     few, many, rounds = (32, 128, 1) if arguments.quick else (512, 2048, 3)

@@ -9,9 +9,9 @@ import signal
 import sys
 
 from storage.refs import CorpusRef
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.logs import show_logs
+from tasks.stage.log_context import show_logs
+from tasks.stage.run_context import RunContext
 from tests.flows.test_cached import Size, both, sentences
 
 
@@ -24,7 +24,7 @@ def counting(work: Work, config: Size) -> None:
 
 
 if __name__ == "__main__":
-    site = Site(store=sys.argv[1])
+    site = RunContext(store=sys.argv[1])
     show_logs()
     both(site, 3)
     both(site, 3)

@@ -14,7 +14,7 @@ import models.training.loop  # noqa: F401  which stages import
 from flows.pipeline import pipeline
 from models.training import snapshots
 from storage.draft import Draft
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 appended = Draft._append  # which all of Draft's ways to write come to
 saved = snapshots.save_snapshot
@@ -35,7 +35,7 @@ def run_dying_in(kind: str, store: str, overrides: dict[str, object]) -> None:
     Draft._append = append_and_die
     if kind == "training":
         snapshots.save_snapshot = save_and_die
-    pipeline("tiny", overrides, Site(store=store, save_every=2))
+    pipeline("tiny", overrides, RunContext(store=store, save_every=2))
 
 
 def outcome(kind: str, store: str, overrides: dict[str, object]) -> int:

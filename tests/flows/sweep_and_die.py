@@ -10,10 +10,10 @@ import os
 import signal
 import sys
 
-from flows.sweep import ablation
+from flows.sweep.sweep import ablation
 from models.training import snapshots
 from storage.draft import Draft
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 last, name, over, overrides, *stores = sys.argv[1:]
 events = itertools.count(1)
@@ -39,5 +39,5 @@ def save_and_count(*args, **kwargs) -> None:
 Draft.write = write_and_count
 snapshots.save_snapshot = save_and_count
 for store in stores:
-    site = Site(store=store, device="cpu", threads=1, save_every=5)
+    site = RunContext(store=store, device="cpu", threads=1, save_every=5)
     ablation(name, json.loads(over), 1, json.loads(overrides), site=site)

@@ -4,9 +4,9 @@ import json
 import signal
 import sys
 
-from flows.sweep import ablation
-from tasks.site import Site
-from tasks.stage.watch import watched_by
+from flows.sweep.sweep import ablation
+from tasks.stage.progress import watched_by
+from tasks.stage.run_context import RunContext
 
 
 class Reader:
@@ -25,4 +25,4 @@ overrides, store = json.loads(sys.argv[1]), sys.argv[2]
 overrides["training"] |= {"epochs": 1000}
 with watched_by(Reader()):
     over = {"training.max_steps": [3, 5000, 5001]}
-    ablation("tiny", over, 1, overrides, lanes=2, site=Site(store=store, device="cpu", threads=1))
+    ablation("tiny", over, 1, overrides, lanes=2, site=RunContext(store=store, device="cpu", threads=1))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from flows.adapt import adapt, guards, run_adapt
+from flows.adaptation import adapt, guards, run_adapt
 from flows.cli.main import main
 from flows.config import overridden
-from flows.recipes.adapt import AdaptConfig, probes_of
+from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
 from models.pairs import PairConfig
@@ -20,13 +20,13 @@ from storage.checkpoint import ENCODER
 from storage.embedded import embedded_path
 from storage.errors import SourceError
 from storage.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
-from tasks.passages import read_passages, translated
-from tasks.pretrained import resolve_encoder
-from tasks.prove import GeneralFigures, HeldOut, merge, prove, settle, weigh
-from tasks.site import Site
+from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
+from tasks.corpus.passages import read_passages, translated
+from tasks.embedding.encoders import resolve_encoder
 from tasks.stage.cached import Work, stage
-from tasks.stage.watch import planning
-from tasks.train import train
+from tasks.stage.progress import planning
+from tasks.stage.run_context import RunContext
+from tasks.training.train import train
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,15 +55,17 @@ def own(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Site:
+def site(tmp_path_factory) -> RunContext:
     mirror = tmp_path_factory.mktemp("mirror")
     (mirror / "stsb").mkdir()
     for split in ("dev", "test"):
         pl.read_parquet(embedded_path("stsb") / f"{split}.parquet").write_parquet(mirror / "stsb" / f"{split}.parquet")
-    return Site(store=str(tmp_path_factory.mktemp("adapt") / "store"), mirror=str(mirror), device="cpu", threads=1)
+    return RunContext(
+        store=str(tmp_path_factory.mktemp("adapt") / "store"), mirror=str(mirror), device="cpu", threads=1
+    )
 
 
-def made_of(site: Site, ref: ArtifactRef, name: str) -> str:
+def made_of(site: RunContext, ref: ArtifactRef, name: str) -> str:
     return site.open_store().manifest(ref).provenance.inputs[name].key
 
 

@@ -8,7 +8,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, MarianMTModel
 
-from flows.assets import AssetsConfig, assets
+from flows.pretraining import AssetsConfig, assets
 from models.encoder.config import EncoderConfig
 from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES
 from models.pretraining.config import LearningConfig
@@ -17,8 +17,8 @@ from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRe
 from models.pretraining.translation import TranslationModelConfig
 from storage.embedded import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
-from tasks.assets.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
-from tasks.site import Site
+from tasks.pretraining.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
+from tasks.stage.run_context import RunContext
 
 SUBJECTS = ("a dog", "the man", "my sister", "an old woman", "the teacher", "a child", "our neighbour", "the cat")
 ACTIONS = ("reads a book", "runs in the park", "sings a song", "eats some bread", "looks at the sea", "sleeps at home")
@@ -87,7 +87,7 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def test_assets_are_built_described_and_loadable(mirror, tmp_path):
-    site = Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
     keys = assets(SMALL, site, tmp_path / "assets")
     assert embedded_names(tmp_path / "assets") == sorted(MODELS) == sorted(keys)
     for name in keys:
@@ -102,4 +102,4 @@ def test_assets_are_built_described_and_loadable(mirror, tmp_path):
 
 def test_a_missing_mirror_is_said_before_anything_runs(tmp_path):
     with pytest.raises(SourceError, match="set BSL_DATA_MIRROR"):
-        assets(SMALL, Site(store=str(tmp_path / "store"), device="cpu"), tmp_path / "assets")
+        assets(SMALL, RunContext(store=str(tmp_path / "store"), device="cpu"), tmp_path / "assets")

@@ -18,9 +18,9 @@ from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, PairsRef, ViewsRef
-from tasks.augment import augment
-from tasks.pair import pair
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
+from tasks.views.augment import augment
+from tasks.views.pairs import pair
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ PAIRS = PairConfig(pairings=(ViewPair(view_1="original", view_2="bt-nb"),), drop
 
 @flow
 def views_and_pairs(
-    site: Site, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
+    site: RunContext, corpus: CorpusRef, config: AugmentConfig, pairing: PairConfig
 ) -> tuple[ViewsRef, PairsRef]:
     """The two stages in their order."""
     views = augment(site, corpus, config)
@@ -44,16 +44,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu", threads=1)
+def site(tmp_path: Path) -> RunContext:
+    return RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu", threads=1)
 
 
 @pytest.fixture
-def corpus(site: Site) -> CorpusRef:
+def corpus(site: RunContext) -> CorpusRef:
     return publish(site, CORPUS)
 
 
-def publish(site: Site, texts: list[str]) -> CorpusRef:
+def publish(site: RunContext, texts: list[str]) -> CorpusRef:
     ref = CorpusRef(key=f"{len(texts):064x}")
     frame = pl.DataFrame({"text": texts}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("sv")
@@ -75,13 +75,13 @@ def through(models: tuple[Path, Path], **settings: object) -> AugmentConfig:
     )
 
 
-def outcomes(site: Site, views: ViewsRef) -> dict[str, JsonValue]:
+def outcomes(site: RunContext, views: ViewsRef) -> dict[str, JsonValue]:
     rows = site.open_store().manifest(views).figures["outcomes"]
     assert isinstance(rows, list)
     return {str(row["outcome"]): row["n"] for row in rows if isinstance(row, dict)}
 
 
-def test_every_sentence_is_kept_or_counted(site: Site, corpus: CorpusRef, models: tuple[Path, Path]) -> None:
+def test_every_sentence_is_kept_or_counted(site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]) -> None:
     views, pairs = views_and_pairs(site, corpus, through(models), PAIRS)
     store = site.open_store()
     table = store.scan(views).collect()
@@ -96,7 +96,7 @@ def test_every_sentence_is_kept_or_counted(site: Site, corpus: CorpusRef, models
 
 
 def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
-    site: Site, corpus: CorpusRef, models: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = views_and_pairs(site, corpus, through(models), PAIRS)
     caplog.clear()
@@ -112,7 +112,7 @@ def test_a_second_run_is_cached_and_a_grown_corpus_pays_for_its_growth(
 
 
 def test_what_can_change_a_translation_changes_the_views(
-    site: Site, corpus: CorpusRef, models: tuple[Path, Path]
+    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
 ) -> None:
     greedy, _ = views_and_pairs(site, corpus, through(models), PAIRS)
     beam, _ = views_and_pairs(site, corpus, through(models, beam=2), PAIRS)
@@ -121,7 +121,7 @@ def test_what_can_change_a_translation_changes_the_views(
 
 
 def test_views_do_not_hang_on_where_the_models_lie(
-    site: Site, corpus: CorpusRef, models: tuple[Path, Path], tmp_path: Path
+    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path], tmp_path: Path
 ) -> None:
     elsewhere = shutil.copytree(models[0], tmp_path / "out"), shutil.copytree(models[1], tmp_path / "back")
     here, _ = views_and_pairs(site, corpus, through(models), PAIRS)
@@ -130,7 +130,7 @@ def test_views_do_not_hang_on_where_the_models_lie(
 
 
 def test_a_translator_that_does_not_speak_stops_the_run(
-    site: Site, corpus: CorpusRef, models: tuple[Path, Path]
+    site: RunContext, corpus: CorpusRef, models: tuple[Path, Path]
 ) -> None:
     hop = TranslatorConfig(model=str(models[0]), source_lang="en", target_lang="de")
     english = CorpusRef(key="e" * 64)
@@ -142,7 +142,7 @@ def test_a_translator_that_does_not_speak_stops_the_run(
     assert [ref.kind for ref in site.open_store().refs()] == ["corpus", "corpus"]
 
 
-def test_a_pairing_of_a_view_that_is_not_there_stops(site: Site, corpus: CorpusRef) -> None:
+def test_a_pairing_of_a_view_that_is_not_there_stops(site: RunContext, corpus: CorpusRef) -> None:
     with pytest.raises(
         MissingViewError, match=r"original\|bt-nb gives no pairs: 32 sentences have only the first view"
     ):
@@ -150,6 +150,6 @@ def test_a_pairing_of_a_view_that_is_not_there_stops(site: Site, corpus: CorpusR
 
 
 def test_the_stages_do_not_import_torch_before_they_compute() -> None:
-    script = "import sys, tasks.augment, tasks.pair; print({'torch', 'transformers'} & set(sys.modules))"
+    script = "import sys, tasks.views.augment, tasks.views.pairs; print({'torch', 'transformers'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("set()\n", "")

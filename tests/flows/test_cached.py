@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from storage.refs import CorpusRef, PairsRef
 from storage.store import Store
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.watch import planning, watched_by
+from tasks.stage.progress import planning, watched_by
+from tasks.stage.run_context import RunContext
 
 calls: list[str] = []
 
@@ -55,13 +55,13 @@ def doubled(work: Work, corpus: CorpusRef, config: Size) -> None:
 
 
 @flow
-def both(site: Site, rows: int) -> PairsRef:
+def both(site: RunContext, rows: int) -> PairsRef:
     return doubled(site, sentences(site, Size(rows=rows)), Size(rows=1))
 
 
 @pytest.fixture
 def run(tmp_path):
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
 
     def call(rows: int = 3) -> tuple[list[str], PairsRef, Store]:
         calls.clear()
@@ -72,7 +72,7 @@ def run(tmp_path):
 
 
 def test_a_plan_runs_nothing_and_gives_the_same_references(run, tmp_path):
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     with planning() as plan:
         planned = both.fn(site, 3)
     assert calls == []

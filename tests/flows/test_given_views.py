@@ -9,12 +9,12 @@ from models.translation.filters import UNFILTERED
 from storage.errors import SourceError
 from storage.refs import PairsRef
 from storage.sources import SourceSpec
-from tasks.augment import augment
-from tasks.ingest import ingest, locate_sources
-from tasks.ingest_config import IngestConfig
-from tasks.pair import pair
-from tasks.rewrites.given import views_of_sources
-from tasks.site import Site
+from tasks.corpus.config import IngestConfig
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.stage.run_context import RunContext
+from tasks.views.augment import augment
+from tasks.views.given import views_of_sources
+from tasks.views.pairs import pair
 
 ROWS = [
     ("A dog  runs.", "A dog is running."),
@@ -25,7 +25,7 @@ ROWS = [
 
 
 @flow
-def paired(site: Site, ingesting: IngestConfig, augmenting: AugmentConfig) -> PairsRef:
+def paired(site: RunContext, ingesting: IngestConfig, augmenting: AugmentConfig) -> PairsRef:
     sources = locate_sources(site, ingesting)
     corpus = ingest(site, sources, ingesting)
     given = views_of_sources(site, sources, corpus, augmenting, ingesting.max_bad_share)
@@ -40,7 +40,7 @@ def ingesting(tmp_path):
 
 
 def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
-    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     view = GivenView(method="paraphrase", column="other")
     pairs = paired(site, ingesting, AugmentConfig(given=(view,), filters=UNFILTERED))
     assert set(site.open_store().scan(pairs).collect().select("text_1", "text_2").rows()) == {
@@ -50,6 +50,6 @@ def test_each_sentence_is_beside_its_first_view(tmp_path, ingesting):
 
 
 def test_a_column_that_no_source_has_is_named(tmp_path, ingesting):
-    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     with pytest.raises(SourceError, match=r"none of the sources own has a column 'view', which augment\.given"):
         paired(site, ingesting, AugmentConfig(given=(GivenView(method="paraphrase"),), filters=UNFILTERED))

@@ -11,9 +11,9 @@ from models.text.normalize import NormalizeConfig
 from storage.errors import SourceError
 from storage.refs import CorpusRef
 from storage.sources import SourceSpec
-from tasks.ingest import ingest, locate_sources
-from tasks.ingest_config import IngestConfig
-from tasks.site import Site
+from tasks.corpus.config import IngestConfig
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.stage.run_context import RunContext
 
 ROWS = [
     {"gold_label": "entailment", "sentence1": "A  man is dancing.", "sentence2": "A man dances."},
@@ -23,7 +23,7 @@ ROWS = [
 
 
 @flow
-def only_ingest(site: Site, config: IngestConfig) -> CorpusRef:
+def only_ingest(site: RunContext, config: IngestConfig) -> CorpusRef:
     return ingest(site, locate_sources(site, config), config)
 
 
@@ -36,7 +36,7 @@ def shown(key: str) -> str:
 
 @pytest.fixture
 def site(tmp_path):
-    return Site(store=str(tmp_path / "store"))
+    return RunContext(store=str(tmp_path / "store"))
 
 
 def source(tmp_path, folder: str, *more: str) -> SourceSpec:

@@ -8,7 +8,7 @@ from models.encoder.saved import read_saved
 from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 QUICK = {
     "ingest": {"corpus": {"limit": 96}},
@@ -20,7 +20,7 @@ QUICK = {
 def test_convolutions_come_with_training(tmp_path):
     store = Store(str(tmp_path / "store"))
     changes = {**QUICK, "encoder": {"cnn": CNNConfig(channels=8).model_dump()}}
-    ref = pipeline("tiny-isbert", changes, Site(store=store.url, device="cpu", threads=1))
+    ref = pipeline("tiny-isbert", changes, RunContext(store=store.url, device="cpu", threads=1))
     inputs = store.manifest(ref).provenance.inputs.values()
     (checkpoint,) = [CheckpointRef(key=entry.key) for entry in inputs if entry.kind == "checkpoint"]
     folder = store.fetch(checkpoint) / ENCODER

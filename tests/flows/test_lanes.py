@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.sweep import ablation
-from tasks.site import Site
-from tasks.stage.watch import watched_by
+from flows.sweep.sweep import ablation
+from tasks.stage.progress import watched_by
+from tasks.stage.run_context import RunContext
 from tests.servers import children, is_alive
 
 HERE = Path(__file__).parent
@@ -41,7 +41,7 @@ def lanes_of(process):
 
 
 def site_in(folder):
-    return Site(store=str(folder), device="cpu", threads=1)
+    return RunContext(store=str(folder), device="cpu", threads=1)
 
 
 def encoders(site):

@@ -86,8 +86,8 @@ def test_a_receiver_hears_of_every_stage_before_the_process_is_killed(receiver, 
 
 
 def test_a_receiver_that_is_gone_costs_a_run_seconds_and_nothing_else(environment, tmp_path):
-    code = "import sys; from tests.flows.test_cached import both; from tasks.site import Site\n"
-    code += "for rows in (1, 2): both(Site(store=sys.argv[1]), rows)"
+    code = "import sys; from tests.flows.test_cached import both; from tasks.stage.run_context import RunContext\n"
+    code += "for rows in (1, 2): both(RunContext(store=sys.argv[1]), rows)"
     gone = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}",
         "OTEL_EXPORTER_OTLP_TIMEOUT": "2",
@@ -101,8 +101,8 @@ def test_a_receiver_that_is_gone_costs_a_run_seconds_and_nothing_else(environmen
 
 
 def test_an_exporter_that_is_not_installed_is_asked_for_in_words(environment, tmp_path):
-    code = "import sys; from tests.flows.test_cached import *; from tasks.site import Site\n"
-    code += "sentences(Site(store=sys.argv[1]), Size(rows=1))"
+    code = "import sys; from tests.flows.test_cached import *; from tasks.stage.run_context import RunContext\n"
+    code += "sentences(RunContext(store=sys.argv[1]), Size(rows=1))"
     ended = run(environment, "-c", code, str(tmp_path / "store"), OTEL_METRICS_EXPORTER="carrier-pigeon")
     assert ended.returncode == 0, ended.stderr
     assert "no exporter carrier-pigeon is installed; install bsl-pipeline[metrics]" in ended.stderr

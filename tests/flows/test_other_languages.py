@@ -16,12 +16,12 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.signature import parse_signature
 from storage.declarations import DATASETS, suites_of
 from storage.embedded import embedded_path
-from tasks.evaluate import evaluate
+from tasks.corpus.evaluation_sets import unique_sentences
+from tasks.embedding.vectors import SparseVectors
 from tasks.evaluation.kinds import available
-from tasks.evaluation.sets import unique_sentences
+from tasks.evaluation.python_api import evaluate
 from tasks.evaluation.sts import sts_figures
-from tasks.evaluation.vectors import SparseVectors
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 TRACKS = [dataset.name for dataset in suites_of(DATASETS.values())["sts17-bsl"]]
@@ -41,9 +41,9 @@ def mirror(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path, mirror, monkeypatch) -> Site:
+def site(tmp_path, mirror, monkeypatch) -> RunContext:
     allow_any_rows(monkeypatch, *TRACKS)
-    return Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.comparing import comparing
+from flows.comparison import comparing
 from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
@@ -12,7 +12,7 @@ from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
 from storage.store import Store
 from tasks.settings import Phase
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
     settings = override(recipe("tiny"), learning).training.model_copy(update={"objective": ContrastiveConfig()})
     first = Phase(pairs=ALONE, training=settings)
     changes = {**learning, "earlier": [first.model_dump()]}
-    ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
+    ref = pipeline("tiny", changes, RunContext(store=store.url, device="cpu", threads=1))
     checkpoints = [entry.key for entry in store.manifest(ref).provenance.inputs.values() if entry.kind == "checkpoint"]
     assert len(checkpoints) == 2
     assert store.manifest(CheckpointRef(key=checkpoints[1])).provenance.inputs["start"].key == checkpoints[0]
@@ -47,7 +47,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     (report,) = store.refs("report")
     start = {"model": str(report.path), "revision": None}
     changes = {**alone, "encoder": start, "training": None}
-    ref = pipeline("tiny", changes, Site(store=store.url, device="cpu", threads=1))
+    ref = pipeline("tiny", changes, RunContext(store=store.url, device="cpu", threads=1))
     manifest = store.manifest(ref)
     assert "checkpoint" not in {entry.kind for entry in manifest.provenance.inputs.values()}
     scores = store.scan(ref, "scores").collect()
@@ -62,7 +62,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
 def test_runs_are_held_against_each_other_on_the_same_pairs(store, encoder):
     """The second run's encoder is what the first one left, so nothing tells them apart."""
     trained, taken = sorted(store.refs("report"), key=lambda ref: store.manifest(ref).created_at)
-    ref = comparing([trained.path, taken.key[:8]], Site(store=store.url, device="cpu", threads=1))
+    ref = comparing([trained.path, taken.key[:8]], RunContext(store=store.url, device="cpu", threads=1))
     (difference,) = store.scan(ref, "comparison").collect().filter(metric="spearman").to_dicts()
     assert (difference["model"], difference["reference"]) == ("B (tiny)", "A (tiny)")
     assert (difference["value"], difference["ci_low"], difference["ci_high"]) == (0, 0, 0)

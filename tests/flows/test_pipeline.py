@@ -10,12 +10,12 @@ import pytest
 
 from docs.build import GUIDES, ROOT
 from flows.cli.main import main
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.pipeline import pipeline, run
 from storage.refs import ReportRef
 from storage.store import Store
 from tasks.evaluation.kinds import UnknownSuiteError
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.documents import commands
 
 HERE = Path(__file__).parent
@@ -93,14 +93,14 @@ def test_every_kind_is_there_and_whole(undisturbed):
 def test_a_set_that_a_run_does_not_report_is_refused_before_it_starts():
     changed = configured("tiny", ['evaluation.sets=["embedded:stsb/test", "stsb-supervised"]'])
     with pytest.raises(UnknownSuiteError, match="holds stsb-supervised, which fine-tune the encoder"):
-        run(changed, Site())
+        run(changed, RunContext())
 
 
 def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, caplog):
     store, ref = undisturbed
     before = contents(store)
     with caplog.at_level("INFO", logger="prefect.task_runs"):
-        assert pipeline("tiny", small, Site(store=store.url)) == ref
+        assert pipeline("tiny", small, RunContext(store=store.url)) == ref
     tasks = [record.message for record in caplog.records if record.name == "prefect.task_runs"]
     finished = [message for message in tasks if "Finished in state" in message]
     assert finished

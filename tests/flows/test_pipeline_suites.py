@@ -10,7 +10,7 @@ from flows.recipes import recipe
 from storage.embedded import embedded_path
 from storage.readers.afs import COLUMNS, TOPICS
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 PAIRS = 24  # a topic
@@ -51,7 +51,7 @@ def mirror(tmp_path, monkeypatch):
 
 def test_arguments_are_the_corpus_and_every_system_is_scored_on_every_kind_of_set(mirror, tmp_path):
     store = Store(str(tmp_path / "store"))
-    ref = pipeline("afs", SMALL, Site(store=store.url, mirror=mirror, device="cpu", threads=1))
+    ref = pipeline("afs", SMALL, RunContext(store=store.url, mirror=mirror, device="cpu", threads=1))
     (corpus,) = (store.manifest(each) for each in store.refs("corpus"))
     assert corpus.rows > PAIRS * len(TOPICS)
     scores = store.scan(ref, "scores").collect()

@@ -17,7 +17,7 @@ from storage.checkpoint import ENCODER
 from storage.embedded import embedded_path
 from storage.refs import CheckpointRef
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 PAIRS = 60  # a split
@@ -39,13 +39,13 @@ def mirror(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory, mirror) -> Site:
+def place(tmp_path_factory, mirror) -> RunContext:
     store = tmp_path_factory.mktemp("posthoc") / "store"
-    return Site(store=str(store), mirror=str(mirror), device="cpu", threads=1)
+    return RunContext(store=str(store), mirror=str(mirror), device="cpu", threads=1)
 
 
 @pytest.fixture
-def site(place, monkeypatch) -> Site:
+def site(place, monkeypatch) -> RunContext:
     allow_any_rows(monkeypatch, "stsb")
     return place
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from flows.reproduce import reproduction
+from flows.sweep.reproduce import reproduction
 from models.evaluation.signature import parse_signature
 from storage.store import Store
-from tasks.reproduce import PAGE
-from tasks.site import Site
+from tasks.reporting.reproduction import PAGE
+from tasks.stage.run_context import RunContext
 
 
 def test_two_seeds_of_tiny_beside_the_row_that_they_are_far_from(tmp_path, small, encoder):
-    site = Site(store=str(tmp_path / "store"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
     ref = reproduction("tiny", 2, small, site, margin=0.7)
     store = Store(site.store)
     figures = store.scan(ref).collect()

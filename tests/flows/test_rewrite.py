@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from prefect import flow
 
-import tasks.rewrites.slices
+import tasks.views.slices
 from models.augmentation.config import AugmentConfig
 from models.augmentation.rewritings import CropView, DeletedView, EntailView, MaskedView, SynonymView
 from models.augmentation.views import view_samples
@@ -21,13 +21,13 @@ from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.sources import SourceSpec
-from tasks.augment import augment
-from tasks.ingest import ingest, locate_sources
-from tasks.ingest_config import IngestConfig
-from tasks.nli import nli as label_pairs
-from tasks.pair import pair
-from tasks.site import Site
+from tasks.corpus.config import IngestConfig
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.corpus.nli import nli as label_pairs
 from tasks.stage.cached import Work
+from tasks.stage.run_context import RunContext
+from tasks.views.augment import augment
+from tasks.views.pairs import pair
 from tests.tiny_wordnet import write_tiny_wordnet
 
 PREMISES = ["A big cat ran over the sofa.", "Children ate a cake in the garden.", "He took a picture of the river."]
@@ -49,7 +49,7 @@ METHODS = ["original", "entail", "entail-2", "mlm", "synonym"]
 
 @flow
 def prepared(
-    site: Site, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
+    site: RunContext, config: IngestConfig, views: AugmentConfig, pairing: PairConfig
 ) -> tuple[CorpusRef, NliRef, ViewsRef, PairsRef]:
     """Sources to pairs."""
     sources = locate_sources(site, config)
@@ -60,8 +60,8 @@ def prepared(
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+def site(tmp_path: Path) -> RunContext:
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def rows(tmp_path: Path) -> IngestConfig:
     return IngestConfig(sources=(SourceSpec(path=str(path)),))
 
 
-def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) -> None:
+def test_every_view_is_made_counted_and_shown(site: RunContext, rows: IngestConfig) -> None:
     corpus, nli, views, pairs = prepared(site, rows, ALL, PAIRS)
     store = site.open_store()
     sentences = store.scan(corpus).collect().height
@@ -104,7 +104,7 @@ def test_every_view_is_made_counted_and_shown(site: Site, rows: IngestConfig) ->
     assert store.scan(pairs).collect().height == 2 * sentences + 3
 
 
-def test_sentences_stand_beside_what_deletion_left_of_them(site: Site, rows: IngestConfig) -> None:
+def test_sentences_stand_beside_what_deletion_left_of_them(site: RunContext, rows: IngestConfig) -> None:
     damaged = AugmentConfig(rewritings=(DeletedView(),), filters=UNFILTERED)
     pairing = PairConfig(pairings=(ViewPair(view_1="deleted", view_2="original"),))
     corpus, _, _, pairs = prepared(site, rows, damaged, pairing)
@@ -118,7 +118,7 @@ def test_sentences_stand_beside_what_deletion_left_of_them(site: Site, rows: Ing
     assert words[0] < 0.7 * words[1]
 
 
-def test_two_crops_of_each_sentence_stand_side_by_side(site: Site, rows: IngestConfig) -> None:
+def test_two_crops_of_each_sentence_stand_side_by_side(site: RunContext, rows: IngestConfig) -> None:
     cropped = AugmentConfig(rewritings=(CropView(),), filters=UNFILTERED)
     pairing = PairConfig(pairings=(ViewPair(view_1="crop", view_2="crop-2"),), drop_identical=True)
     corpus, _, views, pairs = prepared(site, rows, cropped, pairing)
@@ -132,7 +132,7 @@ def test_two_crops_of_each_sentence_stand_side_by_side(site: Site, rows: IngestC
     assert kept.filter(pl.col("text_1") == pl.col("text_2")).is_empty()
 
 
-def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: Site, rows: IngestConfig) -> None:
+def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: RunContext, rows: IngestConfig) -> None:
     first = ALL.model_copy(update={"rewritings": tuple(view for view in ALL.rewritings if view.name != "mlm")})
     short = PairConfig(pairings=PAIRS.pairings[:1])
     prepared(site, rows, first, short)
@@ -148,7 +148,7 @@ def test_a_new_method_leaves_the_others_and_a_limit_counts_what_it_drops(site: S
     assert kept == rows_of["synonym", "kept"]
 
 
-def test_without_labels_view_entail_says_what_to_do(site: Site, tmp_path: Path) -> None:
+def test_without_labels_view_entail_says_what_to_do(site: RunContext, tmp_path: Path) -> None:
     path = tmp_path / "plain.txt"
     path.write_text("A sentence.\nAnother one.\n")
     config = IngestConfig(sources=(SourceSpec(path=str(path)),))
@@ -156,7 +156,7 @@ def test_without_labels_view_entail_says_what_to_do(site: Site, tmp_path: Path) 
         prepared(site, config, ALL, PAIRS)
 
 
-def ten_sentences(site: Site) -> CorpusRef:
+def ten_sentences(site: RunContext) -> CorpusRef:
     ref = CorpusRef(key="c" * 64)
     frame = pl.DataFrame({"text": [f"Sentence {number}." for number in range(10)]}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("test"), lang=pl.lit("en")
@@ -166,8 +166,8 @@ def ten_sentences(site: Site) -> CorpusRef:
     return ref
 
 
-def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
+def test_a_killed_rewriting_goes_on_where_it_was(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.views.slices, "SLICE_ROWS", 4)
     store, corpus = site.open_store(), ten_sentences(site)
     calls: list[int] = []
 
@@ -181,7 +181,7 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
         ref = ViewsRef(key=key * 64)
         with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
             work = Work(site, store, draft)
-            tasks.rewrites.slices.rewrite_corpus(
+            tasks.views.slices.rewrite_corpus(
                 work, corpus, "mlm", "en", 0, lambda texts, seeds: shout(texts, seeds, fail_at)
             )
         return store.scan(ref).collect()
@@ -196,8 +196,8 @@ def test_a_killed_rewriting_goes_on_where_it_was(site: Site, monkeypatch: pytest
     assert calls == [4, 2]
 
 
-def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.rewrites.slices, "SLICE_ROWS", 4)
+def test_another_run_that_publishes_first_takes_nothing_away(site: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.views.slices, "SLICE_ROWS", 4)
     store, corpus, ref = site.open_store(), ten_sentences(site), ViewsRef(key="a" * 64)
 
     def dropped_meanwhile(texts: Sequence[str], _: Sequence[int]) -> list[str]:
@@ -205,5 +205,5 @@ def test_another_run_that_publishes_first_takes_nothing_away(site: Site, monkeyp
         return [text.upper() for text in texts]
 
     with store.draft(ref, Provenance(stage_version=1, config={})) as draft:
-        tasks.rewrites.slices.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
+        tasks.views.slices.rewrite_corpus(Work(site, store, draft), corpus, "mlm", "en", 0, dropped_meanwhile)
     assert store.manifest(ref).rows == 10

@@ -25,10 +25,10 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
     ),
     ("models/augmentation/config.py", "SynonymView | ", "ToyView | ", "from models.augmentation.toy import ToyView\n"),
     (
-        "tasks/rewrite.py",
+        "tasks/views/rewriters.py",
         "    SynonymView: make_synonym,\n",
         "    ToyView: make_toy,\n",
-        "from models.augmentation.toy import ToyView\nfrom tasks.rewrites.toy import make_toy\n",
+        "from models.augmentation.toy import ToyView\nfrom tasks.views.toy import make_toy\n",
     ),
     (
         "models/objectives/config.py",
@@ -78,7 +78,6 @@ def house(tmp_path_factory) -> Path:
     for room in ROOMS:
         shutil.copytree(ROOT / room, house / room, ignore=shutil.ignore_patterns("__pycache__", "assets"))
     (house / "storage" / "assets").symlink_to(ROOT / "storage" / "assets")
-    shutil.copytree(ROOT / "tasks" / "assets", house / "tasks" / "assets")
     shutil.copytree(TOYS, house, dirs_exist_ok=True)
     for name, line, toy, imported in LINES:
         path = house / name

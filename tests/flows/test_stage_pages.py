@@ -10,9 +10,9 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from pydantic import BaseModel, ConfigDict
 
 from storage.refs import CorpusRef, PairsRef
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
-from tasks.stage.show import show_image, show_link, show_markdown, show_table
+from tasks.stage.run_context import RunContext
+from tasks.stage.ui import show_image, show_link, show_markdown, show_table
 
 CORPUS, PAIRS = "told-recipe-1-corpus-told-corpus-KEY", "told-recipe-3-pairs-told-pairs-KEY"
 HOSTILE = "# <script>alert(1)</script> | ![x](y)"
@@ -52,13 +52,13 @@ def told_pairs(work: Work, corpus: CorpusRef) -> None:
 
 
 @flow(name="bsl-pipeline")
-def told(site: Site, recipe_name: str) -> PairsRef:
+def told(site: RunContext, recipe_name: str) -> PairsRef:
     return told_pairs(site, told_corpus(site, Content(text=HOSTILE)))
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    site = Site(store=str(tmp_path_factory.mktemp("pages") / "store"))
+    site = RunContext(store=str(tmp_path_factory.mktemp("pages") / "store"))
     told(site, "Told_Recipe")
     with get_client(sync_client=True) as client:
         wanted = ArtifactFilter(key=ArtifactFilterKey(like_="told-recipe-%"))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.sweep import ablation
+from flows.sweep.sweep import ablation
 from models.errors import CollapseError, EvaluationError
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 MOMENTUM = "training.objective.momentum"
 
@@ -17,7 +17,7 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def swept(store, alone):
-    site = Site(store=store.url, device="cpu", threads=1)
+    site = RunContext(store=store.url, device="cpu", threads=1)
     return ablation("tiny", {MOMENTUM: [0.5, 1.0]}, 2, alone, site=site)
 
 
@@ -43,7 +43,7 @@ def test_points_share_what_comes_before_training(store, swept):
 
 def test_one_more_value_trains_that_value_alone(store, swept, alone):
     before = {ref.key for ref in store.refs("checkpoint")}
-    site = Site(store=store.url, device="cpu", threads=1)
+    site = RunContext(store=store.url, device="cpu", threads=1)
     more = ablation("tiny", {MOMENTUM: [0.5, 1.0, 0.9]}, 2, alone, site=site)
     assert len({ref.key for ref in store.refs("checkpoint")} - before) == 2
     assert store.scan(more).collect()["mean"][:2].to_list() == store.scan(swept).collect()["mean"].to_list()
@@ -54,7 +54,7 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
     before = store.refs("checkpoint")
     changes = {**alone, "training": {**alone["training"], "objective": {"momentum": 0.5}}}
     names = ["tiny-avg", "tiny"]
-    site = Site(store=store.url, device="cpu", threads=1)
+    site = RunContext(store=store.url, device="cpu", threads=1)
     study = ablation("tiny-avg", {"recipe": names}, 2, changes, against=names, site=site)
     assert store.refs("checkpoint") == before
     rows = store.scan(study).collect().rows(named=True)
@@ -71,7 +71,7 @@ def test_recipes_stand_side_by_side_each_beside_every_reference(store, swept, al
 
 def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(store, alone):
     """Any fall of the rank stops the second; at that rate, whatever was learnt before is lost."""
-    site = Site(store=store.url, device="cpu", threads=1)
+    site = RunContext(store=store.url, device="cpu", threads=1)
     changes = {**alone, "training": {**alone["training"], "lr": 0.1}}
     strict = {"min_effective_rank": 1000, "patience": 1}
     asked = ablation("tiny", {"training.collapse": [None, strict]}, 1, changes, lanes=2, site=site)
@@ -86,4 +86,4 @@ def test_a_point_that_is_stopped_leaves_its_reason_and_the_others_their_table(st
 
 def test_points_that_share_no_set_are_refused_before_any_training(tmp_path):
     with pytest.raises(EvaluationError, match=r"share no set.*isbert-mr on mr; isbert-cr on cr; give all of them one"):
-        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=Site(store=str(tmp_path / "store")))
+        ablation("isbert-mr", {"recipe": ["isbert-mr", "isbert-cr"]}, site=RunContext(store=str(tmp_path / "store")))

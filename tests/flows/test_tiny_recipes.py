@@ -7,7 +7,7 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from storage.refs import CheckpointRef
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 STEPS = 20
 FEW = {"batch_size": 16, "epochs": STEPS, "max_steps": STEPS, "eval_every": STEPS, "collapse": None, "select": "last"}
@@ -17,7 +17,7 @@ NAMES = ("sbert", "scl", "stsb", "bsl-sbert", "mlm", "tsdae", "simcse", "distil"
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """One store for all, so that what recipes share is made once."""
-    return Site(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path_factory.mktemp("recipes") / "store"), device="cpu", threads=1)
 
 
 def changes(name: str, encoder: dict[str, object]) -> dict[str, object]:

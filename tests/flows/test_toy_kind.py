@@ -5,9 +5,9 @@ import pytest
 from flows.cli.main import main
 from flows.evaluation import evaluation
 from storage.store import Store
+from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds
-from tasks.evaluation.sets import rows_of
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.toy_kind import READ, TOY, ParaphraseKind
 
@@ -22,7 +22,7 @@ def one_more(monkeypatch):
 def test_it_is_scored_drawn_and_read_once(tmp_path):
     models = [str(write_tiny(tmp_path / name, seed=seed)) for seed, name in enumerate(("one", "two"))]
     store = Store(str(tmp_path / "store"))
-    ref = evaluation(models, [TOY, "embedded:stsb/dev"], None, Site(store=store.url, device="cpu", threads=1))
+    ref = evaluation(models, [TOY, "embedded:stsb/dev"], None, RunContext(store=store.url, device="cpu", threads=1))
     scores = store.scan(ref, "scores").collect()
     labels = ["/".join(model.split("/")[-2:]) for model in models]
     assert scores.filter(dataset=TOY)["model"].to_list() == labels

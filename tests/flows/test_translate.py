@@ -22,13 +22,13 @@ from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
 from storage.memory import TranslationMemory
 from storage.sources import SourceSpec
-from tasks.hop import Hop, find_hop
-from tasks.ingest import ingest, locate_sources
-from tasks.ingest_config import IngestConfig
-from tasks.recall import Recall
-from tasks.shards import plan_shards
-from tasks.site import Site
-from tasks.translate import translate_missing
+from tasks.corpus.config import IngestConfig
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.stage.run_context import RunContext
+from tasks.stage.shard_plan import plan_shards
+from tasks.translation.memory_lookup import MemoryLookup
+from tasks.translation.translate import translate_missing
+from tasks.translation.translator import ResolvedTranslator, find_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 ROOT = Path(__file__).parents[2]
@@ -37,15 +37,17 @@ PARTS = "translations/*/*/manifest.json"
 
 
 @flow
-def one_hop(site: Site, hop: Hop, count: int, shard_rows: int) -> dict[str, object]:
+def one_hop(site: RunContext, hop: ResolvedTranslator, count: int, shard_rows: int) -> dict[str, object]:
     """Translate the first sentences of the list."""
     return translate_all(site, hop, identified(SENTENCES[:count]), shard_rows)
 
 
-def translate_all(site: Site, hop: Hop, sentences: pl.LazyFrame, shard_rows: int) -> dict[str, object]:
+def translate_all(
+    site: RunContext, hop: ResolvedTranslator, sentences: pl.LazyFrame, shard_rows: int
+) -> dict[str, object]:
     store = site.open_store()
     with store.workspace() as scratch:
-        recall = Recall(TranslationMemory(store, hop.fingerprint), scratch, 1, 100)
+        recall = MemoryLookup(TranslationMemory(store, hop.fingerprint), scratch, 1, 100)
         return dict(translate_missing(site, hop, lambda number: in_range(sentences, number, 1), recall, shard_rows))
 
 
@@ -59,27 +61,27 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
+def site(tmp_path: Path) -> RunContext:
     return site_in(tmp_path)
 
 
-def site_in(folder: Path) -> Site:
-    return Site(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
+def site_in(folder: Path) -> RunContext:
+    return RunContext(store=str(folder / "store"), cache=str(folder / "cache"), device="cpu", threads=1)
 
 
-def hop_of(site: Site, model: Path) -> Hop:
+def hop_of(site: RunContext, model: Path) -> ResolvedTranslator:
     # Random weights would not pass the smoke test of a language that has one.
-    return find_hop(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
+    return find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb"))
 
 
-def content(site: Site) -> dict[str, str]:
+def content(site: RunContext) -> dict[str, str]:
     """Every table file of the store with its sha256."""
     root = Path(site.store)
     files = sorted(root.glob("translations/*/*/*.parquet"))
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_every_sentence_is_translated_once(site: Site, model: Path) -> None:
+def test_every_sentence_is_translated_once(site: RunContext, model: Path) -> None:
     hop = hop_of(site, model)
     cost = one_hop(site, hop, 100, 32)
     assert cost["sentences"] == 100
@@ -92,7 +94,7 @@ def test_every_sentence_is_translated_once(site: Site, model: Path) -> None:
     assert one_hop(site, hop, 100, 32)["sentences"] == 0
 
 
-def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: Site, model: Path) -> None:
+def test_a_corpus_grown_by_one_per_cent_translates_one_per_cent(site: RunContext, model: Path) -> None:
     hop = hop_of(site, model)
     one_hop(site, hop, 200, 64)
     before = content(site)
@@ -113,7 +115,7 @@ def test_shards_do_not_hang_on_which_others_are_finished(tmp_path: Path) -> None
     assert whole[0].read().select(*lengths).max().item() <= whole[-1].read().select(*lengths).min().item()
 
 
-def test_the_fingerprint_is_the_content_and_not_the_place(site: Site, model: Path, tmp_path: Path) -> None:
+def test_the_fingerprint_is_the_content_and_not_the_place(site: RunContext, model: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere"
     copy.mkdir()
     for file in model.iterdir():
@@ -122,19 +124,19 @@ def test_the_fingerprint_is_the_content_and_not_the_place(site: Site, model: Pat
     (copy / "vocab.json").write_text((copy / "vocab.json").read_text() + " ")
     assert hop_of(site, copy).fingerprint != hop_of(site, model).fingerprint
     beam = TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", beam=2)
-    assert find_hop(site, beam).fingerprint != hop_of(site, model).fingerprint
+    assert find_translator(site, beam).fingerprint != hop_of(site, model).fingerprint
 
 
-def test_a_translator_that_does_not_reproduce_its_pins_translates_nothing(site: Site, model: Path) -> None:
+def test_a_translator_that_does_not_reproduce_its_pins_translates_nothing(site: RunContext, model: Path) -> None:
     pin = Pin(source=SENTENCES[0], translation="Anna läser en lång bok hemma.")
-    hop = find_hop(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
+    hop = find_translator(site, TranslatorConfig(model=str(model), source_lang="sv", target_lang="nb", pinned=(pin,)))
     assert hop.fingerprint == hop_of(site, model).fingerprint
     with pytest.raises(SmokeTestError, match=r"1 of 1 differ .* expected 'Anna läser en lång bok hemma.', found '"):
         one_hop(site, hop, 8, 8)
     assert content(site) == {}
 
 
-def start(site: Site, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
+def start(site: RunContext, model: Path, log: Path | None = None, **settings: str) -> subprocess.Popen[bytes]:
     url = get_current_settings().api.url
     script = (
         f"import sys; sys.path[:0] = [{str(ROOT)!r}]; import runpy; runpy.run_path({__file__!r}, run_name='worker')"
@@ -147,7 +149,7 @@ def start(site: Site, model: Path, log: Path | None = None, **settings: str) -> 
         return subprocess.Popen([sys.executable, "-c", script], env=environment, cwd=ROOT, stderr=errors)
 
 
-def wait_for_parts(site: Site, worker: subprocess.Popen[bytes], count: int) -> None:
+def wait_for_parts(site: RunContext, worker: subprocess.Popen[bytes], count: int) -> None:
     deadline = time.monotonic() + 120
     while len(list(Path(site.store).glob(PARTS))) < count:
         assert worker.poll() is None, "the worker ended before it was killed"
@@ -163,7 +165,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path) -> dict[s
 
 
 def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
-    site: Site, model: Path, undisturbed: dict[str, str]
+    site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:
     worker = start(site, model, WORKER_SIGNAL="SIGKILL", WORKER_SIGNAL_AT="4")
     assert worker.wait(timeout=120) == -signal.SIGKILL
@@ -174,7 +176,7 @@ def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
 
 
 def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
-    site: Site, model: Path, undisturbed: dict[str, str]
+    site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:
     worker = start(site, model, WORKER_KILLS="10")
     assert worker.wait(timeout=300) == 0
@@ -185,7 +187,7 @@ def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
 
 
 def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
-    site: Site, model: Path, undisturbed: dict[str, str], tmp_path: Path
+    site: RunContext, model: Path, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     log = tmp_path / "worker.log"
     worker = start(site, model, log, WORKER_SIGNAL="SIGTERM", WORKER_SIGNAL_AT="2")
@@ -201,7 +203,7 @@ def test_sigterm_finishes_the_shard_at_hand_and_a_rerun_goes_on(
     assert content(site) == undisturbed
 
 
-def test_two_workers_on_one_store_give_the_same(site: Site, model: Path, undisturbed: dict[str, str]) -> None:
+def test_two_workers_on_one_store_give_the_same(site: RunContext, model: Path, undisturbed: dict[str, str]) -> None:
     worker = start(site, model)
     wait_for_parts(site, worker, 1)
     one_hop(site, hop_of(site, model), COUNT, SHARD_ROWS)
@@ -209,7 +211,7 @@ def test_two_workers_on_one_store_give_the_same(site: Site, model: Path, undistu
     assert content(site) == undisturbed
 
 
-def test_duplicates_cost_nothing(site: Site, model: Path, tmp_path: Path) -> None:
+def test_duplicates_cost_nothing(site: RunContext, model: Path, tmp_path: Path) -> None:
     """Each sentence five times, as SNLI repeats its premises: the corpus holds it once, so it is translated once."""
     lines = [text for text in SENTENCES[:40] for _ in range(5)]
     (tmp_path / "lines.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -257,7 +259,7 @@ def signal_at(count: int, number: signal.Signals) -> None:
 
 
 if __name__ == "worker":
-    place = Site(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
+    place = RunContext(store=os.environ["WORKER_STORE"], cache=os.environ["WORKER_CACHE"], device="cpu", threads=1)
     found = hop_of(place, Path(os.environ["WORKER_MODEL"]))
     if "WORKER_SIGNAL" in os.environ:
         signal_at(int(os.environ["WORKER_SIGNAL_AT"]), signal.Signals[os.environ["WORKER_SIGNAL"]])

@@ -13,10 +13,10 @@ from models.evaluation.signature import parse_signature
 from storage.checkpoint import ENCODER
 from storage.errors import SourceError
 from storage.refs import CheckpointRef
+from tasks.embedding.signature import encoder_made
 from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.settings import EvaluationSettings, Reading
-from tasks.evaluation.signing import encoder_made
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]
 SETS = ["embedded:stsb/test"]
@@ -24,7 +24,7 @@ SETS = ["embedded:stsb/test"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    return Site(store=str(tmp_path_factory.mktemp("untrained") / "store"), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path_factory.mktemp("untrained") / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
-from flows.cli.starting import Start
+from flows.cli.terminal.start import Start
 from flows.prefect_server.server import TAG
-from tasks.doctor import look_at_pool
-from tasks.site import Site
+from tasks.diagnostics.doctor import look_at_pool
+from tasks.stage.run_context import RunContext
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def test_the_doctor_names_a_missing_pool_and_a_missing_worker(client):
 
 
 @flow
-def own_tags(site: Site) -> list[str]:
+def own_tags(site: RunContext) -> list[str]:
     return list(flow_run.tags)
 
 
 def test_a_run_of_any_verb_has_the_tag(prefect_server, tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
-    start = Start(Site(store=str(tmp_path / "store")), None, watched=False)
+    start = Start(RunContext(store=str(tmp_path / "store")), None, watched=False)
     assert start.run(own_tags, []) == [TAG]

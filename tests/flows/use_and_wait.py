@@ -5,12 +5,12 @@ import sys
 from prefect import flow
 
 from storage.refs import PairsRef
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.flows.test_cached import Size, doubled, sentences
 
 
 @flow
-def waiting(site: Site) -> PairsRef:
+def waiting(site: RunContext) -> PairsRef:
     """Make a corpus, wait, and use it."""
     corpus = sentences(site, Size(rows=3))
     sys.stdout.write(f"{corpus.path}\n")
@@ -20,4 +20,4 @@ def waiting(site: Site) -> PairsRef:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(waiting(Site(store=sys.argv[1])).path)
+    sys.stdout.write(waiting(RunContext(store=sys.argv[1])).path)

@@ -26,10 +26,21 @@ ROOTS = ("models", "storage", "tasks")
 # What carries every stage and decides no content: a change here is judged by its own tests.
 CARRIERS = {
     "models.progress",
-    "tasks.site",
+    "tasks.stage.run_context",
     *(
         f"tasks.stage.{name}"
-        for name in ("cached", "inputs", "leases", "records", "show", "watch", "page", "logs", "machine", "stopping")
+        for name in (
+            "cached",
+            "inputs",
+            "leases",
+            "records",
+            "ui",
+            "progress",
+            "ui_page",
+            "log_context",
+            "device",
+            "sigterm",
+        )
     ),
     *(f"tasks.stage.{name}" for name in ("shards", "cluster")),
     *(

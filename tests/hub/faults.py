@@ -14,7 +14,7 @@ import torch
 
 from flows.cli.main import main
 from storage.hub import repositories
-from tasks.evaluation.sets import rows_of
+from tasks.corpus.evaluation_sets import rows_of
 from tests.hub.client import use
 from tests.hub.repositories import model_files, publish_sts
 from tests.hub.server import StandInHub

@@ -12,7 +12,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from flows.cli.main import main
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
@@ -26,10 +26,10 @@ from storage.readers.report import ReadReport
 from storage.reading import check_columns, read_source
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
-from tasks.doctor import examine
+from tasks.corpus.evaluation_sets import rows_of
+from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
-from tasks.evaluation.sets import rows_of
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.hub.client import offline, use
 from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
 
@@ -40,7 +40,7 @@ SETS = ("sts16/test", "sts17-en-de/test")
 @pytest.fixture
 def site(tmp_path):
     rows_of.cache_clear()  # an earlier test read sets of the same commits
-    return Site(store=str(tmp_path / "store"), device="cpu")
+    return RunContext(store=str(tmp_path / "store"), device="cpu")
 
 
 def test_a_fault_of_the_hub_ends_a_run_that_would_have_another_result(hub, site):

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from flows.cli.artifacts import age
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from storage.collect import collectable

@@ -3,12 +3,12 @@
 import pytest
 
 from storage.readers.report import ReadReport
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 
 @pytest.fixture
-def site(tmp_path) -> Site:
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+def site(tmp_path) -> RunContext:
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from docs.chart import CHART, MEMORY, chart, costs, marks, memory_chart
 from docs.kinds import KINDS, STORE, Kind
 from flows.cli.main import main, parser_of
 from flows.recipes import RECIPES
-from flows.recipes.rows import row_of
-from flows.recipes.studies import STUDIES
+from flows.recipes.published_rows import row_of
+from flows.sweep.studies import STUDIES
 from storage.schemas import TABLES, tables_of
 from tests.documents import commands, mentions
 

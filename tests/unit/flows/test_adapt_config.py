@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flows.adapt import guards
-from flows.cli.settings import checked
+from flows.adaptation import guards
+from flows.cli.terminal.overrides import checked
 from flows.config import overridden
-from flows.recipes.adapt import AdaptConfig, probes_of
+from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
 from models.report.adaptation import unasked
 from storage.errors import SourceError
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
 
 
 def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once(tmp_path: Path, caplog) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     assert [*guards(site, ("embedded:stsb/dev",)).sets] == ["embedded:stsb/dev", "embedded:stsb/test"]
     with pytest.raises(
         SourceError, match=r"askubuntu cannot be had, .* leave them out of --suite.* Of the first: data set"
@@ -76,7 +76,7 @@ def test_a_general_set_that_cannot_be_had_is_refused_and_each_is_looked_for_once
 
 def test_of_a_suite_what_is_not_there_is_left_out_and_told(tmp_path: Path) -> None:
     (write_useb(tmp_path / "mirror") / "data-eval" / "askubuntu").rename(tmp_path / "elsewhere")
-    found = guards(Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
+    found = guards(RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror")), ("useb",))
     assert [*found.sets] == ["cqadupstack", "twitterpara", "scidocs", "embedded:stsb/test"]
     assert unasked([*found.missing]) == "Not asked, for they cannot be had here: askubuntu."
 

@@ -11,7 +11,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.main import main
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.cli.verbs import VERBS
 from models.objectives.contrastive_config import ContrastiveConfig
 from storage.store import Store

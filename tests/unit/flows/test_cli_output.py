@@ -6,9 +6,9 @@ import re
 import subprocess
 import sys
 
-from flows.cli.lines import line_formatter
 from flows.cli.main import main
-from flows.cli.options import print_json, print_line, print_table
+from flows.cli.terminal.log_lines import line_formatter
+from flows.cli.terminal.options import print_json, print_line, print_table
 
 
 def test_json_is_all_that_stands_on_standard_output(capsys):
@@ -47,7 +47,7 @@ def test_what_prefect_s_services_could_not_send_is_no_line_of_a_quiet_verb():
     said = "; ".join(
         [
             "import logging",
-            "from flows.cli.lines import be_quiet",
+            "from flows.cli.terminal.log_lines import be_quiet",
             "be_quiet()",
             "from prefect.logging.configuration import setup_logging",
             "setup_logging()",

@@ -8,13 +8,13 @@ import sys
 import pytest
 from rich.console import Console
 
-from flows.cli import options
-from flows.cli.lines import spinner, start_lines
 from flows.cli.main import main
+from flows.cli.terminal import options
+from flows.cli.terminal.log_lines import spinner, start_lines
 
 FAILING = """
 import logging
-from flows.cli.lines import be_quiet, start_lines
+from flows.cli.terminal.log_lines import be_quiet, start_lines
 start_lines()
 be_quiet()
 import prefect

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig

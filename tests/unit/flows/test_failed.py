@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from flows.cli.starting import failed
+from flows.cli.terminal.start import failed
 from models.errors import ModelError
 from storage.errors import SourceError
 

@@ -5,14 +5,14 @@ from sentence_transformers import SentenceTransformer
 
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
-from flows.contender import contender_of, inapplicable
-from flows.field import contested, field, located
-from flows.field_methods import _ended, _steps_of
-from flows.recipes.adapt import AdaptConfig
-from flows.recipes.field import METHODS, NAMES, START, methods_of
-from flows.recipes.field_settings import Budget, FieldSettings, augmentation, budget_of, pairing
+from flows.recipes.adaptation import AdaptConfig
 from flows.recipes.shared import ALONE, round_trips
 from flows.recipes.tiny import whole_sample
+from flows.sweep.field import contested, field, located
+from flows.sweep.method_runs import _ended, _steps_of
+from flows.sweep.method_settings import Budget, FieldSettings, augmentation, budget_of, pairing
+from flows.sweep.methods import METHODS, NAMES, START, methods_of
+from flows.sweep.start_encoder import contender_of, inapplicable
 from models.augmentation.config import AugmentConfig
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.evaluation.bootstrap import BootstrapConfig
@@ -20,8 +20,8 @@ from models.translation.catalog import MINI
 from storage.errors import StorageError
 from storage.manifest import Provenance
 from storage.refs import TransformRef
-from tasks.pretrained import check_there
-from tasks.site import Site
+from tasks.embedding.encoders import check_there
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
 SETTINGS = FieldSettings()
@@ -82,7 +82,7 @@ def test_text_goes_through_translators_of_its_language(lang, ways):
 
 
 def test_what_cannot_be_tried_is_known_before_the_run(tmp_path):
-    site = Site(store=str(tmp_path / "store"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
     bert, mini = (contender_of(site, f"embedded:{name}") for name in ("bert-mini", "mini-sentence"))
     assert inapplicable(METHODS, bert, SETTINGS) == {}
     (reason,) = inapplicable(METHODS, mini, SETTINGS).items()
@@ -98,7 +98,7 @@ def test_an_encoder_that_keeps_the_first_dimensions_is_not_offered_to_isbert(tmp
     folder = tmp_path / "nested"
     write_tiny(folder)
     SentenceTransformer(str(folder), device="cpu", truncate_dim=8).save(str(tmp_path / "saved"))
-    found = contender_of(Site(store=str(tmp_path / "store"), device="cpu"), str(tmp_path / "saved"))
+    found = contender_of(RunContext(store=str(tmp_path / "store"), device="cpu"), str(tmp_path / "saved"))
     assert "has truncate_dim after pooling" in inapplicable(METHODS, found, SETTINGS)["isbert"]
 
 
@@ -131,12 +131,12 @@ def test_files_are_read_as_the_settings_say(tmp_path):
     path = tmp_path / "tickets.csv"
     path.write_text("text,body,who\nEs regnet seit Tagen.,Der Zug kam viel zu spät.,a\n")
     settings = FieldSettings(lang="de", columns=("body",), document="who")
-    ((source,), labels) = located(Site(store=str(tmp_path / "store")), [str(path)], None, settings)
+    ((source,), labels) = located(RunContext(store=str(tmp_path / "store")), [str(path)], None, settings)
     assert (source.lang, source.texts, source.document, labels) == ("de", ("body",), "who", None)
 
 
 def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
-    site = Site(store=str(tmp_path / "store"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
     with pytest.raises(StorageError, match="professor"):
         check_there(site, "embedded:professor")
     path = tmp_path / "x.txt"
@@ -147,7 +147,7 @@ def test_a_teacher_that_nobody_has_is_said_before_anything_is_started(tmp_path):
 
 
 def test_steps_are_those_that_were_taken(tmp_path):
-    site, ref = Site(store=str(tmp_path / "store")), TransformRef(key=f"{3:064x}")
+    site, ref = RunContext(store=str(tmp_path / "store")), TransformRef(key=f"{3:064x}")
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         (draft.folder / "transform.json").write_text("{}")
         draft.note({"steps": 12_000})

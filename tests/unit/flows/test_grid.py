@@ -9,8 +9,8 @@ from flows.cli.sweep import axes_of
 from flows.config import Overrides, override
 from flows.pool import Job
 from flows.recipes import recipe
-from flows.recipes.grid import grid
-from flows.recipes.studies import STUDIES
+from flows.sweep.grid import grid
+from flows.sweep.studies import STUDIES
 from models.objectives.contrastive_config import ContrastiveConfig
 from models.training.config import CollapseConfig
 

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from flows.cli.artifacts import age
 from flows.cli.main import main
-from flows.cli.settings import changes_of, configured
-from flows.site import site_of
+from flows.cli.terminal.overrides import changes_of, configured
+from flows.run_context import run_context_of
 from storage.manifest import Provenance
 from storage.regular import MANIFEST
 from storage.store import Store
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.hostile import folder_of, put, rewrite
 
 
@@ -118,10 +118,10 @@ def test_a_password_in_a_source_is_refused_without_being_repeated():
         configured("tiny", [f'ingest.sources=[{{"path": "ftp://user:{SECRET}@host/a.txt"}}]'])
     assert SECRET not in str(refusal.value)
     with pytest.raises(ValidationError) as refused:
-        Site(mirror=f"sftp://u:{SECRET}@h/m")
+        RunContext(mirror=f"sftp://u:{SECRET}@h/m")
     assert SECRET not in str(refused.value)
 
 
 def test_an_empty_address_is_none():
     with pytest.raises(ValueError, match="at least 1 character"):
-        site_of({"store": ""})
+        run_context_of({"store": ""})

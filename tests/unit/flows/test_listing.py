@@ -8,7 +8,7 @@ from flows.cli.main import main
 from flows.config import override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.listing import PAIRS_PER_S, TOKENS_PER_S, gpu_hours, listings
-from flows.recipes.rows import COMMANDS
+from flows.recipes.published_rows import COMMANDS
 
 
 def test_every_recipe_is_listed_with_purpose_needs_and_hours():

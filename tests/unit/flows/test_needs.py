@@ -3,7 +3,7 @@
 import pytest
 
 from flows.cli.main import main
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.needs import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
 from flows.recipes.own import own_files

@@ -11,7 +11,7 @@ from models.objectives.contrastive_config import ContrastiveConfig
 from models.training.config import TrainingConfig
 from storage.errors import SourceError
 from tasks.settings import Phase
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 EARLIER = Phase(pairs=ALONE, training=TrainingConfig(objective=ContrastiveConfig(), seed=3))
 
@@ -70,6 +70,9 @@ def test_a_teacher_that_nobody_has_is_said_before_anything_is_made(tmp_path):
     changes = {"teacher": {"model": f"{tmp_path}/none"}, "ingest": {"sources": [{"path": f"{tmp_path}/none.txt"}]}}
     config = override(recipe("tiny-distil"), changes)
     with pytest.raises(SourceError, match=r"/none: no such folder; expected a model"):
-        run(config, Site(store=str(tmp_path / "store"), device="cpu"))
+        run(config, RunContext(store=str(tmp_path / "store"), device="cpu"))
     with pytest.raises(SourceError, match=r"none\.txt: no such file"):
-        run(override(config, {"teacher": {"model": "embedded:mini-sentence"}}), Site(store=str(tmp_path / "store")))
+        run(
+            override(config, {"teacher": {"model": "embedded:mini-sentence"}}),
+            RunContext(store=str(tmp_path / "store")),
+        )

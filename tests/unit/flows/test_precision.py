@@ -8,26 +8,26 @@ import sys
 
 import pytest
 
-from flows.adapt import adapt
+from flows.adaptation import adapt
 from flows.cli.adapt import changes_of
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
-from flows.cli.settings import checked, configured
-from flows.cli.starting import foreseen
+from flows.cli.terminal.overrides import checked, configured
+from flows.cli.terminal.start import foreseen
 from flows.evaluation import evaluation
 from flows.pipeline import pipeline
 from flows.precision import settled
 from flows.recipes import RECIPES, recipe
-from flows.recipes.adapt import AdaptConfig
-from flows.recipes.field import METHODS
-from flows.recipes.field_settings import FieldSettings
+from flows.recipes.adaptation import AdaptConfig
+from flows.sweep.method_settings import FieldSettings
+from flows.sweep.methods import METHODS
 from models import precision
 from models.precision import computed
 from models.training.config import TrainingConfig
 from storage.refs import CorpusRef
 from tasks.evaluation.settings import EvaluationSettings
-from tasks.site import Site
 from tasks.stage.cached import stage
+from tasks.stage.run_context import RunContext
 
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2"}
 OWN = {"fp32": frozenset({"avx2"}), "bf16": frozenset({"avx2", "avx512_bf16"})}
@@ -83,7 +83,7 @@ def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, 
 def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(name, machine):
     config = recipe(name)
     assert set(config.precisions.values()) == {"auto"}
-    assert set(settled(config, Site(device="cpu")).precisions.values()) == {machine}
+    assert set(settled(config, RunContext(device="cpu")).precisions.values()) == {machine}
 
 
 def test_adapt_and_field_leave_the_precision_to_the_machine(machine):
@@ -106,10 +106,11 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
         "import json, sys\n"
         "from flows.precision import settled\n"
         "from flows.recipes import recipe\n"
-        "from flows.recipes.adapt import AdaptConfig\n"
-        "from flows.recipes.field_settings import FieldSettings\n"
-        "from tasks.site import Site\n"
-        "own = [settled(config, Site(device='cpu')) for config in (recipe('tiny'), AdaptConfig(), FieldSettings())]\n"
+        "from flows.recipes.adaptation import AdaptConfig\n"
+        "from flows.sweep.method_settings import FieldSettings\n"
+        "from tasks.stage.run_context import RunContext\n"
+        "configs = (recipe('tiny'), AdaptConfig(), FieldSettings())\n"
+        "own = [settled(config, RunContext(device='cpu')) for config in configs]\n"
         "tiny, adapt, field = own\n"
         "print(json.dumps([tiny.training.precision, tiny.evaluation.precision, adapt.training.precision,"
         " adapt.evaluation.precision, field.precision, 'torch' in sys.modules]))"

@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, recipe
 from flows.recipes.encoders import ENCODERS
-from flows.recipes.grid import grid
-from flows.recipes.rows import ROWS
+from flows.recipes.published_rows import ROWS
 from flows.recipes.untrained import GLOVE
+from flows.sweep.grid import grid
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
 from models.evaluation.published import TITLES, columns_of, published_tables
 from models.translation.filters import UNFILTERED, FilterConfig
 from storage.embedded import EMBEDDED
-from tasks.assets.pins import embedded_pins
+from tasks.translation.pinned_translations import embedded_pins
 
 ROOT = Path(__file__).parents[3]
 SMALL = {name for name in RECIPES if name.startswith("tiny")}

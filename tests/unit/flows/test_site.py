@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from flows.site import site_of
-from tasks.site import Site
-from tasks.stage.machine import DeviceError, cores, device_of
+from flows.run_context import run_context_of
+from tasks.stage.device import DeviceError, cores, device_of
+from tasks.stage.run_context import RunContext
 
 
 @pytest.mark.parametrize(
@@ -21,16 +21,16 @@ from tasks.stage.machine import DeviceError, cores, device_of
 )
 def test_a_value_that_is_refused_is_told_by_the_name_that_a_person_gave_it(monkeypatch, field, value, told):
     with pytest.raises(ValueError, match=told):
-        site_of({field: value})
+        run_context_of({field: value})
     monkeypatch.setenv(f"BSL_{field.upper()}", str(value))
     with pytest.raises(ValueError, match=told):
-        site_of()
+        run_context_of()
 
 
 def test_a_device_that_is_not_there_is_said_before_anything_is_loaded():
     with pytest.raises(DeviceError, match=r"device cuda:77 is asked for .* finds \d+ of kind cuda; use --device cpu"):
-        device_of(Site(device="cuda:77"))
-    assert device_of(Site(device="cpu")) == "cpu"
+        device_of(RunContext(device="cuda:77"))
+    assert device_of(RunContext(device="cpu")) == "cpu"
 
 
 @pytest.mark.parametrize(("asked", "given"), [("1", 1), ("1,2", 1), ("1000000", None), ("", None), ("0", None)])
@@ -44,13 +44,15 @@ def test_threads_are_those_that_openmp_is_allowed(monkeypatch, asked, given):
 
 def test_threads_are_said_by_a_variable(monkeypatch):
     monkeypatch.setenv("BSL_THREADS", "3")
-    assert site_of().threads == 3
+    assert run_context_of().threads == 3
 
 
 def test_an_explicit_value_precedes_a_variable_which_precedes_the_default(monkeypatch):
     monkeypatch.setenv("BSL_DATA_MIRROR", "/mirror")
     monkeypatch.setenv("BSL_KEEP_SNAPSHOTS", "5")
     monkeypatch.setenv("BSL_DEVICE", "")
-    assert site_of(Site(keep_snapshots=3)) == Site(mirror="/mirror", keep_snapshots=3)
-    assert site_of({"mirror": "/other", "store": None, "recipe": "tiny"}) == Site(mirror="/other", keep_snapshots=5)
-    assert Site() == Site(mirror=None, keep_snapshots=2)  # on a worker
+    assert run_context_of(RunContext(keep_snapshots=3)) == RunContext(mirror="/mirror", keep_snapshots=3)
+    assert run_context_of({"mirror": "/other", "store": None, "recipe": "tiny"}) == RunContext(
+        mirror="/other", keep_snapshots=5
+    )
+    assert RunContext() == RunContext(mirror=None, keep_snapshots=2)  # on a worker

@@ -5,17 +5,17 @@ import argparse
 import pytest
 from prefect import flow
 
-from flows.adapt import adapt
+from flows.adaptation import adapt
 from flows.cli.main import parser_of
-from flows.cli.options import add_site_options
-from flows.cli.starting import foreseen
+from flows.cli.terminal.options import add_site_options
+from flows.cli.terminal.start import foreseen
 from flows.cli.verbs import VERBS
-from flows.field import field
-from flows.sweep import ablation
+from flows.sweep.field import field
+from flows.sweep.sweep import ablation
 from storage.errors import SourceError
 from storage.refs import CorpusRef
-from tasks.site import Site
 from tasks.stage.cached import stage
+from tasks.stage.run_context import RunContext
 
 
 @stage(ref=CorpusRef, version=1)
@@ -29,12 +29,12 @@ def foreseen_second(work, first: CorpusRef, rows: int):
 
 
 @flow
-def straight(site: Site, number: int) -> CorpusRef:
+def straight(site: RunContext, number: int) -> CorpusRef:
     return foreseen_second(site, foreseen_first(site, number), rows=2)
 
 
 @flow
-def winding(site: Site) -> CorpusRef:
+def winding(site: RunContext) -> CorpusRef:
     first = foreseen_first(site, 1)
     return foreseen_second(site, first, site.open_store().manifest(first).rows)
 
@@ -84,4 +84,4 @@ def test_no_option_is_taken_for_a_field_of_the_site_by_its_name(verb):
     place = argparse.ArgumentParser()
     add_site_options(place)
     meant = {action.dest for action in place._actions} | {"processes"}
-    assert {action.dest for action in own._actions} & set(Site.model_fields) <= meant
+    assert {action.dest for action in own._actions} & set(RunContext.model_fields) <= meant

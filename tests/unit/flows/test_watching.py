@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from flows.cli import watching
-from flows.cli.watching import LiveTerminal, Terminal
+from flows.cli.terminal import progress as watching
+from flows.cli.terminal.progress import LiveTerminal, Terminal
 from models.progress import Progress
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, ViewsRef
 from storage.store import Store
-from tasks.stage.watch import Step
+from tasks.stage.progress import Step
 
 VIEWS = Step("make_views", ViewsRef(key=f"{7:064x}"))
 SHARD = Step("translate", ArtifactRef(kind="translations/ab", key=f"{8:064x}"))

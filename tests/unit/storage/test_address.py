@@ -9,7 +9,7 @@ import pytest
 from storage.address import shown, without_password
 from storage.sources import SourceSpec
 from storage.weights import resolve_model
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_tilde_is_the_home_folder_wherever_an_address_is_given(home: Path) -> None:
-    site = Site(store="~/store", mirror="~/mirror", cache="~/cache")
+    site = RunContext(store="~/store", mirror="~/mirror", cache="~/cache")
     assert (site.store, site.mirror, site.cache) == tuple(str(home / name) for name in ("store", "mirror", "cache"))
     assert SourceSpec(path="~/own.txt").path == str(home / "own.txt")
-    assert Site(store="memory://~/store").store == "memory://~/store"
+    assert RunContext(store="memory://~/store").store == "memory://~/store"
 
 
 def test_a_model_is_found_at_home_and_in_a_mirror_there(home: Path) -> None:
     write_tiny(home / "mirror" / "models" / "me" / "mine")
     found = resolve_model("~/mirror/models/me/mine")
     assert found.place is not None
-    assert resolve_model("me/mine", mirror=Site(mirror="~/mirror").mirror).identity == found.identity
+    assert resolve_model("me/mine", mirror=RunContext(mirror="~/mirror").mirror).identity == found.identity
 
 
 SECRET = "planted"

@@ -11,8 +11,8 @@ from storage.digest import file_sha256
 from storage.errors import SourceError
 from storage.sources import SourceSpec, resolve_source
 from storage.weights import resolve_model
-from tasks.inspection import look_at_model
-from tasks.site import Site
+from tasks.diagnostics.inspection import look_at_model
+from tasks.stage.run_context import RunContext
 
 COMMIT, OTHER = "4" * 40, "5" * 40
 SNLI = f"stanfordnlp/snli@{DATASETS['snli'].revision}/train"
@@ -143,7 +143,7 @@ def test_light_weights_say_how_a_model_works(folder, tmp_path):
     found = resolve_model(MODEL, None, "memory://mirror", tmp_path / "cache")
     assert (found.described / "1_Pooling" / "model.safetensors").read_bytes() == b"few"
     assert not (found.described / "model.safetensors").exists()
-    assert look_at_model(Site(mirror="memory://mirror", cache=str(tmp_path / "cache")), MODEL, None).endswith(
+    assert look_at_model(RunContext(mirror="memory://mirror", cache=str(tmp_path / "cache")), MODEL, None).endswith(
         "on the mirror"
     )
     assert not (found.described / "model.safetensors").exists()

@@ -10,9 +10,9 @@ from storage.errors import SourceError
 from storage.readers.report import ReadReport
 from storage.reading import read_scored_pairs, read_source
 from storage.sources import SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
-from tasks.evaluation.sets import read_scored_set, resolve_scored_set
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 
 INPUT = "A dog runs.\tA dog is running.\nA man sings.\tA man eats.\tMSRvid\tMSRvid\nIt rains.\tIt snows.\n"
 
@@ -119,7 +119,7 @@ def sick(rows):
 def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     (tmp_path / "sickr").mkdir()
     sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
-    site = Site(mirror=str(tmp_path))
+    site = RunContext(mirror=str(tmp_path))
     with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* SICK_test_annotated.txt"):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
     found = available(site, ["embedded:stsb/test", "sickr/test"])
@@ -135,9 +135,9 @@ def test_wrong_column_and_nothing_at_all(tmp_path):
         tmp_path / "sts12" / "test.parquet"
     )
     with pytest.raises(SourceError, match=r"sts12 test: column 'sentence2' is missing.*did you mean 'sentence_2'"):
-        read_scored_set(resolve_scored_set(Site(mirror=str(tmp_path)), "sts12/test"))
+        read_scored_set(resolve_scored_set(RunContext(mirror=str(tmp_path)), "sts12/test"))
     with pytest.raises(SourceError, match="none of the sets can be had"):
-        available(Site(mirror=str(tmp_path)), ["sts12/test", "sst5"])
+        available(RunContext(mirror=str(tmp_path)), ["sts12/test", "sst5"])
 
 
 def test_suites_and_their_misspellings():

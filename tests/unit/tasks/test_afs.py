@@ -19,8 +19,8 @@ from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
 from tasks.evaluation.afs import read_afs_set, resolve_afs_set, score_afs
-from tasks.evaluation.afs_supervised import predict_afs, score_afs_predictions
-from tasks.site import Site
+from tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 HEADER = ["regular_data", "gold", "c3", "c4", "c5", "c6", "c7", "c8", "c9", "sentence_1", "sentence_2"]
@@ -152,7 +152,7 @@ def test_one_topic_has_no_mean_over_topics():
 
 
 def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
-    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     store = site.open_store()
     arguments = resolve_afs_set(str(folder))
     ref = EmbeddingsRef(key="0" * 64)
@@ -191,7 +191,7 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
 
 
 def test_folds_of_a_cross_encoder_are_scored_under_a_name_of_their_own(folder, tmp_path):
-    site = Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
     fold = {
         "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
         "arguments": resolve_afs_set(str(folder)),

@@ -1,7 +1,7 @@
 import pytest
 
 from models.pretraining.quality import round_trip_quality, translation_quality
-from tasks.assets.verify import Check
+from tasks.pretraining.verify import Check
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from storage.refs import CheckpointRef, ReportRef
 from storage.store import Store
 from tasks.evaluation.candidates import find_candidate, find_candidates
 from tasks.evaluation.settings import Reading
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny
 
@@ -32,7 +32,7 @@ def site(tmp_path):
     entry = InputEntry(kind="checkpoint", key=CHECKPOINT.key, digest=digest)
     with store.draft(REPORT, Provenance(stage_version=1, config={}, inputs={"checkpoint": entry})) as draft:
         (draft.folder / "report.md").write_text("# A run\n")
-    return Site(store=store.url)
+    return RunContext(store=store.url)
 
 
 @pytest.mark.parametrize("name", ["checkpoint/0000", "report/0000", str(CHECKPOINT), REPORT.path, "report/latest"])

@@ -4,16 +4,16 @@ import polars as pl
 import pytest
 from huggingface_hub import ModelCard
 
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.report.card import model_card
 from models.report.variants import form_card
 from storage.refs import CheckpointRef
 from storage.sources import SourceSpec
-from tasks.card import card_content, measured
-from tasks.evaluation.summary import Missing
-from tasks.report import report
+from tasks.reporting.evaluation import Missing
+from tasks.reporting.model_card import card_content, measured
+from tasks.reporting.run.report import report
 
 SCORES = pl.DataFrame(
     {

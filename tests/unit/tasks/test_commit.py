@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from tasks import commit as commits
-from tasks.commit import commit
+from tasks.reporting import commit as commits
+from tasks.reporting.commit import commit
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from storage.manifest import Provenance
 from storage.refs import ReportRef
 from storage.sources import SourceSpec
 from storage.store import Store
-from tasks.compare_runs import dev_of, differing, settings_of
+from tasks.reporting.comparison import dev_of, differing, settings_of
 from tasks.settings import RunSettings
 
 

@@ -8,8 +8,8 @@ import torch
 from flows.recipes import recipe
 from models.augmentation.config import AugmentConfig, round_trip
 from models.translation.catalog import MINI
-from tasks.doctor import examine
-from tasks.site import Site
+from tasks.diagnostics.doctor import examine
+from tasks.stage.run_context import RunContext
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, back
     back = MINI["de-en"].model_copy(update={"backend": backend, "precision": precision})
     augment = AugmentConfig(translations=(round_trip(MINI["en-de"], back),))
     run = recipe("tiny").model_copy(update={"augment": augment})
-    site = Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
     checks = [check for check in examine(site, run, []) if check.subject.startswith("translator")]
     assert len(checks) == 2
     assert checks[0].verdict == "ok"
@@ -35,7 +35,7 @@ def test_translators_are_looked_at_as_the_run_resolves_them(tmp_path: Path, back
 def test_one_word_moves_every_translator(tmp_path: Path) -> None:
     augment = AugmentConfig(translations=(round_trip(MINI["en-de"], MINI["de-en"]),), backend="transformers", beam=1)
     run = recipe("tiny").model_copy(update={"augment": augment})
-    site = Site(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), cache=str(tmp_path / "cache"), device="cpu")
     found = [check.found for check in examine(site, run, []) if check.subject.startswith("translator")]
     assert [told.partition(":")[0] for told in found] == [
         f"{way} on transformers in fp32 on cpu" for way in ("en→de", "de→en")
@@ -43,7 +43,7 @@ def test_one_word_moves_every_translator(tmp_path: Path) -> None:
 
 
 def test_every_device_multiplies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site(store=str(tmp_path / "store"), device="cpu")
+    site = RunContext(store=str(tmp_path / "store"), device="cpu")
     run = recipe("tiny").model_copy(update={"augment": AugmentConfig()})
     [device] = [check for check in examine(site, run, []) if check.subject == "device"]
     assert device.verdict == "ok"

@@ -18,10 +18,10 @@ from storage.readers.clusters import CLUSTERS, read_clusters
 from storage.readers.report import ReadReport
 from storage.reading import read_source
 from storage.sources import SourceSpec, resolve_source
-from tasks.evaluate import evaluate
+from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation.kinds import available, find_set, names_of, tables
-from tasks.evaluation.sets import rows_of
-from tasks.site import Site
+from tasks.evaluation.python_api import evaluate
+from tasks.stage.run_context import RunContext
 from tests.domain_files import GROUPS, write_clusters, write_useb
 
 DRAWS = BootstrapConfig(resamples=200)
@@ -44,7 +44,7 @@ class Words:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    return Site(mirror=str(write_clusters(write_useb(tmp_path_factory.mktemp("mirror")))))
+    return RunContext(mirror=str(write_clusters(write_useb(tmp_path_factory.mktemp("mirror")))))
 
 
 @pytest.fixture(scope="module")
@@ -180,11 +180,11 @@ def test_a_development_split_is_asked_for_by_name(site):
 
 def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
     with pytest.raises(SourceError, match=r"download https://public.*data-eval\.zip and unpack it in the mirror"):
-        find_set(Site(mirror=str(tmp_path)), "scidocs")
+        find_set(RunContext(mirror=str(tmp_path)), "scidocs")
     write_useb(tmp_path)
     (tmp_path / "data-eval" / "cqadupstack" / "corpus.json").unlink()
     with pytest.raises(SourceError, match=r"has a part of it but no data-eval/cqadupstack/corpus.json; copy all"):
-        find_set(Site(mirror=str(tmp_path)), "cqadupstack")
+        find_set(RunContext(mirror=str(tmp_path)), "cqadupstack")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_nobody_has_says_what_to_download_and_where_to_put_it(tmp_path):
 def test_a_file_that_is_not_the_archives_is_named(tmp_path, name, file, text, words):
     (write_useb(tmp_path) / "data-eval" / name / file).write_text(text)
     with pytest.raises(SourceError, match=words):
-        find_set(Site(mirror=str(tmp_path)), name)
+        find_set(RunContext(mirror=str(tmp_path)), name)
 
 
 def test_texts_are_a_source_of_sentences(site):

@@ -15,10 +15,10 @@ from storage.declared.dataset import Dataset
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.embed import embed
-from tasks.evaluation.sets import resolve_scored_set, unique_sentences
+from tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
+from tasks.embedding.embed import embed
 from tasks.evaluation.sts import compare
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 
@@ -31,7 +31,7 @@ def site(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         table = pl.DataFrame({"sentence1": ORIGINALS, "sentence2": others, "score": [1.0, 2.0, 3.0, 4.0]})
         table.write_parquet(tmp_path / name / "test.parquet")
-    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
 
 
 def embedded(site, model, names, **fields):

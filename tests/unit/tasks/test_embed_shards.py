@@ -15,12 +15,12 @@ from models.text.normalize import sentence_ids
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef, CorpusRef
 from storage.weights import resolve_model
-from tasks import embed_shards
-from tasks.embed import embed
-from tasks.evaluation.vectors import MADE
-from tasks.held_vectors import HeldVectors
-from tasks.site import Site
-from tasks.stage import watch
+from tasks.embedding import shards as embed_shards
+from tasks.embedding.embed import embed
+from tasks.embedding.reuse import ReusableVectors
+from tasks.embedding.vectors import MADE
+from tasks.stage import progress as watch
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]
@@ -34,9 +34,9 @@ def model(tmp_path, monkeypatch):
     return resolve_model(str(write_tiny(tmp_path / "model")))
 
 
-def site_in(folder: Path, **fields: object) -> Site:
+def site_in(folder: Path, **fields: object) -> RunContext:
     """A site whose store has the corpus."""
-    site = Site(store=str(folder), device="cpu", threads=1, **fields)
+    site = RunContext(store=str(folder), device="cpu", threads=1, **fields)
     for ref, texts in ((CORPUS, TEXTS), (PART, TEXTS[:4])):
         frame = pl.DataFrame({"text": texts}).select(
             sentence_id=sentence_ids(pl.col("text")), text="text", source=pl.lit("-"), lang=pl.lit("en")
@@ -110,7 +110,7 @@ def test_what_was_embedded_for_something_else_is_copied(tmp_path, model):
     assert (part.figures["embedded"], manifest.figures["embedded"]) == (4, 8)
     mine = manifest.provenance.model_copy(update={"stage_version": 0})
     ids = pl.DataFrame({"sentence_id": [1]}, schema={"sentence_id": pl.UInt64})
-    assert HeldVectors(site.open_store(), mine).of(ids).is_empty()
+    assert ReusableVectors(site.open_store(), mine).of(ids).is_empty()
 
 
 def test_a_sentence_of_a_shard_without_a_vector_is_named(tmp_path, model):

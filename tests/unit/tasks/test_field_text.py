@@ -12,8 +12,8 @@ from storage.manifest import Provenance
 from storage.refs import PassagesRef
 from storage.schemas import PASSAGES
 from storage.store import Store
-from tasks.field_text import own_probes, pair_own_labels
-from tasks.passages import learnt
+from tasks.corpus.passages import learnt
+from tasks.evaluation.own_text_sets import own_probes, pair_own_labels
 
 SENTENCES = [f"The boat of captain {number} was late again." for number in range(60)]
 

@@ -18,9 +18,9 @@ from models.training.loop import train
 from storage.declarations import DATASETS
 from storage.schemas import SCORES
 from storage.weights import resolve_model
-from tasks.evaluation.sets import resolve_scored_set
-from tasks.evaluation.supervised import score_supervised, summarise_seeds
-from tasks.site import Site
+from tasks.corpus.evaluation_sets import resolve_scored_set
+from tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
 
 ONE = ORIGINALS * 3
@@ -157,7 +157,7 @@ def test_stages_score_each_seed_and_sum_them_up(tmp_path, settings, protocol, le
     for split, pairs in DATASETS["stsb"].rows.items():  # as many as the papers count, else they are refused
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
-    site = Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+    site = RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
     arguments = {
         "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
         "model": "tiny",

@@ -14,7 +14,7 @@ from models.training.loop import train
 from storage.refs import CheckpointRef
 from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.settings import Reading
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND
 
@@ -36,7 +36,7 @@ def convolution(encoder):
 
 
 def test_ft_reads_a_bare_transformer_with_convolutions_that_each_seed_draws(folder):
-    candidate = find_candidate(Site(), str(folder), Reading(cnn=CNN, max_length=24))
+    candidate = find_candidate(RunContext(), str(folder), Reading(cnn=CNN, max_length=24))
     assert not isinstance(candidate.encoder, CheckpointRef)
     assert candidate.config.cnn == CNN
     encoder, tokenizer = load_encoder(candidate.encoder.folder, candidate.config)
@@ -50,7 +50,7 @@ def test_ssl_leaves_convolutions_that_ft_goes_on_from(folder, tmp_path):
     encoder, tokenizer = load_encoder(folder, EncoderConfig(model="tiny", max_length=24, cnn=CNN))
     learnt = train(PAIRS, encoder, tokenizer, SSL).encoder
     export_sentence_transformers(learnt, tokenizer, tmp_path)
-    candidate = find_candidate(Site(), str(tmp_path), Reading())
+    candidate = find_candidate(RunContext(), str(tmp_path), Reading())
     again, tokenizer = load_encoder(tmp_path, candidate.config)
     tuned = [train(PAIRS, again, tokenizer, FT.model_copy(update={"seed": seed})).encoder for seed in (0, 1)]
     for one in tuned:

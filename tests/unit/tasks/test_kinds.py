@@ -7,12 +7,12 @@ from sklearn.feature_extraction.text import CountVectorizer
 from models.evaluation.bootstrap import BootstrapConfig
 from storage.declarations import headings_of
 from storage.embedded import embedded_path
-from tasks.evaluate import evaluate
+from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds
+from tasks.evaluation.finetuning.sts import SupervisedPairs
 from tasks.evaluation.kinds import KINDS, available, kind_of, names_of, suites, tables, tuned_names
-from tasks.evaluation.sets import rows_of
-from tasks.evaluation.supervised import SupervisedPairs
-from tasks.site import Site
+from tasks.evaluation.python_api import evaluate
+from tasks.stage.run_context import RunContext
 from tests.toy_kind import READ, TOY, ParaphraseKind
 
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
@@ -66,7 +66,7 @@ def test_tables_have_the_papers_columns():
 
 
 def test_sets_of_a_kind_that_fine_tunes_are_read_but_not_embedded():
-    site = Site(mirror=str(embedded_path("stsb").parent))
+    site = RunContext(mirror=str(embedded_path("stsb").parent))
     found = available(site, ["stsb-supervised", "stsb/dev"])
     assert isinstance(found.sets["stsb-supervised"], SupervisedPairs)
     assert found.sets["stsb-supervised"].sentences().len() == 2 * (5749 + 1500 + 1379)

@@ -15,10 +15,10 @@ from storage.labels import LabelSource, label_source
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, PassagesRef
 from storage.schemas import PASSAGES
-from tasks.labels import labelled_halves, labelled_rows, said_of
-from tasks.passages import learnt
-from tasks.prove import check_asked
-from tasks.site import Site
+from tasks.adaptation import check_asked
+from tasks.corpus.labels import labelled_halves, labelled_rows, said_of
+from tasks.corpus.passages import learnt
+from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,23 +42,23 @@ def _parts(texts: list[str], held: int) -> pl.DataFrame:
     return table.with_columns(unit=number, part=part.otherwise(pl.lit("report")))
 
 
-def _published(site: Site, parts: pl.DataFrame) -> PassagesRef:
+def _published(site: RunContext, parts: pl.DataFrame) -> PassagesRef:
     ref = PassagesRef(key=f"{1:064x}")
     with site.open_store().draft(ref, Provenance(stage_version=1, config={})) as draft:
         draft.write(parts.select(PASSAGES.names()).cast(PASSAGES))
     return ref
 
 
-def _learnt(site: Site, passages: PassagesRef, labels: LabelSource, *, teach: bool) -> CorpusRef:
+def _learnt(site: RunContext, passages: PassagesRef, labels: LabelSource, *, teach: bool) -> CorpusRef:
     return learnt(site, passages, labels, teach=teach, seed=0)
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+def site(tmp_path: Path) -> RunContext:
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
-def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: Site, tmp_path: Path) -> None:
+def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: RunContext, tmp_path: Path) -> None:
     apart = [f"The room of number {n} was cold and small. Nobody came when {n} rang!" for n in range(60)]
     sentences = [sentence for text in apart for sentence in split_sentences(text)]
     parts = _parts([*TEXTS, *sentences], held=10)
@@ -69,7 +69,7 @@ def test_every_sentence_of_few_labelled_texts_is_kept_from_being_learnt(site: Si
 
 @pytest.mark.parametrize("teach", [True, False])
 def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
-    site: Site, tmp_path: Path, *, teach: bool
+    site: RunContext, tmp_path: Path, *, teach: bool
 ) -> None:
     source, passages = _file(tmp_path, TEXTS), _published(site, _parts(TEXTS, held=120))
     texts = {*site.open_store().scan(_learnt(site, passages, source, teach=teach)).collect()["text"]}
@@ -82,7 +82,7 @@ def test_where_the_text_is_labelled_itself_nothing_that_judges_is_learnt(
         assert {*halves["choose"].first, *halves["report"].first} == judging
 
 
-def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(site: Site, tmp_path: Path) -> None:
+def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(site: RunContext, tmp_path: Path) -> None:
     """A question that stands left in one pair and right in another tied no two pairs to one half before."""
     pairs = [(f"What of number {n} here?", f"What of number {n + 1 if n % 4 else n + 500} here?") for n in range(200)]
     path = tmp_path / "pairs.csv"
@@ -95,7 +95,7 @@ def test_pairs_of_which_a_half_would_share_a_text_with_the_other_go_together(sit
     assert len(halves["choose"]) + len(halves["report"]) == 200
 
 
-def test_a_rare_class_is_left_out_of_both_halves_and_told(site: Site, tmp_path: Path) -> None:
+def test_a_rare_class_is_left_out_of_both_halves_and_told(site: RunContext, tmp_path: Path) -> None:
     path = tmp_path / "rare.csv"
     labels = ["rare" if n < 5 else ("bad", "good")[n % 2] for n in range(200)]
     pl.DataFrame({"text": [f"Some other text of number {n}." for n in range(200)], "label": labels}).write_csv(path)
@@ -117,14 +117,14 @@ def test_rows_that_do_nothing_are_told_in_a_sentence(kind: Literal["classes", "p
     assert said_of({"rare_classes": {}, "idle_labels": 5}, source) == [told]
 
 
-def test_labels_that_leave_nothing_to_learn_are_refused(site: Site, tmp_path: Path) -> None:
+def test_labels_that_leave_nothing_to_learn_are_refused(site: RunContext, tmp_path: Path) -> None:
     texts = [*TEXTS[:20], *(f"Another text of number {n} that stands nowhere else." for n in range(60))]
     joined = _file(tmp_path, [" ".join(TEXTS[:20]), *texts])  # one group of rows would have all that is learnt
     with pytest.raises(EmptyCorpusError, match=r"all 10 sentences that could be learnt .* give text beside the labels"):
         _learnt(site, _published(site, _parts(TEXTS[:20], held=10)), joined, teach=False)
 
 
-def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: Site, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_said_before_anything_is_translated(site: RunContext, tmp_path: Path) -> None:
     passages = _published(site, _parts(TEXTS, held=40))
     with pytest.raises(EvaluationError, match=r"too few documents .* found 20 sentences of 20 .* part 'choose'; give"):
         check_asked(site, passages)

@@ -9,9 +9,9 @@ import pytest
 
 ASK = """
 import sys
-from tasks.site import Site
-from tasks.stage.machine import device_of
-print(device_of(Site()), "torch" in sys.modules)
+from tasks.stage.run_context import RunContext
+from tasks.stage.device import device_of
+print(device_of(RunContext()), "torch" in sys.modules)
 """
 
 

@@ -4,19 +4,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from flows.cli.settings import configured
+from flows.cli.terminal.overrides import configured
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.objectives.distil_config import DistilConfig
 from storage.errors import ArtifactMissingError, SourceError
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CorpusRef, EmbeddingsRef
-from tasks.embed_tfidf import embed_tfidf
-from tasks.evaluation.vectors import made_of
-from tasks.ingest import ingest, locate_sources
-from tasks.inspection import look_at_encoder
-from tasks.object_teacher import embed_corpus
-from tasks.teach import check_teaching, find_teachers, teach
+from tasks.corpus.ingest import ingest, locate_sources
+from tasks.diagnostics.inspection import look_at_encoder
+from tasks.embedding.python_encoders import embed_corpus
+from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.vectors import made_of
+from tasks.training.teachers import check_teaching, find_teachers, teach
 
 TEXTS = ["A man plays a guitar.", "A dog runs.", "Two women talk on the street."]
 

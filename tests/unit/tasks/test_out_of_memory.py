@@ -8,14 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from storage.collect import leftovers
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.starved import hungry_views
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_process_that_ran_out_of_memory_leaves_nothing_that_a_rerun_takes(tmp_path):
-    sites = [Site(store=str(tmp_path / name)) for name in ("starved", "undisturbed")]
+    sites = [RunContext(store=str(tmp_path / name)) for name in ("starved", "undisturbed")]
     command = [sys.executable, "-m", "tests.starved", sites[0].store]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert ended.returncode == -signal.SIGABRT, ended.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.pace import TIMED, WARM, _Clock, _TimedError, affordable
+from tasks.training.step_timing import TIMED, WARM, _Clock, _TimedError, affordable
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_training_of_fewer_steps_is_timed_by_those():
 
 def test_a_step_is_over_once_the_device_has_done_it(monkeypatch):
     now = iter(range(100))
-    monkeypatch.setattr("tasks.pace.time.perf_counter", lambda: next(now))
+    monkeypatch.setattr("tasks.training.step_timing.time.perf_counter", lambda: next(now))
 
     def wait():
         for _ in range(20):  # of the device's own time

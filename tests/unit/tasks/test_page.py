@@ -10,8 +10,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, 
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
 from storage.store import Store
-from tasks.stage import page
-from tasks.stage.page import head, key_of, page_text
+from tasks.stage import ui_page as page
+from tasks.stage.ui_page import head, key_of, page_text
 
 LETTERS = iter(range(1, 256))
 

@@ -6,7 +6,7 @@ import pytest
 from models.partitions import in_range
 from storage.memory import TranslationMemory
 from storage.store import Store
-from tasks.recall import Recall
+from tasks.translation.memory_lookup import MemoryLookup
 from tests.unit.storage.test_memory import FINGERPRINT, publish
 
 TOP = 2**63  # the first id of the upper range of two
@@ -25,9 +25,9 @@ def store(tmp_path):
 
 @pytest.fixture
 def recall(store, tmp_path):
-    def of(*ids: int) -> Recall:
+    def of(*ids: int) -> MemoryLookup:
         (tmp_path / "scratch").mkdir()
-        made = Recall(TranslationMemory(store, FINGERPRINT), tmp_path / "scratch", 1, len(ids))
+        made = MemoryLookup(TranslationMemory(store, FINGERPRINT), tmp_path / "scratch", 1, len(ids))
         made.ask_for(lambda number: in_range(sentences(*ids), number, 1))
         made.read()
         return made
@@ -67,7 +67,7 @@ def test_of_duplicates_the_first_by_part_name_wins_whichever_came_first(store, r
 def test_of_a_large_memory_little_more_than_what_is_asked_for_is_set_aside(store, tmp_path):
     step = 2**64 // 4096  # as hashes fall: evenly
     publish(store, 1, {step * n: f"t{n}" for n in range(4096)})
-    known = Recall(TranslationMemory(store, FINGERPRINT), tmp_path, 0, 8)
+    known = MemoryLookup(TranslationMemory(store, FINGERPRINT), tmp_path, 0, 8)
     known.ask_for(lambda _: sentences(*(step * n for n in range(0, 4096, 512))))
     known.read()
     assert known.missing(0, sentences(0, step * 512, 7)).rows() == [(7, "s7")]

@@ -7,8 +7,8 @@ from models.evaluation.published import rows_of
 from storage.manifest import InputEntry, Provenance
 from storage.refs import CorpusRef, ReportRef
 from storage.schemas import CORPUS, SCORES
-from tasks.reproduce import PAGE, RowComparison, reproduce
-from tasks.site import Site
+from tasks.reporting.reproduction import PAGE, RowComparison, reproduce
+from tasks.stage.run_context import RunContext
 
 ROW = "BSL-BERT, NLI_entail"
 (PRINTED,) = rows_of(ROW)
@@ -33,7 +33,7 @@ def shifted(off: float) -> dict[str, float]:
 @pytest.fixture
 def reproduced(tmp_path):
     """From figures, a run each, to the verdicts by set and the page."""
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     store, corpus = site.open_store(), CorpusRef(key="c" * 64)
 
     def call(*runs: dict[str, float], deviations=(), records=550_152, row=ROW, cells=(), margin=1.0, draws=True):

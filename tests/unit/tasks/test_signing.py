@@ -13,13 +13,13 @@ from storage.manifest import Provenance
 from storage.refs import CorpusRef
 from storage.schemas import CORPUS
 from storage.weights import resolve_model
-from tasks.embed import embed
-from tasks.embed_tfidf import embed_tfidf
-from tasks.evaluation.sets import resolve_scored_set
-from tasks.evaluation.signing import digest_of, digests
+from tasks.corpus.evaluation_sets import resolve_scored_set
+from tasks.embedding.embed import embed
+from tasks.embedding.tfidf import embed_tfidf
+from tasks.embedding.transforms import fit_transform, transform
+from tasks.evaluation.signatures import digest_of, digests
 from tasks.evaluation.sts import score
-from tasks.site import Site
-from tasks.transform import fit_transform, transform
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, ORIGINALS, write_tiny
 
 ROWS = pl.DataFrame({"sentence1": ORIGINALS, "sentence2": BACK_DE, "score": [1.0, 2.0, 3.0, 4.0]})
@@ -34,7 +34,7 @@ def site(tmp_path, monkeypatch):
     (tmp_path / "small").mkdir()
     ROWS.write_parquet(tmp_path / "small" / "test.parquet")
     ROWS.reverse().write_parquet(tmp_path / "small" / "dev.parquet")
-    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path), device="cpu", threads=1)
 
 
 def signatures(site, embeddings, names=("small/test",)):

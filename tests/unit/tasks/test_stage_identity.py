@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from storage.keys import artifact_key
 from storage.refs import ArtifactRef, ViewsRef
 from storage.schemas import VIEWS
-from tasks.site import Site
 from tasks.stage.cached import Stage, Work, stage
-from tasks.translate import translate
+from tasks.stage.run_context import RunContext
+from tasks.translation.translate import translate
 
 NAMES = st.text(min_size=1, max_size=12)
 ARGUMENTS = st.dictionaries(NAMES, st.one_of(st.integers(), st.text(max_size=8), st.booleans(), st.none()), max_size=3)
@@ -55,12 +55,12 @@ def test_two_functions_of_one_name_are_refused():
 
 
 def test_stages_alike_in_all_but_their_name_make_different_artifacts():
-    keys = {made.ref_of(Site(), "c").key for made in (plain_views, fancy_views)}
+    keys = {made.ref_of(RunContext(), "c").key for made in (plain_views, fancy_views)}
     assert len(keys) == 2
 
 
 def test_the_manifest_names_the_stage(tmp_path):
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     manifest = site.open_store().manifest(plain_views.run(site, {"corpus": "c"}))
     assert manifest.provenance.stage == "plain_views"
     text = (tmp_path / "store" / manifest.ref.path / "manifest.json").read_text()

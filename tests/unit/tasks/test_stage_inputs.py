@@ -6,9 +6,9 @@ from models.evaluation.bootstrap import BootstrapConfig
 from storage.keys import artifact_key
 from storage.refs import CorpusRef, ViewsRef
 from storage.store import Store
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
 from tasks.stage.inputs import StageInputs
+from tasks.stage.run_context import RunContext
 from tests.hostile import VIEWS, WHY, key
 
 
@@ -33,7 +33,7 @@ def test_key_and_provenance_are_those_of_the_fields(tmp_path):
             draft.write(VIEWS)
     config = BootstrapConfig(seed=7)
     made = grouped(
-        Site(store=str(tmp_path)), Sources(views=views[0], more={"a": (views[1],)}, config=config), "title"
+        RunContext(store=str(tmp_path)), Sources(views=views[0], more={"a": (views[1],)}, config=config), "title"
     )
     fields = {"views": views[0], "more": {"a": (views[1],)}, "config": config, "title": "title"}
     assert made.key == artifact_key("grouped", "corpus", 3, fields)

@@ -8,18 +8,18 @@ import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 
-from flows.adapt import run_adapt
-from flows.contender import contender_of, inapplicable
-from flows.recipes.adapt import AdaptConfig
-from flows.recipes.field import METHODS
-from flows.recipes.field_settings import FieldSettings
+from flows.adaptation import run_adapt
+from flows.recipes.adaptation import AdaptConfig
+from flows.sweep.method_settings import FieldSettings
+from flows.sweep.methods import METHODS
+from flows.sweep.start_encoder import contender_of, inapplicable
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
-from tasks.pretrained import resolve_encoder
-from tasks.site import Site
-from tasks.start import can_drop, check_learns, is_bare, taken_over
+from tasks.embedding.encoders import resolve_encoder
+from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, taken_over
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.tiny_words import WIDTH, words
 
@@ -37,7 +37,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved)))
     settled = taken_over(site, start, named)
     assert (settled.pooling, settled.normalize) == ("cls", True)
@@ -45,7 +45,7 @@ def test_what_was_left_open_is_the_folders(saved: Path, tmp_path: Path) -> None:
 
 
 def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     for folder in (tmp_path / "raw", saved):
         (folder / "model.onnx").touch()
         alone, graph = (contender_of(site, str(place)) for place in (folder, folder / "model.onnx"))
@@ -54,7 +54,7 @@ def test_a_graph_is_read_as_the_folder_around_it(saved: Path, tmp_path: Path) ->
 
 def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
     SentenceTransformer(modules=[*words(), Pooling(WIDTH)], device="cpu").save(str(tmp_path / "words"))
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     starts = [resolve_encoder(site, EncoderConfig(model=str(tmp_path / name)))[0] for name in ("raw", "saved", "words")]
     assert [can_drop(site, start) for start in starts] == [True, True, False]
     table = contender_of(site, str(tmp_path / "words"))
@@ -67,14 +67,14 @@ def test_a_table_of_words_has_no_dropout(saved: Path, tmp_path: Path) -> None:
 
 
 def test_what_contradicts_the_folder_is_refused_with_the_setting(saved: Path, tmp_path: Path) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     start, named = resolve_encoder(site, EncoderConfig(model=str(saved), pooling="max"))
     with pytest.raises(EncoderError, match=r'encoder\.pooling="cls"'):
         taken_over(site, start, named)
 
 
 def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     folder = write_tiny(tmp_path / "raw")
     start, named = resolve_encoder(site, EncoderConfig(model=str(folder), pooling="max"))
     assert taken_over(site, start, named) == named
@@ -83,7 +83,7 @@ def test_a_bare_transformer_stays_as_configured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["onnx/model.onnx", "."], ids=["by its path", "alone in its folder"])
 def test_a_graph_is_read_as_its_folder_says_and_never_trained(saved: Path, tmp_path: Path, named: str) -> None:
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     (saved / "onnx").mkdir()
     (saved / "onnx" / "model.onnx").write_bytes(b"")
     weights, _ = resolve_encoder(site, EncoderConfig(model=str(saved)))

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tasks.stage.stopping import stop_requested
+from tasks.stage.sigterm import stop_requested
 
 
 @pytest.fixture

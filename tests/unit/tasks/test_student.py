@@ -16,9 +16,9 @@ from models.pretraining.recipe import StudentRecipe
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
 from storage.weights import resolve_model
-from tasks.assets.pretrain import MODEL, locate_collections
-from tasks.assets.student import teach_student
-from tasks.site import Site
+from tasks.pretraining.distil import teach_student
+from tasks.pretraining.pretrain import MODEL, locate_collections
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import WIDTH, write_tiny
 
 SUBJECTS, ACTIONS = ("A man", "Two dogs", "The children", "A woman"), ("is playing", "run across", "wait for", "plays")
@@ -42,7 +42,7 @@ def site(tmp_path):
         path = tmp_path / "mirror" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         frame.write_parquet(path)
-    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
 
 
 def test_a_student_is_as_wide_as_its_teacher_and_half_precise_on_disk(site, tmp_path):

@@ -9,8 +9,8 @@ from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
-from tasks.site import Site
-from tasks.study import PAGE, StudyRuns, StudySettings, study
+from tasks.reporting.study import PAGE, StudyRuns, StudySettings, study
+from tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})
 OTHERS = {"afs": ("pearson", "spearman"), "askubuntu": ("average precision",), "twenty": ("v-measure",)}
@@ -37,7 +37,7 @@ def figures(level: float) -> list[dict[str, object]]:
 @pytest.fixture
 def studied(tmp_path):
     """From points and the levels of their seeds to table and page."""
-    site = Site(store=str(tmp_path / "store"))
+    site = RunContext(store=str(tmp_path / "store"))
     store = site.open_store()
 
     def call(levels: dict[str, list[float]], faults: dict[str, tuple[str, ...]] | None = None):

@@ -13,10 +13,10 @@ from models.text.normalize import sentence_ids
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.embed import embed
-from tasks.evaluation.vectors import MADE
-from tasks.start import as_saved
-from tasks.teach import check_teaching, find_teachers, join_teachers
+from tasks.embedding.embed import embed
+from tasks.embedding.saved_settings import as_saved
+from tasks.embedding.vectors import MADE
+from tasks.training.teachers import check_teaching, find_teachers, join_teachers
 from tests.tiny_encoder import ORIGINALS, write_tiny
 
 

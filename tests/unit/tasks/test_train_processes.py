@@ -17,11 +17,11 @@ from storage.manifest import Provenance
 from storage.refs import PairsRef
 from storage.schemas import PAIRS
 from storage.weights import resolve_model
-from tasks.site import Site
-from tasks.stage.stopping import stop_requested
-from tasks.train import train
-from tasks.train_job import TrainingJob
-from tasks.train_together import train_together
+from tasks.stage.run_context import RunContext
+from tasks.stage.sigterm import stop_requested
+from tasks.training.distributed import train_together
+from tasks.training.train import train
+from tasks.training.worker import TrainingJob
 from tests.servers import children, is_alive
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -44,7 +44,7 @@ TOLERANCE = 5e-6  # of weights and losses after 8 steps in fp32: the same sums i
 
 @pytest.fixture
 def arguments(tmp_path):
-    site, ref = Site(store=str(tmp_path / "store"), device="cpu", threads=1), PairsRef(key=64 * "1")
+    site, ref = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1), PairsRef(key=64 * "1")
     texts = {"text_1": ORIGINALS + ORIGINALS + BACK_DE, "text_2": BACK_DE + BACK_FR + BACK_FR}
     frame = pl.DataFrame(texts).with_columns(
         pair_id=pl.int_range(12),
@@ -118,8 +118,8 @@ def test_a_command_that_is_killed_leaves_no_trainer(arguments, tmp_path):
     )
     (tmp_path / "sent.json").write_text(job.model_dump_json(), encoding="utf-8")
     program = (
-        "import sys; from pathlib import Path; from tasks.train_job import TrainingJob; "
-        "from tasks.train_together import train_together; "
+        "import sys; from pathlib import Path; from tasks.training.worker import TrainingJob; "
+        "from tasks.training.distributed import train_together; "
         "train_together(TrainingJob.model_validate_json(Path(sys.argv[1]).read_text()), lambda: False)"
     )
     command = subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "sent.json")], cwd=ROOT)

@@ -14,7 +14,7 @@ from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.schemas import SCORES
 from tasks.evaluation.transfer import resolve_transfer_set, score_transfer
-from tasks.site import Site
+from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 HOW = {"config": ProbeConfig(folds=3), "bootstrap": BootstrapConfig(resamples=100)}
@@ -41,7 +41,7 @@ def site(tmp_path, monkeypatch):
         (tmp_path / "mirror" / name).mkdir(parents=True)
         for split, frame in splits.items():
             frame.write_parquet(tmp_path / "mirror" / name / f"{split}.parquet")
-    return Site(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
 
 
 def vector(sentence: str) -> list[float]:
@@ -50,7 +50,7 @@ def vector(sentence: str) -> list[float]:
     return [9.0 if sentence.split()[0] in WORDS[1] else -9.0, *noise.tolist()]
 
 
-def embed_sentences(site: Site, texts: pl.Series) -> EmbeddingsRef:
+def embed_sentences(site: RunContext, texts: pl.Series) -> EmbeddingsRef:
     ref = EmbeddingsRef(key="0" * 64)
     unique = texts.unique().to_frame("text").with_columns(sentence_id=sentence_ids(pl.col("text"))).sort("sentence_id")
     table = np.array([vector(sentence) for sentence in unique["text"]], dtype=np.float32)

@@ -13,11 +13,11 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import ScoringConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.evaluation.signature import parse_signature
-from tasks.evaluate import evaluate
+from tasks.corpus.evaluation_sets import unique_sentences
+from tasks.embedding.vectors import SparseVectors
 from tasks.evaluation.kinds import available
-from tasks.evaluation.sets import unique_sentences
-from tasks.evaluation.vectors import SparseVectors
-from tasks.site import Site
+from tasks.evaluation.python_api import evaluate
+from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 
 SUITE = ("trec", "mrpc", "afs", "embedded:stsb/dev")
@@ -52,7 +52,7 @@ def site(tmp_path, monkeypatch):
         ]
         with (mirror / "afs" / f"ArgPairs_{topic}.csv").open("w", encoding="iso-8859-1", newline="") as file:
             csv.writer(file).writerows([[f"c{number}" for number in range(11)], *records])
-    return Site(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
 
 
 class InferSentLike:

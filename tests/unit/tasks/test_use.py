@@ -13,8 +13,8 @@ from models.encoder.export import export_sentence_transformers
 from storage.collect import collectable
 from storage.errors import SourceError, StoreWriteError
 from storage.sources import SourceSpec
-from tasks import encoding
-from tasks.use import embed_file, index
+from tasks.embedding import encode as encoding
+from tasks.serving.search import embed_file, index
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
@@ -97,12 +97,12 @@ def test_an_index_that_was_killed_goes_on_where_it_was(model, site, lines, monke
     """And comes to the bytes of one that was not killed."""
     monkeypatch.setattr(encoding, "CPU_PART", 3)
     heard = []
-    monkeypatch.setattr("tasks.embed.progress_of", lambda what: killed_at(8, heard))
+    monkeypatch.setattr("tasks.embedding.embed.progress_of", lambda what: killed_at(8, heard))
     with pytest.raises(KeyboardInterrupt):
         index(site, model[0], lines, "fp32")
     assert heard[-2:] == [(6, 8), (8, 8)]
     heard.clear()
-    monkeypatch.setattr("tasks.embed.progress_of", lambda what: killed_at(None, heard))
+    monkeypatch.setattr("tasks.embedding.embed.progress_of", lambda what: killed_at(None, heard))
     resumed = index(site, model[0], lines, "fp32")
     assert heard == [(6, 8), (8, 8)]
     other = site.model_copy(update={"store": f"{site.store}-other"})

@@ -13,7 +13,7 @@ from storage.errors import SourceError
 from storage.manifest import Provenance
 from storage.refs import EmbeddingsRef
 from storage.store import Store
-from tasks.evaluation.vectors import SPARSE, DenseVectors, SparseVectors, open_vectors, sparse_table
+from tasks.embedding.vectors import SPARSE, DenseVectors, SparseVectors, open_vectors, sparse_table
 
 TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]
 MATRIX = np.array([[1, 0, 2, 0, 0], [1, 3, 0, 0, 0], [0, 0, 0, 0, 0], [2, 3, 2, 0, 1]], dtype=np.float64)

@@ -8,14 +8,14 @@ from models.evaluation.config import ScoringConfig
 from models.report.tables import PaperTable
 from storage.refs import EmbeddingsRef, ScoresRef
 from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
-from tasks.evaluation.sets import EvaluationSet, rows_of
-from tasks.evaluation.signing import digests, signed
+from tasks.evaluation.signatures import digests, signed
 from tasks.evaluation.systems import System
-from tasks.evaluation.vectors import Vectors, open_vectors
-from tasks.site import Site
 from tasks.stage.cached import Work, stage
+from tasks.stage.run_context import RunContext
 
 
 class ToySet(EvaluationSet):
@@ -34,10 +34,12 @@ class ToyKind(FrozenKind[ToySet]):
     def suites(self) -> Mapping[str, tuple[str, ...]]:
         return {"toys": ("toy",)}
 
-    def find(self, site: Site, name: str) -> ToySet:
+    def find(self, site: RunContext, name: str) -> ToySet:
         return ToySet(dataset=name, source=resolve_source(SourceSpec(dataset="embedded:stsb", split="test")))
 
-    def scores(self, site: Site, system: System, sets: tuple[ToySet, ...], config: ScoringConfig) -> list[ScoresRef]:
+    def scores(
+        self, site: RunContext, system: System, sets: tuple[ToySet, ...], config: ScoringConfig
+    ) -> list[ScoresRef]:
         return [score_toy(site, system.embeddings, system.label, system.checkpoint, sets)]
 
     def figures(self, sets: tuple[ToySet, ...], vectors: Vectors, config: ScoringConfig, device: str) -> pl.DataFrame:

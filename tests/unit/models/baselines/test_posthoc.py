@@ -13,9 +13,9 @@ from models.text.normalize import sentence_ids
 from storage.manifest import Provenance
 from storage.refs import CorpusRef, EmbeddingsRef
 from storage.weights import resolve_model
-from tasks.embed import embed
-from tasks.site import Site
-from tasks.transform import fit_transform, transform
+from tasks.embedding.embed import embed
+from tasks.embedding.transforms import fit_transform, transform
+from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
 D = 6
@@ -75,10 +75,10 @@ def test_what_cannot_be_whitened_is_refused(vectors_ND, change, dimensions, mess
 
 @pytest.fixture
 def site(tmp_path):
-    return Site(store=str(tmp_path / "store"), device="cpu", threads=1)
+    return RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
 
 
-def write_corpus(site: Site, texts: list[str]) -> CorpusRef:
+def write_corpus(site: RunContext, texts: list[str]) -> CorpusRef:
     ref = CorpusRef(key="0" * 64)
     frame = pl.DataFrame({"text": texts}).select(
         sentence_ids(pl.col("text")).alias("sentence_id"), "text", source=pl.lit("x"), lang=pl.lit("en")

@@ -28,7 +28,7 @@ from models.bench.figures import (
 )
 from models.bench.fixtures import Fixtures
 from storage.embedded import embedded_path
-from tasks.bench import BUDGETS, SIZES, TOTAL, described
+from tasks.diagnostics.bench import BUDGETS, SIZES, TOTAL, described
 
 CPU = torch.device("cpu")
 CARD = Card(CPU, "CPU", {"fp32": 1e12, "bf16": 2e12, "int8": 4e12}, 1e10)

@@ -10,9 +10,9 @@ from models.evaluation.bootstrap import BootstrapConfig
 from storage.declarations import DATASETS
 from storage.declared.dataset import Dataset
 from storage.errors import SourceError
-from tasks.evaluate import Evaluation, evaluate
 from tasks.evaluation.kinds import UnknownSuiteError
-from tasks.site import Site
+from tasks.evaluation.python_api import Evaluation, evaluate
+from tasks.stage.run_context import RunContext
 
 PAIRS = pl.DataFrame(
     {
@@ -32,7 +32,7 @@ def scored(tmp_path, monkeypatch):
     PAIRS.write_parquet(tmp_path / "mine" / "test.parquet")
 
     def call(encoder) -> Evaluation:
-        return evaluate(encoder, ["mine/test"], Site(mirror=str(tmp_path)), BootstrapConfig(resamples=100))
+        return evaluate(encoder, ["mine/test"], RunContext(mirror=str(tmp_path)), BootstrapConfig(resamples=100))
 
     return call
 

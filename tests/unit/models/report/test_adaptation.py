@@ -15,7 +15,7 @@ from models.report.own_text import OwnText
 from models.report.verdict import Verdict
 from storage.refs import CheckpointRef
 from storage.texts import TextSource
-from tasks.adapted_card import adapted_card
+from tasks.reporting.adapted_card import adapted_card
 
 ROW = Evidence("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)
 HEADLINES = {

@@ -18,7 +18,7 @@ from models.translation.conversion import convert_once
 from models.translation.errors import TranslatorLoadError
 from models.translation.loading import load_translator
 from storage.embedded import embedded_path
-from tasks.assets.verify import BACK, FORWARD
+from tasks.pretraining.verify import BACK, FORWARD
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 TINY = TranslatorConfig(model="tiny", source_lang="en", target_lang="de", precision="fp32")

@@ -1,0 +1,189 @@
+"""What several verbs share: options, and how outcomes are printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from flows.cli.printable import printable
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from models.precision import Computed
+    from storage.refs import ArtifactRef, EvaluationRef
+    from storage.store import Store
+    from tasks.serving.search import Index
+    from tasks.stage.run_context import RunContext
+
+_ANY_WIDTH: Final = 10_000  # columns
+_UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
+_INTERVAL: Final = re.compile(r" (\[[-+\d., ]+\])")
+BROWSE: Final = "browse:  make ui, or bsl ui"
+"""Where a run's stages and logs are shown."""
+TAKEN: Final = "What your files were taken to hold (--columns, --title and --document overrule)"
+"""Above the table of what own files hold."""
+
+
+def add_site_options(parser: argparse.ArgumentParser) -> None:
+    """Where a run happens; the environment decides what is not given."""
+    add_place_options(parser)
+    parser.add_argument("--cluster", help="Dask scheduler, such as tcp://HOST:8786 (BSL_CLUSTER)")
+
+
+def add_place_options(parser: argparse.ArgumentParser) -> None:
+    """Where one process works."""
+    parser.add_argument("--store", help="URL of the artifact store (BSL_STORE; .bsl/store)")
+    parser.add_argument("--mirror", help="folder of data sets that stands in for the Hub (BSL_DATA_MIRROR)")
+    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (BSL_DEVICE; a GPU if there is one)")
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """How own files are read; the settings of the same names decide what is not given."""
+    parser.add_argument("--lang", help="ISO 639 code of the text (en)")
+    parser.add_argument("--columns", nargs="+", help="columns that hold text, where the guess is wrong")
+    parser.add_argument("--title", help="column that holds a title, '' for none, where the guess is wrong")
+    parser.add_argument("--document", help="column whose equal values make a document, '' for none")
+
+
+def given_reading(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Those of the options of `add_reading_options` that were given, by the names of their settings."""
+    given = {name: getattr(arguments, name) for name in ("lang", "columns", "title", "document")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def add_settings(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--set`, by which fields of a recipe or of settings are changed."""
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help=f"{what}; repeat for more")
+
+
+def add_precision(parser: argparse.ArgumentParser, what: str, default: str | None = "auto") -> None:
+    """`--precision`; `auto` is bf16 where the device computes in it natively, else fp32."""
+    explained = "auto: bf16 where the device has units for it, else fp32"
+    parser.add_argument("--precision", choices=("auto", "fp32", "bf16"), default=default, help=f"{what} ({explained})")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The outcome as one JSON value on standard output, and nothing else there."""
+    parser.add_argument("--json", action="store_true", help="for programs: print the outcome, and nothing else")
+
+
+def print_json(outcome: object) -> None:
+    """One JSON value; what JSON has no form for, such as a path, as its text."""
+    text = json.dumps(outcome, indent=1, ensure_ascii=False, default=str)
+    print(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), flush=True)
+
+
+def _column(name: str) -> Column:
+    return Column(Text(printable(name)))
+
+
+def print_table(title: str, rows: list[dict[str, str]]) -> None:
+    """A table of equal-keyed rows below its title, wide enough for its figures where the terminal's width is unknown.
+
+    Where the terminal is too narrow, intervals stand below their figures, whole.
+    """
+    if not rows:
+        print(printable(title))
+        return
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(120, console.width))
+    table = _table(rows)
+    if console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
+        table = _table([{name: _INTERVAL.sub(r"\n\1", cell) for name, cell in row.items()} for row in rows])
+    console.print(Text(printable(title), style="table.title"), table, sep="\n")
+
+
+def print_line(text: str) -> None:
+    """A sentence, broken between its words where a person's terminal ends; whole in a pipe."""
+    console = Console()
+    console.print(Text(printable(text)), soft_wrap=not console.is_terminal)
+
+
+def _table(rows: list[dict[str, str]]) -> Table:
+    """As text: a name in brackets would be taken for markup."""
+    table = Table(*map(_column, rows[0]))
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row.values()))
+    return table
+
+
+def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]:
+    """All tables of an artifact, for JSON."""
+    return {name: store.scan(ref, name).collect().to_dicts() for name in store.manifest(ref).tables}
+
+
+def print_figures(store: Store, ref: EvaluationRef) -> None:
+    """The scores of an evaluation, and the differences if several systems were compared."""
+    from models.report.page import INTERVALS, difference_rows, score_rows
+
+    print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
+    if "comparison" in store.manifest(ref).tables:
+        print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
+
+
+def add_use_options(parser: argparse.ArgumentParser) -> None:
+    """What the verbs that use an encoder share: its name, which comes first, and where they work."""
+    parser.add_argument(
+        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
+    )
+    add_json(parser)
+    parser.add_argument("--column", help="column of the sentences, where a file has several of text")
+    add_precision(parser, "of the encoder")
+    add_place_options(parser)
+
+
+def used_site(arguments: argparse.Namespace) -> RunContext:
+    """Where an encoder is used: no flow runs, so Prefect starts no server."""
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
+    from flows.prefect_server.server import use_server
+    from flows.run_context import run_context_of
+
+    use_server()
+    # No Prefect here, which sends shards to others.
+    return run_context_of(vars(arguments)).model_copy(update={"cluster": None})
+
+
+def opened_index(arguments: argparse.Namespace) -> Index:
+    """The corpus that a command names, embedded."""
+    site = used_site(arguments)
+    from storage.sources import SourceSpec
+    from tasks.serving.search import index
+
+    columns = tuple(filter(None, [arguments.column]))
+    spec = SourceSpec(path=arguments.corpus, columns=columns)
+    with showing_use(site, f"reading {arguments.corpus}"):
+        found = index(site, arguments.model, spec, used_precision(arguments, site))
+    print(printable(f"{arguments.corpus}: {found.taken}"), file=sys.stderr)
+    return found
+
+
+def used_precision(arguments: argparse.Namespace, site: RunContext) -> Computed:
+    """What the encoder computes in on this machine, said on the error stream."""
+    from flows.precision import computed
+    from models.precision import explained
+    from tasks.stage.device import device_of
+
+    print(f"precision: {explained(arguments.precision, device_of(site))}", file=sys.stderr)
+    return computed(arguments.precision, site)
+
+
+@contextmanager
+def showing_use(site: RunContext, first: str) -> Iterator[None]:
+    """Show on the error stream how far an encoder's use has come; `first` says what it begins with."""
+    from flows.cli.terminal.progress import watching
+    from models.progress import Progress
+
+    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
+        terminal.show("", Progress(first, 0, 0))
+        yield

@@ -1,0 +1,201 @@
+"""A run as the terminal shows it: a line a finished stage, and below them, where a person watches, what goes on now.
+
+Through a pipe or in a log there is no moving part: how far a long stage has come is a line now and then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
+from rich.table import Column
+from rich.text import Text
+
+from flows.cli.printable import printable
+from flows.cli.remaining import Remaining, told
+from models.progress import Progress, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.progress import TaskID
+
+    from storage.store import Store
+    from tasks.stage.progress import Step
+
+SECONDS_BETWEEN_LINES: Final = 15.0
+UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # of rows
+
+
+class Terminal:
+    """A watcher that prints.
+
+    Attributes:
+        console: where to.
+    """
+
+    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
+        self.console = console
+        self._store = store
+        distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
+        self._of = None if distinct is None else len(distinct)
+        self._numbers: dict[str, int] = {}
+        self._open = threading.local()  # a sweep runs several points side by side
+        self._made: set[str] = set()
+        self._ended: set[str] = set()
+        self._said: set[str] = set()
+        self._counts: set[str] = set()  # stages that say how far they have come
+        self._told = 0.0
+        self._remaining = Remaining(distinct)
+
+    def begins(self, step: Step) -> None:
+        """Start its clock, and number it unless it is a part of another or was not foreseen."""
+        began, path = self._began(), step.ref.path
+        if not began and path not in self._numbers and self._remaining.begins(step):
+            self._numbers[path] = len(self._numbers) + 1
+        began[path] = time.monotonic()
+
+    def makes(self, step: Step) -> None:
+        """Remember that it was not there."""
+        self._made.add(step.ref.path)
+        if len(self._began()) <= 1:
+            self._told = time.monotonic()
+            self._remaining.makes(step, self._told)
+            self.show(self._place(step.ref.path), Progress(_title(step), 0, 0))
+
+    def advances(self, progress: Progress) -> None:
+        """Show how far it has come."""
+        began = list(self._began())
+        self._counts.update(began[-1:])
+        if len(began) <= 1:
+            self._remaining.advances(progress, time.monotonic())
+        self.show(self._place(*began[:1]), progress)
+
+    def ends(self, step: Step) -> None:
+        """Print its line; that of another stage's part too, unless that one counts its parts."""
+        began = self._began()
+        seconds = time.monotonic() - began.pop(step.ref.path)
+        if not began:
+            self._remaining.ends(step, time.monotonic())
+        elif next(reversed(began)) in self._counts:
+            return
+        made = step.ref.path in self._made
+        self._made.discard(step.ref.path)
+        if not made and step.ref.path in self._ended:
+            return  # another point of the sweep found what this run has told of
+        self._ended.add(step.ref.path)
+        rows = self._rows(step) if made else ""
+        title = f"{'  ' * len(began)}{_title(step)}"
+        line = f"{self._place(step.ref.path)}{title:<14} {'made' if made else 'cached':<6} {rows:>17} "
+        line += f"{seconds:>7.1f} s" if made else " " * 9
+        if len(whole := f"{line}  {step.ref}") <= self.console.width or not self.console.is_terminal:
+            line = whole
+        self.console.print(Text(printable(line.rstrip()), style="" if made else "dim"), soft_wrap=True)
+
+    def fails(self, step: Step) -> None:
+        """Forget it: what comes next is no part of it."""
+        began = self._began()
+        began.pop(step.ref.path)
+        if not began:
+            self._remaining.ends(step, time.monotonic())
+
+    def tells(self, text: str) -> None:
+        """A line among those of its stages, once: points of a sweep have much in common."""
+        if text in self._said:
+            return
+        self._said.add(text)
+        self.console.print(Text(printable(text), style="bold"), soft_wrap=True)
+
+    def show(self, place: str, progress: Progress) -> None:
+        """A line now and then."""
+        now = time.monotonic()
+        if now - self._told >= SECONDS_BETWEEN_LINES and progress.total:
+            self._told = now
+            count = f"{place}{progress.what}: {progress.done:,} of {progress.total:,}"
+            line = " · ".join(filter(None, [count, progress.pace, self._left(progress), progress.detail]))
+            self.console.print(Text(printable(line)), soft_wrap=True)
+
+    def _left(self, progress: Progress) -> str:
+        """What is left of the stage, and of the run."""
+        own = "" if progress.left is None else f"{spelled(progress.left)} left"
+        return " · ".join(filter(None, [own, told(self._remaining.seconds(time.monotonic()))]))
+
+    def _began(self) -> dict[str, float]:
+        """When the stages that are open in this thread began, the outermost first."""
+        began: dict[str, float] = self._open.__dict__.setdefault("began", {})
+        return began
+
+    def _rows(self, step: Step) -> str:
+        unit = UNITS.get(step.ref.kind)
+        return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
+
+    def _place(self, path: str = "") -> str:
+        """`3/12 ` of an artifact, or `3 ` where nobody knows of how many; as much space where it is part of another."""
+        number = self._numbers.get(path)
+        if self._of is None:
+            return f"{number or '':>2} " if self._numbers else ""
+        width = len(str(self._of))
+        return f"{number:>{width}}/{self._of} " if number else " " * (2 * width + 2)
+
+
+class LiveTerminal(Terminal):
+    """The same with a bar that moves, at the bottom."""
+
+    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
+        super().__init__(console, store, plan)
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # of a narrow terminal
+        self.progress = Bars(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[said]}", table_column=rest),
+            console=console,
+            transient=True,
+            expand=True,
+        )
+        self._bar: TaskID | None = None
+
+    def show(self, place: str, progress: Progress) -> None:
+        """Move the bar, or begin another."""
+        said = " · ".join(filter(None, [progress.pace, self._left(progress), progress.detail]))
+        what, said = Text(printable(f"{place}{progress.what}")).markup, Text(printable(said)).markup
+        total = progress.total or None
+        current = None if self._bar is None else self.progress.tasks[0]
+        if current is None or current.description != what:
+            if self._bar is not None:
+                self.progress.remove_task(self._bar)
+            self._bar = self.progress.add_task(what, total=total, completed=progress.done, said=said)
+        else:
+            self.progress.update(current.id, total=total, completed=progress.done, said=said)
+
+
+@contextmanager
+def watching(store: Store, plan: Sequence[Step] | None, console: Console | None = None) -> Iterator[Terminal]:
+    """Show the stages that this process runs meanwhile.
+
+    Args:
+        store: where they are made.
+        plan: all of them; None where what follows depends on what is made, and stages are only counted.
+        console: where to; standard output unless given.
+    """
+    from tasks.stage.progress import watched_by  # imports what help need not wait for
+
+    console = console or Console()
+    if not console.is_terminal:
+        terminal = Terminal(console, store, plan)
+        with watched_by(terminal):
+            yield terminal
+        return
+    live = LiveTerminal(console, store, plan)
+    with live.progress, watched_by(live):
+        yield live
+
+
+def _title(step: Step) -> str:
+    return step.stage.replace("_", " ")

@@ -1,0 +1,149 @@
+"""How verbs start a flow: they settle server and site, say what is missing before the run, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import be_quiet, spinner
+from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from prefect import Flow
+
+    from flows.config import PipelineConfig
+    from tasks.stage.progress import Step
+    from tasks.stage.run_context import RunContext
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a verb has before it runs its flow.
+
+    Attributes:
+        site: where the flow runs.
+        embedded: the server of this command, which may still be starting; None for one that PREFECT_API_URL names.
+        watched: whether the terminal shows the stages as they go; a program that reads JSON is shown nothing.
+    """
+
+    site: RunContext
+    embedded: EmbeddedServer | None
+    watched: bool = True
+
+    def run(self, flow: Flow[..., Any], configs: Iterable[PipelineConfig], **parameters: object) -> Any:  # noqa: ANN401 - what the flow returns
+        """The flow's result, or None with a line on the error stream if it did not finish.
+
+        Args:
+            flow: a Prefect flow with a parameter `site`.
+            configs: all that the flow will run, whose sources are looked for first.
+            parameters: the flow's others.
+
+        Raises:
+            SourceError: a source is missing, which is said before a run starts.
+        """
+        from tasks.corpus.ingest import locate_sources
+
+        with spinner("looking for sources and models, starting Prefect"):
+            for config in configs:
+                locate_sources(self.site, config.ingest)
+            if self.embedded is None:
+                wait_for(None)  # it answers at once, or nothing else need be looked for
+            plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
+            if self.embedded is not None:
+                wait_for(self.embedded)  # which started meanwhile
+        from prefect import tags
+
+        from flows.cli.terminal.progress import watching
+        from flows.prefect_server.crashed_runs import cancelled_when_stopped
+
+        with watching(self.site.open_store(), plan) if self.watched else nullcontext(), tags(TAG):
+            state: Any = cancelled_when_stopped(flow)(**parameters, site=self.site, return_state=True)
+        if state.is_completed():
+            return state.result()
+        failed(state.result(raise_on_failure=False))
+        return None
+
+
+def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] | None:
+    """The stages of a flow; None where some depend on what others make.
+
+    Raises:
+        ModelError, StorageError: something is amiss, which the run would meet later.
+    """
+    from models.errors import ModelError
+    from storage.errors import ArtifactMissingError, StorageError
+    from tasks.stage.progress import planning
+
+    try:
+        with planning() as plan:
+            flow.fn(**flow.validate_parameters(parameters))
+    except ArtifactMissingError:
+        return None
+    except (ModelError, StorageError):
+        raise
+    except Exception as error:  # of Prefect's, which has no run here
+        logger.debug("%s is not planned: %s", flow.name, error)
+        return None
+    return plan
+
+
+def begin(arguments: argparse.Namespace) -> Start:
+    """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import."""
+    use_server()
+    if not arguments.debug:
+        be_quiet()
+    embedded = start_server()
+    from flows.run_context import run_context_of  # while the server starts
+
+    return Start(run_context_of(vars(arguments)), embedded, watched=not arguments.json)
+
+
+def wait_for(embedded: EmbeddedServer | None) -> None:
+    """Wait until the command's own server answers, and end the runs of killed commands in its database.
+
+    Raises:
+        OSError: it does not, or the one that PREFECT_API_URL names does not.
+    """
+    if embedded is None:
+        check_server(os.environ["PREFECT_API_URL"])
+        return
+    embedded.wait()
+    if embedded.alone is not None:
+        from flows.prefect_server.crashed_runs import end_crashed_runs
+
+        end_crashed_runs(embedded.alone)
+
+
+def failed(error: object) -> int:
+    """Say what ended a run; whether running it again helps depends on what that was."""
+    from models.errors import InterruptedRunError, ModelError
+    from models.translation.errors import TranslationStoppedError
+    from storage.errors import StorageError
+
+    server = is_of_a_server(error)
+    again = server or isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    known = server or isinstance(error, StorageError | OSError | ModelError)
+    said = str(error) if known else f"{type(error).__name__}: {error}"
+    if server:  # of an answer the second line leads to a page on its status code
+        said = f"Prefect's server failed: {said.splitlines()[0] if said else type(error).__name__}"
+    print(f"bsl: {printable(said)}", file=sys.stderr)
+    print(f"What was finished is kept{'; run again to go on.' if again else '.'}", file=sys.stderr)
+    if not known:
+        print("With --debug the same call shows where this came from.", file=sys.stderr)
+    return 1
+
+
+def is_of_a_server(error: object) -> bool:
+    """Whether Prefect's client gave up on its server, which in a run and after its end may be raw."""
+    known = sys.modules.get("httpx")  # not imported for this: a verb that talks to a server has it
+    return known is not None and isinstance(error, known.HTTPError)

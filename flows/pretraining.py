@@ -1,0 +1,121 @@
+"""Rebuild the embedded models from named, licensed collections and a seed: one line an artifact.
+
+The two translators help each other: into English starts from out of English (same vocabulary, words already aligned),
+and ends on what out of English makes of English sentences, so that a round trip comes back whole.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.run_context import run_context_of
+from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
+from models.pretraining.config import LearningConfig
+from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
+from storage.embedded import assets_root
+from storage.sources import SourceSpec, resolve_source
+from tasks.embedding.encoders import resolve_encoder
+from tasks.pretraining.distil import teach_student
+from tasks.pretraining.pack import pack, record
+from tasks.pretraining.pretrain import (
+    back_translate,
+    locate_collections,
+    pretrain_encoder,
+    pretrain_translator,
+    split_parallel,
+)
+from tasks.pretraining.verify import (
+    BACK,
+    ENCODER,
+    FORWARD,
+    HELD_OUT,
+    MULTILINGUAL_ENCODER,
+    SENTENCES,
+    STUDENT,
+    figures_of,
+)
+from tasks.stage.log_context import show_logs
+from tasks.stage.run_context import RunContext
+
+_GERMAN_FRENCH = {"de": 1.0, "fr": 1.0}
+
+
+class AssetsConfig(BaseModel):
+    """How every embedded model is made. The defaults suit a GPU; a CPU takes hours for them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    encoder: EncoderRecipe = EncoderRecipe()
+    """bert-mini."""
+    multilingual: EncoderRecipe = EncoderRecipe(
+        multilingual=True, vocabulary=16_384, learning=LearningConfig(steps=12_000, seed=1)
+    )
+    """bert-mini-mul."""
+    forward: TranslatorRecipe = TranslatorRecipe(near=2.0)
+    """marian-mini-en-mul."""
+    back: TranslatorRecipe = TranslatorRecipe(shares=_GERMAN_FRENCH, into_english=True)
+    """marian-mini-mul-en, first on sentence pairs alone."""
+    round_trip: TranslatorRecipe = TranslatorRecipe(
+        shares={"de": 0.5, "fr": 0.5},
+        into_english=True,
+        back_translated=0.5,
+        learning=LearningConfig(steps=4000, peak_lr=1.5e-3, warmup_steps=100, seed=2),
+    )
+    """marian-mini-mul-en, then with back-translated English beside them."""
+    student: StudentRecipe = StudentRecipe()
+    """mini-sentence."""
+    captions: int = Field(default=81_000, ge=1)
+    """Captions that are back-translated, for each of German and French."""
+    everyday: int = Field(default=110_000, ge=1)
+    """Tatoeba sentences that are, too."""
+    measured: int = Field(default=SENTENCES, ge=5)
+    """Held-out sentences that the recorded figures are taken on; `bsl assets verify` takes 200."""
+
+
+@flow(name="bsl-assets", flow_run_name="embedded assets")
+def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | None = None) -> dict[str, str]:
+    """Text to embedded models, measured and packed; returns the artifact key of each.
+
+    Args:
+        config: Shapes, budgets, data shares.
+        site: Store, mirror and device; by the worker's environment if absent. The mirror must hold the collections.
+        root: Folder to pack into; the package's own unless given.
+    """
+    show_logs()
+    place = run_context_of(site)
+    english = locate_collections(place, (*ENGLISH, *EVALUATION))
+    several = locate_collections(place, (*MULTILINGUAL, *EVALUATION))
+    held_out = tuple(
+        resolve_source(SourceSpec(dataset=f"embedded:{HELD_OUT}", split=f"tatoeba-{code}")) for code in LANGUAGES
+    )
+    english_sides = locate_collections(place, (NLI[0], *PARALLEL, *EVALUATION))
+    sample = resolve_source(SourceSpec(dataset="embedded:nli-sample"))
+
+    encoder = pretrain_encoder(place, english, (), config.encoder)
+    multilingual = pretrain_encoder(place, several, held_out, config.multilingual)
+    teacher, named = resolve_encoder(place, config.student.teacher)
+    student = teach_student(place, english, encoder, teacher, config.student.model_copy(update={"teacher": named}))
+    parallel = split_parallel(place, locate_collections(place, (*PARALLEL, NLI[0])), config.forward)
+    forward = pretrain_translator(place, parallel, None, None, config.forward)
+    plain = pretrain_translator(place, parallel, forward, None, config.back)
+    returned = back_translate(
+        place, forward, english_sides, parallel, sample, tuple(_GERMAN_FRENCH), config.captions, config.everyday
+    )
+    back = pretrain_translator(place, parallel, plain, returned, config.round_trip)
+
+    made = {
+        FORWARD: (forward, config.forward.learning.seed),
+        BACK: (back, config.round_trip.learning.seed),
+        ENCODER: (encoder, config.encoder.learning.seed),
+        MULTILINGUAL_ENCODER: (multilingual, config.multilingual.learning.seed),
+        STUDENT: (student, config.student.training.seed),
+    }
+    folder = root or assets_root()
+    for name, (ref, seed) in made.items():
+        pack(place.open_store(), ref, name, folder, seed)
+    for name in made:
+        record(name, folder, figures_of(name, config.measured, folder))
+    return {name: ref.key for name, (ref, _) in made.items()}

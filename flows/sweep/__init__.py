@@ -1,0 +1,1 @@
+"""Many runs: a grid of settings, a study, methods on one text, a recipe over seeds beside a published row."""

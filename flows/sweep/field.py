@@ -1,0 +1,235 @@
+"""Which method helps on this text: a table of methods, one text, one budget each, proved on what none has seen.
+
+Methods share whatever they have in common, so one more costs itself alone, and a killed run goes on where it was. What
+a method cannot do is said on the page; it does not end the others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Final
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from flows.commands import command_of
+from flows.precision import settled, tell_precision
+from flows.run_context import run_context_of
+from flows.sweep.method_runs import Entry, Ground, entry_of
+from flows.sweep.method_settings import FieldSettings
+from flows.sweep.methods import LABELS, PROBED, Method, methods_of
+from flows.sweep.start_encoder import Contender, contender_of, inapplicable
+from models.augmentation.config import AugmentConfig
+from models.errors import InterruptedRunError, ModelError
+from models.translation.errors import TranslationStoppedError
+from storage.labels import LabelSource, label_source
+from storage.refs import FieldRef
+from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.corpus.labels import said_of
+from tasks.corpus.passages import learnt, read_passages
+from tasks.evaluation.kinds import available
+from tasks.evaluation.own_text_sets import field_asked, field_held, question_counts
+from tasks.reporting.field import FieldArtifacts, FieldComparison, compare_field
+from tasks.reporting.run.content import Told
+from tasks.stage.log_context import show_logs
+from tasks.stage.progress import warn
+from tasks.stage.run_context import RunContext
+from tasks.views.augment import augment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.refs import PassagesRef, ViewsRef
+    from storage.texts import TextSource
+
+logger = logging.getLogger(__name__)
+
+CHECKS: Final = ("embedded:stsb/test",)
+
+
+def _run_name() -> str:
+    asked_for = flow_run.parameters
+    return f"field on {', '.join(asked_for['texts'])[:60]} from {asked_for['encoder']} · {str(flow_run.id)[:8]}"
+
+
+@flow(name="bsl-field", flow_run_name=_run_name)
+def field(
+    texts: list[str],
+    encoder: str = "embedded:bert-mini",
+    labels: str | None = None,
+    settings: FieldSettings | None = None,
+    site: RunContext | None = None,
+) -> FieldRef:
+    """Try every method on a text, and say which to use, how sure that is and what it costs.
+
+    Args:
+        texts: Files, folders, patterns with `*`, embedded or declared data sets; formats may be mixed.
+        encoder: Folder, Hub id, `embedded:` name, `checkpoint/<key>` or `report/<key>` that methods start from.
+        labels: File of texts with classes or of pairs with scores; what they add is a method of its own.
+        settings: Methods, budget, seeds, bounds.
+        site: Store, mirror and device; by the worker's environment if absent.
+    """
+    show_logs()
+    place, chosen = run_context_of(site), settings or FieldSettings()
+    tell_precision(place, {"training and encoding": chosen.precision})
+    chosen = settled(chosen, place)
+    files, labelled = located(place, texts, labels, chosen)
+    methods = contested(chosen, labelled)
+    contender = contender_of(place, encoder)
+    reasons = inapplicable(methods, contender, chosen)
+    tried = tuple(method for method in methods if method.name not in reasons)
+    if chosen.teacher is not None and any(method.taught for method in tried):
+        contender_of(place, chosen.teacher)  # or it would be missed only after most methods were trained
+    ground = _ground(place, files, labelled, chosen, tried)
+    reasons |= _unproved(ground, tried)
+    for name, reason in reasons.items():
+        warn("%s is %s", name, reason)
+    tried = tuple(method for method in tried if method.name not in reasons)
+    entries, faults = _entries(ground, contender, tried)
+    learnt_views = tuple(PROBED[views] for views in PROBED if any(method.views == views for method in tried))
+    artifacts = FieldArtifacts(
+        asked={name: entry.asked for name, entry in entries.items()},
+        checked={name: entry.checked for name, entry in entries.items()},
+        checkpoints={name: entry.checkpoints for name, entry in entries.items() if entry.checkpoints},
+        paces={name: entry.pace for name, entry in entries.items() if entry.pace},
+        passages=ground.passages,
+        corpus=ground.corpus,
+        trips=ground.trips,
+    )
+    comparison = FieldComparison(
+        title=f"Which method helps on {', '.join(source.name for source in files)}, from {contender.title}",
+        methods={method.name: method.title for method in methods},
+        steps={name: entry.steps for name, entry in entries.items() if entry.steps},
+        translators={name: entry.translators for name, entry in entries.items() if entry.translators},
+        faults=reasons | faults,
+        learnt_views=learnt_views,
+        labels=labelled,
+        checks=ground.checks,
+        questions=chosen.questions,
+        may_forget=chosen.may_forget,
+        config=chosen.bootstrap,
+        notes=_notes(ground, contender, entries, learnt_views),
+        sources=files,
+        settings=chosen.model_dump_json(indent=1),
+    )
+    return compare_field(place, artifacts, comparison, Told(command=_command(texts, encoder, labels, chosen)))
+
+
+def _command(texts: Sequence[str], encoder: str, labels: str | None, settings: FieldSettings) -> str:
+    changed = settings.model_dump(mode="json", exclude_defaults=True, exclude={"budget"})
+    options = {"encoder": encoder, "labels": labels, "budget": re.sub("[ ,]", "", settings.budget.spelled)}
+    return command_of("field", texts, options, [f"{name}={json.dumps(value)}" for name, value in changed.items()])
+
+
+def located(
+    site: RunContext, texts: Sequence[str], labels: str | None, settings: FieldSettings
+) -> tuple[tuple[TextSource, ...], LabelSource | None]:
+    """The files, and what is read of them.
+
+    Raises:
+        SourceError: one of them is nowhere to be had, or nothing in it is text or a label.
+    """
+    return settings.sources(texts, site.mirror), label_source(labels) if labels else None
+
+
+def contested(settings: FieldSettings, labels: LabelSource | None) -> tuple[Method, ...]:
+    """The methods that can be tried.
+
+    Raises:
+        ValueError: labels are to be learnt and there are none.
+    """
+    methods = methods_of(settings.methods)
+    if labels is not None:
+        return methods
+    if settings.methods is not None and LABELS in settings.methods:
+        raise ValueError(f"method {LABELS!r} learns labels, and there are none; give a file of them, or leave it out")
+    return tuple(method for method in methods if method.name != LABELS)
+
+
+def _ground(
+    site: RunContext,
+    files: tuple[TextSource, ...],
+    labels: LabelSource | None,
+    settings: FieldSettings,
+    methods: tuple[Method, ...],
+) -> Ground:
+    """What all methods have in common."""
+    divided = read_passages(site, files, settings.hold_out)
+    corpus = learnt(site, divided, labels, True, 0)  # first: labels that are too few end the run before it takes long
+    trips = _trips(site, divided, settings, methods)
+    found = available(site, CHECKS).sets.values()
+    return Ground(
+        site=site,
+        settings=settings,
+        passages=divided,
+        corpus=corpus,
+        trips=trips,
+        asked=field_asked(site, divided, trips, labels, settings.questions),
+        checks=tuple(scored for scored in found if isinstance(scored, ScoredSet)),
+        labels=labels,
+    )
+
+
+def _trips(
+    site: RunContext, divided: PassagesRef, settings: FieldSettings, methods: tuple[Method, ...]
+) -> ViewsRef | None:
+    """Round trips of held-out sentences, where methods learn from round trips: it is seen whether they learnt it."""
+    if all(method.views != "round trips" for method in methods):
+        return None
+    first = AugmentConfig(translations=settings.trips[:1], original=False)
+    return augment(site, field_held(site, divided), first)
+
+
+def _unproved(ground: Ground, methods: tuple[Method, ...]) -> dict[str, str]:
+    """Why methods that learn crops are not tried, by their names, where the text is asked nothing but crops."""
+    store = ground.site.open_store()
+    if ground.labels is not None or store.defect(ground.asked):
+        return {}
+    if question_counts(store, ground.asked).keys() - PROBED.values():
+        return {}
+    reason = "not tried: held-out text without titles and neighbours can only be asked what crops teach; give documents"
+    return {method.name: f"{reason} of several sentences, or labels" for method in methods if method.views == "crops"}
+
+
+def _entries(
+    ground: Ground, contender: Contender, methods: tuple[Method, ...]
+) -> tuple[dict[str, Entry], dict[str, str]]:
+    """What each method left, and why the others left nothing."""
+    entries: dict[str, Entry] = {}
+    faults: dict[str, str] = {}
+    for method in methods:
+        try:
+            entries[method.name] = entry_of(ground, contender, method)
+        except (InterruptedRunError, TranslationStoppedError):
+            raise
+        except ModelError as error:
+            logger.warning("%s is left without figures: %s", method.title, error)
+            faults[method.name] = str(error)
+    return entries, faults
+
+
+def _notes(
+    ground: Ground, contender: Contender, entries: dict[str, Entry], learnt_views: tuple[str, ...]
+) -> tuple[str, ...]:
+    store = ground.site.open_store()
+    counts = store.manifest(ground.corpus).figures
+    settings = ground.settings
+    pace = (
+        "" if settings.budget.seconds is None else ", as steps by each method's own pace, measured once by timed steps"
+    )
+    asked_of = ", ".join(f"{number} of {name}" for name, number in question_counts(store, ground.asked).items())
+    notes = [
+        f"Learnt: {counts['sentences']:,} sentences, the same for every method. Held out from all: "
+        f"{counts['held_out']:,}, in whole documents.",
+        f"Asked of the held-out text: {asked_of}. Each is answered among all texts of its kind.",
+        f"Budget of each method that trains: {settings.budget.spelled}{pace}. The last step is kept.",
+        f"Rates are those for {contender.said}.",
+    ]
+    if learnt_views:
+        views = " and ".join(f"{name}s" for name in learnt_views)
+        notes.append(f"Shown and deciding nothing, for some methods have learnt from such: {views}.")
+    notes += said_of(counts, ground.labels)
+    notes += [note for entry in entries.values() for note in entry.notes]
+    return tuple(notes)

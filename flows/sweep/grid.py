@@ -1,0 +1,173 @@
+"""From a study, or a recipe and fields with several values, to one configuration a point."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from flows.config import PipelineConfig, merged, nested, override
+from flows.recipes import RECIPES, recipe
+from flows.sweep.studies import STUDIES, Study, study
+from models.evaluation.published import AVERAGE, rows_of
+from models.report.study_config import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from models.training.config import TrainingConfig
+
+RECIPE: Final = "recipe"
+"""The axis whose values are recipes."""
+VARIANT: Final = "variant"
+"""The axis whose values are a study's own named changes."""
+_NAMES: Final = (RECIPE, VARIANT)  # axes whose values say all
+_TRAINING: Final = "training"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a sweep runs.
+
+    Attributes:
+        title: of its page.
+        axis: the plot's horizontal axis.
+        points: what tables and the plot call each configuration.
+        recipes: the recipe behind each point.
+        configs: the configurations, in the order of `points`.
+        references: labels of the points that all others are compared with; the first if there are none.
+        shown: the set whose figures stand beside the published ones; None for the mean of all.
+    """
+
+    title: str
+    axis: str
+    points: tuple[Point, ...]
+    recipes: tuple[str, ...]
+    configs: tuple[PipelineConfig, ...]
+    references: tuple[str, ...]
+    shown: str | None
+
+
+def grid(name: str, over: Mapping[str, Sequence[Any]], changes: Mapping[str, Any], against: Sequence[str] = ()) -> Grid:
+    """All combinations of the axes' values; systems that do not train stand once beside all values of a training's.
+
+    No training is stopped where its encoder collapses, or gives way to its start, unless `changes` or an axis says so.
+
+    Args:
+        name: a declared study, or a recipe.
+        over: field → values; of a study, in the place of its own.
+        changes: other changes to every point.
+        against: labels of points that all others are compared with, in the place of a study's own.
+
+    Raises:
+        ValueError: there is no such study, recipe, field or label; an axis has no value, or the same one twice; a
+            point fits a transform on each set, or has a seed of its own.
+    """
+    declared = _declared(name, over)
+    axes = {field: tuple(values) for field, values in (over or declared.over).items()}
+    for field, values in axes.items():
+        if not values or len(set(map(str, values))) < len(values):
+            raise ValueError(f"{field}: found values {list(values)}, expected one or more, each once")
+    if apart := [name for name in axes.get(RECIPE, ()) if name in STUDIES and name not in RECIPES]:
+        raise ValueError(f"{apart[0]} is a study, which says itself what is run; name it alone")
+    combinations = _combinations(declared, axes)
+    configs = [_configured(declared, values, changes).runs(1)[0] for values in combinations]
+    points = [_point(declared, values, list(axes)[-1], own=not over) for values in combinations]
+    labels = [point.label for point in points]
+    if unknown := [label for label in against if label not in labels]:
+        raise ValueError(f"against {', '.join(unknown)}: no such point; there are {', '.join(labels)}")
+    return Grid(
+        declared.title,
+        list(axes)[-1],
+        tuple(points),
+        tuple(_recipe_of(declared, values) for values in combinations),
+        tuple(configs),
+        tuple(against) or (() if over else declared.references),
+        None if over or declared.column == AVERAGE else declared.column,
+    )
+
+
+def _declared(name: str, over: Mapping[str, Sequence[Any]]) -> Study:
+    if name in RECIPES and name not in STUDIES:
+        if not over:
+            raise ValueError(f"{name} is a recipe, of which nothing is to be varied; give --over FIELD=VALUE,VALUE")
+        alone = list(over) == [RECIPE]
+        return Study("Recipes side by side" if alone else f"{name} over {' and '.join(over)}", name, {})
+    return study(name)
+
+
+def _combinations(declared: Study, axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Field → value of each point, those of a training left out beside others' where nothing is trained."""
+    found: dict[str, dict[str, Any]] = {}
+    for chosen in itertools.product(*axes.values()):
+        values = dict(zip(axes, chosen, strict=True))
+        if _is_beside_others(values) and recipe(_recipe_of(declared, values)).training is None:
+            values = {field: value for field, value in values.items() if field.partition(".")[0] != _TRAINING}
+        found.setdefault(str(values), values)
+    return list(found.values())
+
+
+def _is_beside_others(values: Mapping[str, Any]) -> bool:
+    return any(name in values for name in _NAMES)
+
+
+def _variant(declared: Study, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = values.get(VARIANT)
+    if name is not None and name not in declared.variants:
+        known = ", ".join(declared.variants) or "none"
+        raise ValueError(f"{VARIANT} {name!r}: {declared.title} has {known}; name one of these, or vary a field")
+    return declared.variants.get(str(name), {})
+
+
+def _recipe_of(declared: Study, values: Mapping[str, Any]) -> str:
+    return str(_variant(declared, values).get(RECIPE) or values.get(RECIPE, declared.recipe))
+
+
+def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str, Any]) -> PipelineConfig:
+    config = _unstopped(recipe(_recipe_of(declared, values)))
+    own = {name: to for name, to in _variant(declared, values).items() if name != RECIPE}
+    for shared in (declared.changes, own, changes):
+        # Beside systems that train stand such that do not: they are not made to.
+        kept = config.training or not _is_beside_others(values)
+        config = override(config, {name: to for name, to in shared.items() if name != _TRAINING or kept})
+    # Another objective has other fields, so it goes before values of its fields.
+    for field in sorted(values, key=lambda field: field != "training.objective"):
+        if field not in _NAMES:
+            config = override(config, nested(field, values[field]))
+    if config.transform is not None and config.transform_on == "targets":
+        raise ValueError(
+            f"{config.title}: a transform of its own for each set has no one system to compare over seeds; expected "
+            "transform_on=corpus; leave this point out, or run the recipe by itself"
+        )
+    return config
+
+
+def _unstopped(config: PipelineConfig) -> PipelineConfig:
+    earlier = [merged(phase.model_dump(), _as_it_ends(phase.training)) for phase in config.earlier]
+    return override(config, {"earlier": earlier, **(_as_it_ends(config.training) if config.training else {})})
+
+
+def _as_it_ends(training: TrainingConfig) -> dict[str, dict[str, Any]]:
+    """A table needs the figure of what collapsed too, and not that of the start in its place."""
+    return {_TRAINING: {"collapse": None, **({"select": "best"} if training.select == "best-or-start" else {})}}
+
+
+def _point(declared: Study, values: Mapping[str, Any], axis: str, *, own: bool) -> Point:
+    names = {
+        field: str(value) if field in _NAMES else f"{field.rpartition('.')[2]} {value}"
+        for field, value in values.items()
+    }
+    published = declared.row(tuple(values.values())) if own and declared.row else None
+    return Point(
+        label=", ".join(names.values()),
+        line=", ".join(name for field, name in names.items() if field != axis),
+        place=str(values.get(axis, "untrained")),
+        published=_figure(published, declared) if published else None,
+    )
+
+
+def _figure(name: str, declared: Study) -> float | None:
+    """Of a row that was printed under several protocols, the one over all pairs."""
+    rows = [row for row in rows_of(name) if row.suite == declared.suite and declared.column in row.values]
+    rows.sort(key=lambda row: row.protocol != "all")
+    return rows[0].values[declared.column] if rows else None

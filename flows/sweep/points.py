@@ -1,0 +1,210 @@
+"""The runs of a sweep: one that cannot be trained or scored is reported, and the others go on.
+
+A run is made in this process, in processes of this machine, on a Dask cluster or on a work pool. Wherever it was made,
+this process then runs the same configuration and finds its artifacts, so all ways give the same result.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from flows.pipeline import Run, run
+from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
+from models.errors import InterruptedRunError, ModelError
+from models.translation.errors import TranslationStoppedError
+from tasks.stage.cluster import ClusterError, on_cluster
+from tasks.stage.device import cores
+from tasks.stage.lanes import StoppedError, run_apart
+from tasks.stage.progress import announce, is_planning, planning, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tasks.stage.run_context import RunContext
+
+Of = TypeVar("Of")
+Made = TypeVar("Made")
+Result = TypeVar("Result", bound="Run | ModelError | None")
+
+logger = logging.getLogger(__name__)
+
+_ENDING = (InterruptedRunError, TranslationStoppedError, PoolError, ClusterError, StoppedError)  # no point can go on
+_ON_POOL = 256  # runs that wait or work at a time
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run of a sweep.
+
+    Attributes:
+        name: its point, and its seed.
+        job: what is run.
+    """
+
+    name: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where the runs of a sweep are made.
+
+    Attributes:
+        site: store and device; on its cluster if it names one.
+        lanes: runs at a time, each in a process of this machine; on a pool the most that are sent; None for one here,
+            many there.
+        pool: whether they are runs of `bsl-pipeline/any` on a work pool.
+    """
+
+    site: RunContext
+    lanes: int | None = None
+    pool: bool = False
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether an error is of the point itself, such as a training that diverged, and not of the machines or a stop."""
+    if isinstance(error, FailedRunError):
+        return error.kind in {kind.__name__ for kind in _own(ModelError)}
+    return isinstance(error, ModelError) and not isinstance(error, _ENDING)
+
+
+def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
+    """The kinds of errors that are a point's own; a work pool names them without their module."""
+    if not issubclass(kind, _ENDING):
+        yield kind
+        for narrower in kind.__subclasses__():
+            yield from _own(narrower)
+
+
+def run_points(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelError]:
+    """Make all runs of a sweep.
+
+    Args:
+        attempts: the runs; the first is made alone, since it makes what the others share.
+        engine: where they are made.
+
+    Returns:
+        Each run, or why it left nothing, in their order.
+
+    Raises:
+        Exception: whatever ended a run that is no fault of its own.
+    """
+    if engine.pool:
+        return _on_pool(attempts, engine)
+    first, others = attempts[0], attempts[1:]
+    outcomes = [_said(first, _outcome(first, engine.site))]
+    faults = _made_elsewhere(others, engine)
+    if faults is None:
+        return outcomes + [_said(each, _outcome(each, engine.site)) for each in others]
+    # What is there is found by the same way.
+    return outcomes + [fault or run(each.job.config, engine.site) for each, fault in zip(others, faults, strict=True)]
+
+
+def run_point(site: RunContext, recipe: str, overrides: dict[str, Any]) -> ModelError | None:
+    """Run a point to its report, in another process; its own fault is returned.
+
+    Args:
+        site: where that process runs.
+        recipe: name of the recipe.
+        overrides: changes to it.
+
+    Raises:
+        Exception: whatever ended it that is no fault of its own.
+    """
+    outcome = _run_or_fault(Job.of(recipe, overrides), site)
+    return outcome if isinstance(outcome, ModelError) else None
+
+
+def _run_or_fault(job: Job, site: RunContext) -> Run | ModelError:
+    try:
+        return run(job.config, site)
+    except ModelError as error:
+        if is_fault(error):
+            return error
+        raise
+
+
+def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
+    try:
+        return _run_or_fault(attempt.job, site)
+    except Exception as error:
+        logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
+        raise
+
+
+def _said(attempt: Attempt, outcome: Result) -> Result:
+    """Log how a run ended."""
+    if isinstance(outcome, ModelError):
+        warn("%s is left without a figure: %s", attempt.name, outcome)
+    else:
+        announce(f"{attempt.name}: done")
+    return outcome
+
+
+def _made_elsewhere(attempts: Sequence[Attempt], engine: Engine) -> list[ModelError | None] | None:
+    """Make runs in other processes; what ended those that left nothing, or None where there are no such processes."""
+    site, calls = engine.site, [(attempt.job.recipe, attempt.job.overrides) for attempt in attempts]
+    if is_planning():
+        return None
+    if site.cluster is not None:
+        return list(map(_said, attempts, on_cluster(site, run_point, calls)))
+    lanes = engine.lanes or 1
+    if lanes == 1:
+        return None
+    share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
+    off = Event()
+
+    def make(attempt: Attempt) -> ModelError | None:
+        try:
+            fault = run_apart(run_point, share, (attempt.job.recipe, attempt.job.overrides), off)
+        except Exception as error:
+            logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
+            raise
+        return _said(attempt, fault)
+
+    return side_by_side(attempts, make, lanes, off)
+
+
+def _on_pool(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelError]:
+    """Send runs to a work pool; one that cannot even be planned is not sent."""
+    with planning():
+        outcomes = [_outcome(attempt, engine.site) for attempt in attempts]
+    for attempt, outcome in zip(attempts, outcomes, strict=True):
+        if isinstance(outcome, ModelError):
+            _said(attempt, outcome)
+    sent = [(number, outcome) for number, outcome in enumerate(outcomes) if isinstance(outcome, Run)]
+    for some in (sent[:1], sent[1:]):
+
+        def end(position: int, fault: PoolError | None, some: Sequence[tuple[int, Run]] = some) -> None:
+            number, _ = some[position]
+            if fault is not None and not is_fault(fault):
+                raise fault
+            outcomes[number] = _said(attempts[number], fault or outcomes[number])
+
+        orders = [Order(attempts[number].job, plan) for number, plan in some]
+        run_on_pool(orders, engine.site, engine.lanes or _ON_POOL, end)
+    return outcomes
+
+
+def side_by_side(attempts: Sequence[Of], make: Callable[[Of], Made], lanes: int, off: Event) -> list[Made]:
+    """Make each in a thread of its own, some at a time; after an error none is begun, and those under way end.
+
+    Ctrl-C and SIGTERM, which only this thread gets, set `off`, which stops those too.
+    """
+    with ThreadPoolExecutor(lanes) as pool:
+        try:
+            # Each with a copy of this flow run's context, or its tasks would belong to no run.
+            runs = [pool.submit(contextvars.copy_context().run, make, attempt) for attempt in attempts]
+            for finished in as_completed(runs):
+                finished.result()  # the first error, whichever run has it
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(error, Exception):
+                off.set()
+            raise
+        return [finished.result() for finished in runs]

@@ -1,0 +1,155 @@
+"""A grid of configurations, each with several seeds: one table and one plot.
+
+Every run goes the way of `bsl run`, so grid points share whatever they have in common, a killed sweep goes on where it
+was, and one more value costs its own training alone. Every point has its first seed before any has its second. A run
+that cannot be trained or scored leaves its point without that seed, and the table says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from prefect import flow
+from prefect.runtime import flow_run
+from pydantic import Field
+
+from flows.config import Overrides
+from flows.pipeline import Run
+from flows.pool import Job
+from flows.precision import settled, tell_precision
+from flows.run_context import run_context_of
+from flows.sweep.grid import Grid, grid
+from flows.sweep.points import Attempt, Engine, run_points
+from models.errors import EvaluationError
+from storage.refs import StudyRef
+from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.evaluation.kinds import available, frozen_names, kind_of
+from tasks.reporting.study import StudyRuns, StudySettings, study
+from tasks.stage.log_context import show_logs
+from tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.errors import ModelError
+    from models.report.study_config import Point
+
+
+def _run_name() -> str:
+    return f"{flow_run.parameters['name']}, {flow_run.parameters['seeds']} seeds"
+
+
+@flow(name="bsl-ablation", flow_run_name=_run_name)
+def ablation(
+    name: str,
+    over: dict[str, list[Any]] | None = None,
+    seeds: Annotated[int, Field(ge=1)] = 1,
+    overrides: Overrides | None = None,
+    against: list[str] | None = None,
+    lanes: Annotated[int, Field(ge=1)] | None = None,
+    site: RunContext | None = None,
+    pool: bool = False,
+) -> StudyRef:
+    """Run a grid of configurations, and say which can be told apart.
+
+    Args:
+        name: A declared study (`momentum`, `batch`, …), or a recipe that `over` changes.
+        over: Field → its values, such as `{"training.objective.momentum": [0.5, 0.999]}`; all combinations are run.
+            `recipe` is a field too. Given for a declared study, it takes the place of the study's own.
+        seeds: Runs of each point that draws anything, with `training.seed` 0, 1, ….
+        overrides: Other changes, the same for all points; those of `training` reach the points that train.
+        against: Labels of the points that all others are compared with; a study's own, or the first, if absent.
+        lanes: Runs at a time. One, in this process, unless given; several, each in its own process with its share of
+            the cores. On a pool 256 unless given.
+        site: Store, mirror and device; by the worker's environment if absent. With a `cluster`, points are run on its
+            workers.
+        pool: Run each point as a run of deployment `bsl-pipeline/any`, whose workers share the store. This flow's own
+            run takes a place of its pool beside them.
+    """
+    show_logs()
+    place = run_context_of(site)
+    asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
+    available(place, _shared_sets(asked))  # raises before any training if none of them can be had
+    tell_precision(place, asked.configs[0].precisions)
+    attempts = _attempts(asked, seeds, place)
+    outcomes = run_points(list(attempts.values()), Engine(place, lanes, pool))
+    ended = dict(zip(attempts, outcomes, strict=True))
+    finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
+    if not finished:
+        raise next(outcome for outcome in outcomes if not isinstance(outcome, Run))
+    groups = [[ended[at] for at in sorted(ended) if at.point == point] for point in range(len(asked.points))]
+    runs = [[outcome for outcome in group if isinstance(outcome, Run)] for group in groups]
+    made = StudyRuns(
+        points=tuple(_faulty(point, group) for point, group in zip(asked.points, groups, strict=True)),
+        embeddings=tuple(tuple(left.system.embeddings for left in group) for group in runs),
+        scores=tuple(tuple(figures for left in group for figures in left.scores) for group in runs),
+    )
+    settings = StudySettings(
+        title=f"{asked.title}; {seeds} seed{'s' if seeds > 1 else ''}",
+        axis=asked.axis,
+        sets=_compared_sets(finished),
+        others=_other_figures(finished),
+        references=asked.references,
+        shown=asked.shown,
+        config=asked.configs[0].evaluation.bootstrap,
+    )
+    return study(place, made, settings)
+
+
+class _Place(NamedTuple):
+    """A run's place in the sweep; all points have their first seed first."""
+
+    seed: int
+    point: int
+
+
+def _shared_sets(asked: Grid) -> list[str]:
+    """Names of what every point is scored on.
+
+    Raises:
+        EvaluationError: there is nothing.
+    """
+    own = {point.label: config.evaluation.sets for point, config in zip(asked.points, asked.configs, strict=True)}
+    names = [frozen_names(sets) for sets in own.values()]
+    shared = [name for name in names[0] if all(name in others for others in names)]
+    if not shared:
+        scored = "; ".join(f"{label} on {', '.join(sets)}" for label, sets in own.items())
+        raise EvaluationError(
+            f"the points share no set, expected one at least that all are scored on: {scored}; give all of them one "
+            "with evaluation.sets"
+        )
+    return shared
+
+
+def _attempts(asked: Grid, seeds: int, site: RunContext) -> dict[_Place, Attempt]:
+    # Settled here, so that workers with other processors make what this process expects of them.
+    points = zip(asked.points, asked.recipes, asked.configs, strict=True)
+    attempts = {
+        _Place(seed, number): Attempt(f"{point.label}, seed {seed}", Job(recipe, config))
+        for number, (point, recipe, base) in enumerate(points)
+        for seed, config in enumerate(settled(base, site).runs(seeds))
+    }
+    return dict(sorted(attempts.items(), key=lambda item: item[0]))
+
+
+def _faulty(point: Point, outcomes: Sequence[Run | ModelError]) -> Point:
+    """The point with what ended its runs."""
+    faults = [f"seed {seed}: {outcome}" for seed, outcome in enumerate(outcomes) if not isinstance(outcome, Run)]
+    return point.model_copy(update={"faults": tuple(faults)})
+
+
+def _compared_sets(runs: Sequence[Run]) -> tuple[ScoredSet, ...]:
+    """Scored pairs that all runs have; test sets if there are any, since a dev set chose the encoders."""
+    shared = set.intersection(*(set(finished.found.sets) for finished in runs))
+    pairs = [wanted for name, wanted in runs[0].found.sets.items() if name in shared and isinstance(wanted, ScoredSet)]
+    pairs = [wanted for wanted in pairs if all(finished.system.of((wanted,)) for finished in runs)]
+    tests = [wanted for wanted in pairs if wanted.split != "dev"]
+    return tuple(tests or pairs)
+
+
+def _other_figures(runs: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """Data set → the metrics that stand for it, of sets that are no scored pairs."""
+    found = {name: wanted for finished in runs for name, wanted in finished.found.sets.items()}
+    return {
+        wanted.dataset: kind_of(name).headline for name, wanted in found.items() if not isinstance(wanted, ScoredSet)
+    }

@@ -1,1 +1,0 @@
-"""The models that travel in the package: trained, packed, pinned, verified."""

@@ -1,0 +1,141 @@
+"""Ingest: raw sources to the corpus of unique normalised sentences."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from models.text.corpus import CORPUS_VERSION, TextChunk, build_corpus
+from models.text.statistics import CorpusStatistics
+from storage.readers.report import BadRecord, ReadReport
+from storage.reading import read_source
+from storage.refs import CorpusRef
+from storage.sources import ResolvedSource, resolve_sources, source_bytes
+from tasks.corpus.config import IngestConfig
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import progress_of, show_markdown, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import JsonValue
+
+    from models.progress import OnProgress
+    from storage.store import Store
+    from tasks.stage.run_context import RunContext
+
+logger = logging.getLogger(__name__)
+
+
+def locate_sources(site: RunContext, config: IngestConfig) -> tuple[ResolvedSource, ...]:
+    """Find and fingerprint the sources, so that their content and not their place decides the key.
+
+    One whose files are of several formats is a source for each.
+
+    Raises:
+        SourceError: one of them is nowhere to be had.
+    """
+    return tuple(found for spec in config.sources for found in resolve_sources(spec, site.mirror))
+
+
+@stage(
+    ref=CorpusRef,
+    version=CORPUS_VERSION,
+)
+def ingest(work: Work, sources: tuple[ResolvedSource, ...], config: IngestConfig) -> None:
+    """Read the sources, normalise their sentences and keep each once."""
+    reports = [ReadReport(source.name) for source in sources]
+    # Inside the draft, which no other run shares and which goes with it if this one is killed.
+    with tempfile.TemporaryDirectory(dir=work.draft.folder) as scratch:
+        statistics = build_corpus(
+            _chunks(sources, reports, config.max_bad_share),
+            config.corpus,
+            Path(scratch),
+            work.draft.write,
+            _kibibytes(progress_of("ingest, KiB read"), sources, reports),
+        )
+    work.draft.note(
+        {"statistics": statistics.model_dump(mode="json"), "sources": [_counts(report) for report in reports]}
+    )
+    _show(statistics, reports)
+
+
+def told_of(store: Store, corpus: CorpusRef) -> str:
+    """`18 of 24 texts taken; left out: 3 repeated, 1 empty, 2 unreadable (the first: …)`."""
+    figures = store.manifest(corpus).figures
+    found = CorpusStatistics.model_validate(figures["statistics"])
+    sources: Any = figures["sources"]  # as `_counts` has them
+    unreadable = sum(source["unreadable"] for source in sources)
+    first = next((str(BadRecord.model_validate(bad)) for source in sources for bad in source["bad"]), "")
+    left_out = {
+        "repeated": found.duplicates,
+        "empty": found.empty,
+        "too short": found.too_short,
+        "too long": found.too_long,
+        "beyond the limit": found.unique - found.published,
+        f"unreadable (the first: {first})": unreadable,
+    }
+    said = ", ".join(f"{number:,} {what}" for what, number in left_out.items() if number)
+    head = f"{found.published:,} of {found.read + unreadable:,} texts taken"
+    return f"{head}; left out: {said}" if said else head
+
+
+def _chunks(
+    sources: Sequence[ResolvedSource], reports: Sequence[ReadReport], max_bad_share: float
+) -> Iterator[TextChunk]:
+    for source, report in zip(sources, reports, strict=True):
+        for frame in read_source(source, report, max_bad_share):
+            yield TextChunk(pl.concat(frame.iter_columns()).alias("text"), source.name, source.lang, source.limit)
+        logger.info("%s: %s", source.name, ", ".join(f"{value:,} {name}" for name, value in _tally(report).items()))
+
+
+def _kibibytes(tell: OnProgress, sources: Sequence[ResolvedSource], reports: Sequence[ReadReport]) -> OnProgress:
+    total = sum(map(source_bytes, sources))
+
+    def advance(_done: int, _total: int, detail: str) -> None:
+        done = sum(report.bytes_read for report in reports)
+        tell(done >> 10, max(total, done) >> 10, detail)
+
+    return advance
+
+
+def _tally(report: ReadReport) -> dict[str, int]:
+    return {"records": report.records, "unreadable": report.rejected}
+
+
+def _counts(report: ReadReport) -> dict[str, JsonValue]:
+    return {"name": report.name, **_tally(report), "bad": [record.model_dump(mode="json") for record in report.bad]}
+
+
+def _show(statistics: CorpusStatistics, reports: Sequence[ReadReport]) -> None:
+    counts = statistics.model_dump(
+        include={"read", "empty", "too_short", "too_long", "duplicates", "unique", "published"}
+    )
+    rows = [
+        {"what": f"{report.name}: {name}", "count": value}
+        for report in reports
+        for name, value in _tally(report).items()
+    ]
+    rows += [{"what": name.replace("_", " "), "count": value} for name, value in counts.items()]
+    rows += [{"what": f"characters, {name}", "count": value} for name, value in statistics.quantiles.items()]
+    show_table("corpus-statistics", rows, "From records read to sentences published")
+    samples = [sample.model_dump() for sample in statistics.samples]
+    show_table("corpus-samples", samples, "A random sample of the corpus")
+    show_markdown("corpus-lengths", _lengths(statistics), "Lengths, and records that could not be read")
+    bad = [record.model_dump() for report in reports for record in report.bad]
+    if bad:
+        show_table("corpus-unreadable", bad, "The first records that could not be read, with their lines")
+
+
+def _lengths(statistics: CorpusStatistics) -> str:
+    most = max(bar.sentences for bar in statistics.histogram)
+    lines = [
+        f"| {bar.low}–{bar.high or '…'} | {bar.sentences:,} | {'█' * round(20 * bar.sentences / max(most, 1))} |"
+        for bar in statistics.histogram
+    ]
+    head = f"{statistics.published:,} unique sentences, {statistics.mean_chars} characters on average\n\n"
+    return head + "| characters | sentences | |\n|--:|--:|:--|\n" + "\n".join(lines)

@@ -1,0 +1,118 @@
+"""Own files to sentences in their order, and the sentences that are learnt, translated and held out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.shuffle import scattered
+from models.text.documents import documents
+from models.text.passages import HoldOutConfig, LeftOut, hold_out, passages
+from storage.labels import LabelSource
+from storage.readers.report import ReadReport
+from storage.refs import CorpusRef, PassagesRef
+from storage.texts import TextSource, records
+from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import progress_of, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TITLES, NEIGHBOURS = "titles", "neighbours"
+"""Figures: how many documents have a title, how many sentences a neighbour."""
+BAD_SHARE = 0.01  # of a source's records that may be unreadable
+
+
+@stage(ref=PassagesRef, version=6)
+def read_passages(work: Work, sources: tuple[TextSource, ...], config: HoldOutConfig) -> None:
+    """Read files, cut their records into sentences, hold documents out."""
+    show_table("own-files", [source.told for source in sources], "What the columns of your files were taken to hold")
+    left_out = LeftOut()
+    table = pl.concat(list(_sentences(sources, config, left_out)))
+    parts = hold_out(table, config, left_out)
+    work.draft.write(parts)
+    sizes = parts.group_by("part").agg(pl.len(), pl.col("document").n_unique())
+    work.draft.note(
+        {
+            "sentences": table.height,
+            "documents": table["document"].n_unique(),
+            "too short": left_out.short,
+            "too long": left_out.long,
+            TITLES: parts.filter(pl.col("title").is_not_null())["title"].n_unique(),
+            NEIGHBOURS: int((parts["position"].diff() == 1).sum()),
+            **{f"{part} sentences": size for part, size, _ in sizes.iter_rows()},
+            **{f"{part} documents": count for part, _, count in sizes.iter_rows()},
+        }
+    )
+    show_table("own-sentences", parts.sample(min(20, parts.height), seed=0).to_dicts(), "Some of your sentences")
+
+
+def _sentences(sources: tuple[TextSource, ...], config: HoldOutConfig, left_out: LeftOut) -> Iterator[pl.DataFrame]:
+    first, told = 0, progress_of("reading, files")
+    total = sum(len(source.files) for source in sources)
+    done = 0
+    for source in sources:
+        report = ReadReport(source.name)
+        for table in records(source, report):
+            numbered = documents(table, lines=source.format == "txt", first=first)
+            last = numbered.select(pl.col("document").max()).item()
+            first = first if last is None else last + 1
+            named = numbered.with_columns(source=pl.lit(source.name), lang=pl.lit(source.lang))
+            yield passages(named, config, left_out)
+            done += 1
+            told(done, total, source.name)
+        report.check(BAD_SHARE)
+
+
+@stage(ref=CorpusRef, version=2)
+def learnt(work: Work, passages: PassagesRef, labels: LabelSource | None, teach: bool, seed: int) -> None:
+    """The corpus of what is learnt: the sentences of the part `train`, each once, none that a judging label speaks of.
+
+    Args:
+        work: the draft.
+        passages: all sentences.
+        labels: labels, if there are any.
+        teach: whether some of them are learnt.
+        seed: decides which labels judge.
+
+    Raises:
+        EvaluationError: the labels are too few to judge anything, which is said before anything is trained.
+        EmptyCorpusError: all that could be learnt is labelled text that judges.
+    """
+    table = work.store.scan(passages).collect()
+    own, idle_labels = _corpus(table.filter(part=TRAIN)), {}
+    if labels is not None:
+        rows = labelled_rows(work.store, passages, labels, teach=teach, seed=seed)
+        own, idle_labels = apart(own, rows, labels), idle(rows, labels)
+    work.draft.write(own)
+    work.draft.note({"sentences": own.height, "held_out": table.filter(pl.col("part") != TRAIN).height, **idle_labels})
+
+
+@stage(ref=CorpusRef, version=2)
+def translated(work: Work, passages: PassagesRef, corpus: CorpusRef, learnt: int, asked: int, seed: int) -> None:
+    """The corpus of what is translated: some sentences of each part, for views and for questions.
+
+    Args:
+        work: the draft.
+        passages: all sentences.
+        corpus: those that are learnt.
+        learnt: most of them.
+        asked: most sentences of each held-out part.
+        seed: decides which.
+    """
+    ids = work.store.scan(corpus).select("sentence_id").collect()["sentence_id"]
+    known = work.store.scan(passages).filter((pl.col("part") != TRAIN) | pl.col("sentence_id").is_in(ids.implode()))
+    unique = _corpus(known.collect(), "part").sort(scattered(pl.col("sentence_id"), seed))
+    bounds = {TRAIN: learnt, "choose": asked, "report": asked}
+    chosen = pl.concat([unique.filter(part=part).head(most) for part, most in bounds.items()])
+    work.draft.write(chosen.drop("part").sort("sentence_id"))
+
+
+def _corpus(table: pl.DataFrame, *more: str) -> pl.DataFrame:
+    return (
+        table.unique("sentence_id", keep="first", maintain_order=True)
+        .select("sentence_id", "text", "source", "lang", *more)
+        .sort("sentence_id")
+    )

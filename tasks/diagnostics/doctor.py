@@ -1,0 +1,197 @@
+"""What a long run needs, checked in seconds before it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from models.augmentation.wordnet import FILES
+from storage.errors import HubError, SourceError
+from storage.refusals import writing
+from storage.wordnet import find_wordnet
+from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
+from tasks.diagnostics.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
+from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
+from tasks.stage.cluster import look_at_cluster
+from tasks.stage.device import cores, device_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tasks.settings import RunSettings
+    from tasks.stage.run_context import RunContext
+
+_FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints take about 2 GB each
+
+_TOLERANCE: Final = 0.1  # of sums of 64 products up to 1: TF32 and fp16 are within, a wrong product is not
+
+_POOL: Final = "gpu"  # of prefect.yaml
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: what was looked at, whether it will do (`note`: the run goes on without it), what was found.
+
+    Attributes:
+        subject: What was looked at.
+        verdict: Whether it will do.
+        found: What was found.
+        remedy: What to do, if other findings may share it.
+    """
+
+    subject: str
+    verdict: Literal["ok", "note", "NO"]
+    found: str
+    remedy: str = ""
+
+
+def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str | None]]) -> list[Check]:
+    """All checks of a run but its server's: machine, store, cluster, every model and data set.
+
+    Args:
+        site: where the run would happen.
+        run: its settings. A run goes on without sets that nobody has if one is left, but needs the corpus, the encoders
+            and the set that steers training.
+        models: (folder, `embedded:` name or Hub id; revision) of each model, encoders too.
+    """
+    encoders = [run.encoder, *(teacher for phase in run.phases for teacher in phase.teachers)]
+    others = dict.fromkeys(models)
+    for config in encoders:
+        others.pop((config.model, config.revision), None)
+    hops = dict.fromkeys(hop for view in run.augment.routes for hop in view.hops)
+    dev = run.evaluation.dev if run.phases else None
+    looks: list[tuple[str, Callable[[], str]]] = [
+        ("device", lambda: _device(site)),
+        ("disk", lambda: _disk(site)),
+        ("store", lambda: _store(site)),
+        ("cluster", lambda: _cluster(site)),
+        *((f"encoder {config.model}", partial(look_at_encoder, site, config)) for config in encoders),
+        *((f"model {name}", partial(look_at_model, site, name, revision)) for name, revision in others),
+        *((f"translator {hop.model}", partial(look_at_translator, site, hop)) for hop in hops),
+        *((("WordNet", _wordnet),) if any(view.lexicon for view in run.augment.rewritings) else ()),
+        *((f"source {spec.dataset or spec.path}", partial(look_at_source, site, spec)) for spec in run.ingest.sources),
+        *((f"dev set {name}", partial(_pairs_of, site, name)) for name in (dev,) if name),
+        *((f"training set {name}", partial(_pairs_of, site, name)) for name in run.scored),
+    ]
+    return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, run.evaluation.sets)]
+
+
+def look_at_pool() -> Check:
+    """Check that the Prefect server has the work pool of prefect.yaml, with a worker.
+
+    A `note` at most: runs of `bsl` itself need neither.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.objects import WorkPoolStatus
+
+    with get_client(sync_client=True) as client:
+        found = next((pool for pool in client.read_work_pools() if pool.name == _POOL), None)
+    if found is None:
+        remedy = "`docker/server-setup.sh` prepares the server for deployments"
+        return Check(f"work pool {_POOL}", "note", "the server has none", remedy)
+    if found.status != WorkPoolStatus.READY:
+        remedy = f"`prefect worker start --pool {_POOL} --limit 1` starts a worker for deployments"
+        return Check(f"work pool {_POOL}", "note", "no worker polls it, or it is paused", remedy)
+    return Check(f"work pool {_POOL}", "ok", "a worker polls it")
+
+
+def _check(subject: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(subject, "ok", look())
+    except SourceError as error:
+        return Check(subject, "NO", error.finding, error.remedy)
+    except Exception as error:  # whatever a client library raises, a check is there to report it
+        return Check(subject, "NO", f"{error}" or type(error).__name__)
+
+
+def _wordnet() -> str:
+    return str(find_wordnet(FILES).folder)
+
+
+def _pairs_of(site: RunContext, name: str) -> str:
+    scored = resolve_scored_set(site, name)
+    return f"{scored.source.digest[:80]}, {read_scored_set(scored).height:,} pairs"
+
+
+def _device(site: RunContext) -> str:
+    import torch
+
+    chosen = device_of(site)
+    numbers = range(torch.cuda.device_count())
+    gpus = [torch.cuda.get_device_name(number) for number in numbers]
+    devices = list(dict.fromkeys(["cpu", *(f"cuda:{number}" for number in numbers), chosen]))
+    for device in devices:
+        _multiply(device)
+    multiplied = f"products are right on {', '.join(devices)}"
+    return f"{', '.join(gpus) or 'no GPU'}; {cores()} CPU cores; torch {torch.__version__}; {multiplied}"
+
+
+def _multiply(device: str) -> None:
+    """A product on a device: a driver that is too old, or a build of torch without the card's code, fails here."""
+    import torch
+
+    exact = torch.arange(64 * 64, dtype=torch.float64).sin().view(64, 64)
+    factor = exact.to(torch.float32).to(device)
+    found = (factor @ factor).to("cpu", torch.float64)
+    if not torch.allclose(found, exact @ exact, rtol=0, atol=_TOLERANCE):
+        raise RuntimeError(
+            f"{device} multiplies wrongly; expected the CPU's product to within {_TOLERANCE:g}: take another --device, "
+            "or a build of torch and a driver for it"
+        )
+
+
+def _disk(site: RunContext) -> str:
+    place = site.open_store().local or Path.home()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free / 1e9
+    if free < _FREE_GB:
+        raise RuntimeError(
+            f"{free:.1f} GB free at {place}, expected at least {_FREE_GB:g} GB; free space or use --store"
+        )
+    return f"{free:.0f} GB free"
+
+
+def _store(site: RunContext) -> str:
+    store = site.open_store()
+    probe = f"{store.root}/.probe-{os.getpid()}"
+    with writing(store.url):
+        store.fs.makedirs(store.root, exist_ok=True)
+        store.fs.pipe_file(probe, b"bsl")
+        found = store.fs.cat_file(probe)
+        store.fs.rm_file(probe)
+    if found != b"bsl":
+        raise RuntimeError(f"{store.url} gives back {found!r} for b'bsl'; choose another store")
+    return f"{store.url}: written, read back and removed a probe; {len(store.refs())} artifacts"
+
+
+def _cluster(site: RunContext) -> str:
+    if site.cluster is None:
+        return "none: this process makes all shards"
+    return f"{site.cluster}: {look_at_cluster(site.cluster)} workers"
+
+
+def _look_at_sets(site: RunContext, suite: tuple[str, ...]) -> list[Check]:
+    """Judged as a run judges them, in the order of the names."""
+    try:
+        names = frozen_names(suite)
+    except UnknownSuiteError as error:
+        return [Check("sets", "NO", str(error))]
+    checks = [_look_at_set(site, name) for name in names]
+    if checks and all(check.verdict == "note" for check in checks):
+        checks.append(Check("sets", "NO", "none of the sets can be had, expected one at least", checks[0].remedy))
+    return checks
+
+
+def _look_at_set(site: RunContext, name: str) -> Check:
+    try:
+        sentences = len(find_set(site, name).sentences())
+    except HubError as error:
+        return Check(f"set {name}", "NO", error.finding, error.remedy)
+    except SourceError as error:
+        return Check(f"set {name}", "note", error.finding, error.remedy)
+    return Check(f"set {name}", "ok", f"{sentences:,} sentences")

@@ -1,0 +1,89 @@
+"""An encoder and evaluation sets or a corpus to embeddings: each unique sentence once, and once for all runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.errors import EncoderError, NoEmbeddingError
+from models.precision import Computed
+from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
+from storage.weights import ResolvedModel
+from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
+from tasks.embedding.encode import Encoding
+from tasks.embedding.encoders import encoder_folder
+from tasks.embedding.reuse import ReusableVectors
+from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, encoded, is_large
+from tasks.embedding.signature import encoder_made
+from tasks.embedding.vectors import MADE
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.store import Store
+
+
+@stage(ref=EmbeddingsRef, version=EMBED_VERSION)
+def embed(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    texts: tuple[EvaluationSet, ...] | CorpusRef,
+    config: EncoderConfig,
+    precision: Computed,
+) -> None:
+    """Embed all unique sentences, part by part; what an earlier run embedded is taken over.
+
+    A killed run goes on after the last part that it finished. A large corpus is embedded shard by shard, here or on the
+    workers of a Dask cluster. Vectors that two runs share are equal to the bit; the same sentence embedded in another
+    batch differs by rounding.
+
+    Raises:
+        EncoderError: a sentence has no embedding; the message names its data set, row and text.
+    """
+    held = ReusableVectors(work.store, work.draft.provenance)
+    if isinstance(texts, CorpusRef) and is_large(work.store.manifest(texts).rows):
+        vectors = CorpusVectors(work, held, encoder, texts, config, precision)
+        for frame in vectors.frames():
+            work.draft.write(frame)  # a part each: to be one, rows as wide as these would all be held
+        rows, embedded, width = vectors.rows, vectors.embedded, vectors.width
+    else:
+        table, embedded = _in_one_piece(work, held, Encoding(work.site, encoder, config, precision), texts)
+        work.draft.write(table)
+        rows, width = table.height, table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+    made = encoder_made(encoder_folder(work.store, encoder), config, precision)
+    work.draft.note({"sentences": rows, "embedded": embedded, "dimensions": width, MADE: made})
+
+
+def _in_one_piece(
+    work: Work, held: ReusableVectors, encoding: Encoding, texts: tuple[EvaluationSet, ...] | CorpusRef
+) -> tuple[pl.DataFrame, int]:
+    """The vectors, and how many sentences were not held."""
+    sentences = _sentences(work.store, texts)
+    known = held.of(sentences)
+    missing = sentences.join(known, on="sentence_id", how="anti").sort("sentence_id")
+    parts = [known] if known.height else []
+    try:
+        parts += encoded(work, encoding, missing, progress_of(WHAT))
+    except NoEmbeddingError as error:
+        text = missing["text"][error.number]
+        raise EncoderError(f"{_place(texts, text)}: {text[:60]!r} {error.reason}") from error
+    return pl.concat(parts).sort("sentence_id"), missing.height
+
+
+def _sentences(store: Store, texts: Sequence[EvaluationSet] | CorpusRef) -> pl.DataFrame:
+    """`sentence_id` and `text` of each unique sentence."""
+    if isinstance(texts, CorpusRef):
+        return store.scan(texts).select("sentence_id", "text").collect()
+    return unique_sentences(texts)
+
+
+def _place(texts: Sequence[EvaluationSet] | CorpusRef, text: str) -> str:
+    """Where a sentence first stands."""
+    if isinstance(texts, CorpusRef):
+        return str(texts)
+    rows = ((wanted, (wanted.sentences() == text).arg_true()) for wanted in texts)
+    return next(wanted.place(numbers[0]) for wanted, numbers in rows if len(numbers))

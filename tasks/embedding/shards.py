@@ -1,0 +1,181 @@
+"""A large corpus to vectors: cut into ranges of its sentences, each a cached piece of work.
+
+Design choices
+- A range is a fixed number of sentences in the order of their ids, on whatever machine, so bytes do not
+  depend on the machine. Vectors of it that are held already are taken over; the rest is its shard.
+- A shard is an artifact, which a killed run and other corpora find again. `gc` takes it as any other.
+- Memory holds a range's sentences and vectors.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from models.encoder.config import EncoderConfig
+from models.errors import EncoderError, NoEmbeddingError
+from models.precision import Computed
+from storage.refs import ArtifactRef, CheckpointRef
+from storage.weights import ResolvedModel
+from tasks.embedding.encode import Encoding
+from tasks.stage.cached import Work, stage
+from tasks.stage.shard_plan import PLAN, Shard, digest_of
+from tasks.stage.shards import run_shards
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from models.progress import OnProgress
+    from storage.refs import CorpusRef
+    from storage.store import Store
+    from tasks.embedding.reuse import ReusableVectors
+    from tasks.stage.run_context import RunContext
+
+EMBED_VERSION: Final = 6
+"""Raise it in the commit that changes a vector. Both stages have it, so that each takes over what the other made."""
+SHARD_ROWS: Final = 65_536  # minutes on a CPU, seconds on a GPU; 200 MB of 768 dimensions
+WHAT: Final = "embedding, sentences"
+
+_advance: ContextVar[OnProgress | None] = ContextVar("_advance", default=None)  # of the whole corpus
+
+
+def is_large(sentences: int) -> bool:
+    """Whether a corpus of so many sentences is embedded in shards."""
+    return sentences > SHARD_ROWS
+
+
+class CorpusVectors:
+    """The vectors of a large corpus, range by range.
+
+    Args:
+        work: of the stage that wants them.
+        held: what need not be embedded.
+        encoder, corpus, config, precision: as of that stage.
+
+    Attributes:
+        rows: sentences.
+        embedded: those that were not held; known once the first frame has come.
+        width: D; known likewise.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        held: ReusableVectors,
+        encoder: CheckpointRef | ResolvedModel,
+        corpus: CorpusRef,
+        config: EncoderConfig,
+        precision: Computed,
+    ) -> None:
+        self.embedded = self.width = 0
+        self._work, self._held = work, held
+        self._how = encoder, config, precision
+        self._sentences = work.store.scan(corpus).select("sentence_id", "text")
+        self.rows = work.store.manifest(corpus).rows
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """`sentence_id` and `embedding`, a range after the other, in the order of ids.
+
+        Raises:
+            EncoderError: a sentence has no embedding.
+        """
+        store, (encoder, config, precision) = self._work.store, self._how
+        advance = progress_of(WHAT)
+        # Not the store's scratch folder: two runs may plan at once, and each must read its own plan.
+        with store.workspace() as folder:
+            shards = self._planned(folder / "missing.parquet")
+            self.embedded = total = sum(shard.rows for shard in shards)
+            if total:
+                advance(0, total, "")  # so that shards count as parts, which need no line each
+            calls = [(encoder, shard, config, precision) for shard in shards if shard.rows]
+            with closing(run_shards(self._work.site, embed_shard, calls)) as made:
+                for number, shard in enumerate(shards):
+                    parts = [self._held.of(self._range(number, "sentence_id"))]
+                    if shard.rows:
+                        with _telling(advance, shard.start, total):
+                            parts.append(store.scan(next(made)).collect())
+                    table = pl.concat(part for part in parts if part.height).sort("sentence_id")
+                    self.width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+                    yield table
+        _encoding.cache_clear()  # what comes after may want the device's memory
+
+    def _range(self, number: int, *columns: str) -> pl.DataFrame:
+        return self._sentences.select(columns).slice(number * SHARD_ROWS, SHARD_ROWS).collect()
+
+    def _planned(self, plan: Path) -> list[Shard]:
+        """What each range lacks, in a file with a group of rows for each; a range that lacks nothing has no rows."""
+        shards: list[Shard] = []
+        start = 0
+        with pq.ParquetWriter(plan, PLAN, compression="zstd") as writer:
+            for number in range(-(-self.rows // SHARD_ROWS)):
+                rows = self._range(number, "sentence_id", "text")
+                known = self._held.of(rows).select("sentence_id")
+                missing = rows.join(known, on="sentence_id", how="anti", maintain_order="left")
+                if missing.height:
+                    writer.write_table(missing.to_arrow().cast(PLAN))
+                shards.append(Shard(digest=digest_of(missing), plan=plan, start=start, rows=missing.height))
+                start += missing.height
+        return shards
+
+
+@stage(ref=ArtifactRef, kind="embeddings/shards", version=EMBED_VERSION)
+def embed_shard(
+    work: Work, encoder: CheckpointRef | ResolvedModel, shard: Shard, config: EncoderConfig, precision: Computed
+) -> None:
+    """Embed some sentences of a corpus.
+
+    Raises:
+        EncoderError: one of them has no embedding; the message has its text.
+    """
+    sentences = shard.read()
+    encoding = _encoding(work.site, encoder, _content(work.store, encoder), config, precision)
+    try:
+        table = pl.concat(encoded(work, encoding, sentences, _advance.get() or progress_of(WHAT)))
+    except NoEmbeddingError as error:
+        text = sentences["text"][error.number]
+        raise EncoderError(f"a sentence of the corpus: {text[:60]!r} {error.reason}") from error
+    work.draft.write(table)
+    width = table.schema["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+    work.draft.note({"sentences": table.height, "dimensions": width})
+
+
+def encoded(work: Work, encoding: Encoding, sentences: pl.DataFrame, advance: OnProgress) -> list[pl.DataFrame]:
+    """`sentence_id` and `embedding` of sentences, in parts by their ids: each has all lengths, so all take alike.
+
+    Raises:
+        NoEmbeddingError: one has none.
+    """
+    if sentences.is_empty():
+        return []  # and no torch is imported
+    rows = encoding.part
+    kept = work.store.scratch(work.ref) if sentences.height > rows else None
+    parts = encoding.parts(sentences.iter_slices(rows), sentences.height, kept, advance)
+    return [part.select("sentence_id", "embedding") for part in parts]
+
+
+def _content(store: Store, encoder: CheckpointRef | ResolvedModel) -> str:
+    return store.manifest(encoder).digest if isinstance(encoder, CheckpointRef) else encoder.identity
+
+
+@lru_cache(maxsize=1)  # from shard to shard
+def _encoding(
+    site: RunContext, encoder: CheckpointRef | ResolvedModel, _digest: str, config: EncoderConfig, precision: Computed
+) -> Encoding:
+    return Encoding(site, encoder, config, precision)
+
+
+@contextmanager
+def _telling(advance: OnProgress, before: int, total: int) -> Iterator[None]:
+    """Inside the block, a shard that is made in this process reports how far the whole corpus has come."""
+    token = _advance.set(lambda done, _own, detail: advance(before + done, total, detail))
+    try:
+        yield
+    finally:
+        _advance.reset(token)

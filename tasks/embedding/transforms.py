@@ -1,0 +1,115 @@
+"""Post-hoc systems: what is fitted on a corpus's vectors, the vectors that it makes of others, and its encoder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.baselines.config import TransformConfig
+from models.encoder.config import EncoderConfig
+from storage.checkpoint import ENCODER
+from storage.refs import CheckpointRef, EmbeddingsRef, TransformRef
+from storage.weights import ResolvedModel
+from tasks.embedding.encoders import encoder_folder
+from tasks.embedding.vectors import MADE, made_of
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import limit_threads
+from tasks.stage.sigterm import stop_requested
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    import torch
+
+    from models.baselines.transform import Transform
+
+SETTINGS: Final = "transform.json"
+TENSORS: Final = "transform.safetensors"
+
+
+@stage(ref=TransformRef, version=1)
+def fit_transform(work: Work, embeddings: EmbeddingsRef, config: TransformConfig) -> None:
+    """Fit a transform on the vectors of sentences, without labels; what takes steps goes on where it was killed.
+
+    Raises:
+        EvaluationError: nothing can be learnt from them under these settings.
+        TrainingError: it was asked to stop, and has saved its state.
+    """
+    from safetensors.torch import save_file
+
+    from models.baselines.posthoc import fitted_transform
+    from models.baselines.transform import Fitting
+
+    limit_threads(work.site)
+    vectors_ND = _tensor(work.store.scan(embeddings).collect())
+    with stop_requested() as asked:
+        fitting = Fitting(
+            work=work.store.scratch(work.ref),
+            minutes=work.site.save_minutes,
+            keep=work.site.keep_snapshots,
+            should_stop=asked,
+            on_progress=progress_of(f"fitting {config.name}"),
+        )
+        fitted = fitted_transform(vectors_ND, config, fitting)
+    save_file({name: tensor.contiguous() for name, tensor in fitted.tensors.items()}, work.draft.folder / TENSORS)
+    (work.draft.folder / SETTINGS).write_text(config.model_dump_json(indent=1), encoding="utf-8")
+    work.draft.note({"vectors": len(vectors_ND), "dimensions": vectors_ND.shape[1], **fitted.figures})
+
+
+@stage(ref=EmbeddingsRef, version=3)
+def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> None:
+    """Apply a fitted transform to the vectors of evaluation sets."""
+    limit_threads(work.site)
+    restored = _restored(work, fitted)
+    table = work.store.scan(embeddings).collect()
+    vectors_NK = restored.apply(_tensor(table))
+    work.draft.write(table.select("sentence_id", embedding=pl.Series(vectors_NK.numpy())))
+    before = made_of(work.store, embeddings)
+    made = before | {"vectors": f"{before['vectors']}+{restored.config.name}", "fitted": str(fitted)}
+    work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
+
+
+@stage(ref=CheckpointRef, version=3)
+def fold_transform(
+    work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
+) -> None:
+    """An encoder that gives its transformed vectors itself, as sentence-transformers opens it; for linear transforms.
+
+    The transform is applied to vectors in float64, the encoder's own arithmetic is fp32: they agree up to its rounding.
+
+    Raises:
+        EncoderError: the transform is no matrix.
+    """
+    from models.encoder.export import export_sentence_transformers
+    from models.encoder.folding import fold
+    from models.encoder.loading import load_encoder
+    from models.errors import EncoderError
+
+    limit_threads(work.site)
+    restored = _restored(work, fitted)
+    if (linear := restored.linear()) is None:
+        raise EncoderError(
+            f"{fitted} is a {restored.config.name}, expected a transform that is a matrix, such as whitening; no "
+            "encoder takes in another: transform its vectors"
+        )
+    network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
+    folded = fold(network, *linear)
+    export_sentence_transformers(folded, tokenizer, work.draft.folder / ENCODER)
+    work.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
+
+
+def _restored(work: Work, fitted: TransformRef) -> Transform:
+    from pydantic import TypeAdapter
+    from safetensors.torch import load_file
+
+    from models.baselines.posthoc import restore_transform
+
+    folder = work.store.fetch(fitted)
+    config = TypeAdapter(TransformConfig).validate_json((folder / SETTINGS).read_text(encoding="utf-8"))
+    return restore_transform(config, load_file(folder / TENSORS))
+
+
+def _tensor(table: pl.DataFrame) -> torch.Tensor:
+    import torch
+
+    return torch.tensor(table["embedding"].to_numpy())  # a copy: Polars' memory is not to be written

@@ -1,0 +1,1 @@
+"""Evaluations that fine-tune first: STS-B over seeds, AFS over folds."""

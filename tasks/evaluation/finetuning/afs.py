@@ -1,0 +1,153 @@
+"""Argument Facet Similarity under the protocols that fine-tune an encoder on some of it and score the rest."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
+
+import numpy as np
+import polars as pl
+
+from models.annotated import both_orders, graded_pairs
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import FOLDS_OF, Supervision
+from models.training.config import TrainingConfig
+from storage.readers.afs import HIGH
+from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
+from storage.schemas import PREDICTIONS
+from storage.weights import ResolvedModel
+from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
+from tasks.embedding.vectors import MADE
+from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
+from tasks.evaluation.finetuning.finetune import CROSS, finetune, tuned_made
+from tasks.evaluation.kind import TunedKind
+from tasks.evaluation.signatures import digest_of, signed
+from tasks.stage.cached import Work, stage
+from tasks.stage.shards import run_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.evaluation.systems import Candidate
+    from tasks.stage.run_context import RunContext
+
+
+class AfsFolds(EvaluationSet):
+    """The data set under a protocol."""
+
+    arguments: AfsSet
+    protocol: Supervision
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """As the data set."""
+        return rows_of(self.arguments)
+
+    def sentences(self) -> pl.Series:
+        """As the data set; each fold's encoder embeds its own."""
+        return self.arguments.sentences()
+
+
+class SupervisedAfsKind(TunedKind[AfsFolds]):
+    """Folds, each a stage of its own.
+
+    Attributes:
+        protocols: Name of the data set under a protocol → the protocol.
+    """
+
+    protocols: ClassVar[dict[str, Supervision]] = {f"{AFS}-{protocol}": protocol for protocol in get_args(Supervision)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One a protocol."""
+        return tuple(self.protocols)
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How an encoder is fine-tuned."""
+        return config.afs
+
+    def find(self, site: RunContext, name: str) -> AfsFolds:
+        """As `find_afs_set`."""
+        return AfsFolds(dataset=name, arguments=find_afs_set(site), protocol=self.protocols[name])
+
+    def scores(
+        self, site: RunContext, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
+    ) -> list[ScoresRef]:
+        """One artifact a protocol, of the cosines that its folds predict."""
+        label, checkpoint, training = candidate.label, candidate.checkpoint, self.training(config)
+        calls = [
+            (candidate.encoder, of.arguments, of.protocol, fold, config.bootstrap.seed, candidate.config, training)
+            for of in sets
+            for fold in range(FOLDS_OF[of.protocol])
+        ]
+        made = run_shards(site, predict_afs, calls)
+        folds = [tuple(islice(made, FOLDS_OF[of.protocol])) for of in sets]
+        return [
+            score_afs_predictions(site, predictions, of.protocol, label, checkpoint, config.bootstrap)
+            for of, predictions in zip(sets, folds, strict=True)
+        ]
+
+
+class CrossEncoderAfsKind(SupervisedAfsKind):
+    """The same protocols for a cross-encoder around the candidate's transformer."""
+
+    protocols: ClassVar[dict[str, Supervision]] = {
+        f"{AFS}-{CROSS}-{protocol}": protocol for protocol in get_args(Supervision)
+    }
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How a cross-encoder is fine-tuned."""
+        return config.afs_cross
+
+
+@stage(ref=PredictionsRef, version=5)
+def predict_afs(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    arguments: AfsSet,
+    protocol: Supervision,
+    fold: int,
+    seed: int,
+    network: EncoderConfig,
+    config: TrainingConfig,
+) -> None:
+    """Fine-tune on one fold's pairs and score its test pairs: a killed run loses one fold at most.
+
+    Column `cosine` holds a cross-encoder's score where that is what is tuned.
+    """
+    from models.evaluation.afs import afs_folds
+
+    pairs = read_afs_set(arguments)
+    learnt, test = afs_folds(pairs, protocol, seed)[fold]
+    seeded = config.model_copy(update={"seed": seed})
+    task = f"fine-tuning on AFS ({protocol}, fold {fold})"
+    likeness = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
+    rows = pairs[test].select("topic", gold="score", cosine=pl.Series(likeness(pairs[test])))
+    predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
+    work.draft.write(predictions.sort("row").cast(PREDICTIONS))
+    work.draft.note({MADE: tuned_made(work, encoder, network, config, protocol), "data": digest_of(arguments)})
+
+
+@stage(ref=ScoresRef, version=3)
+def score_afs_predictions(
+    work: Work,
+    predictions: tuple[PredictionsRef, ...],
+    protocol: Supervision,
+    model: str,
+    checkpoint: str,
+    config: BootstrapConfig,
+) -> None:
+    """Correlate what all folds predicted with the scores, topic by topic; figures of cross-encoders say so."""
+    tables = [work.store.scan(ref).collect() for ref in predictions]
+    noted = work.store.manifest(predictions[0]).figures  # all folds are tuned alike
+    figures = afs_figures(pl.concat(tables).sort("row"), protocol, config)
+    places = figures.select("dataset", "split").unique().rows()
+    made = cast("dict[str, JsonValue]", noted[MADE])
+    crossed = made["vectors"] == CROSS
+    named = figures.with_columns(protocol=pl.lit(f"{CROSS}-{protocol}" if crossed else protocol))
+    by = "score" if crossed else "cosine"
+    signatures = signed(named, dict.fromkeys(places, str(noted["data"])), made, by=by)
+    publish_afs(work, signatures, protocol, model, checkpoint, config)

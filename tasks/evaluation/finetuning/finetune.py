@@ -1,0 +1,124 @@
+"""An encoder fine-tuned inside a stage: as every training run it keeps snapshots, stops at SIGTERM and goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from models.evaluation.signature import rows_digest
+from models.objectives.supervised_config import CrossRegressionConfig
+from tasks.embedding.encoders import encoder_folder
+from tasks.embedding.signature import encoder_made
+from tasks.stage.device import device_of, limit_threads
+from tasks.stage.sigterm import stop_requested
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+    from pydantic import JsonValue
+
+    from models.encoder.config import EncoderConfig
+    from models.training.config import TrainingConfig
+    from models.training.evaluator import DevSet
+    from storage.refs import CheckpointRef
+    from storage.weights import ResolvedModel
+    from tasks.stage.cached import Work
+
+CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
+
+
+def finetune(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    network: EncoderConfig,
+    pairs: pl.DataFrame,
+    config: TrainingConfig,
+    task: str,
+    dev: DevSet | None = None,
+) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
+    """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
+
+    Args:
+        work: The stage's.
+        encoder: Where it starts.
+        network: Its pooling, length and dropout.
+        pairs: What it learns: `text_1`, `text_2`, `score` in [0, 1].
+        config: How.
+        task: What the progress is called.
+        dev: Selects the evaluation that is kept.
+
+    Returns:
+        A function from pairs with `sentence1` and `sentence2` to their likeness under the tuned encoder, (n,): the
+        cosine, in [-1, 1], or a cross-encoder's score, in [0, 1].
+
+    Raises:
+        TrainingError: As `models.training.loop.train`.
+    """
+    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.encoder.cross import CrossEncoder
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.evaluation.correlation import cosine_scores
+    from models.training.batches import tokenise_pairs
+    from models.training.loop import train
+
+    limit_threads(work.site)
+    start, tokenizer = load_encoder(encoder_folder(work.store, encoder), network)
+    device = device_of(work.site)
+    with stop_requested() as asked:
+        result = train(
+            pairs,
+            start,
+            tokenizer,
+            config,
+            dev=dev,
+            work=work.store.scratch(work.ref),
+            device=device,
+            save_every=work.site.save_every,
+            save_minutes=work.site.save_minutes,
+            keep=work.site.keep_snapshots,
+            should_stop=asked,
+            on_progress=progress_of(task),
+        )
+
+    def likeness(scored: pl.DataFrame) -> NDArray[np.float64]:
+        if isinstance(result.encoder, CrossEncoder):
+            texts = scored.select(text_1="sentence1", text_2="sentence2")
+            batch = tokenise_pairs(tokenizer, texts, result.encoder.config.length)
+            return result.encoder.to(device).scores(batch.tokens, batch.view_1, batch.view_2)
+        vectors = encode(result.encoder, tokenizer, [*scored["sentence1"], *scored["sentence2"]], device=device)
+        return cosine_scores(vectors[: scored.height], vectors[scored.height :])
+
+    return likeness
+
+
+def reads_pairs(config: TrainingConfig) -> bool:
+    """Whether what is tuned is a cross-encoder."""
+    return isinstance(config.objective, CrossRegressionConfig)
+
+
+def tuned_made(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    network: EncoderConfig,
+    config: TrainingConfig,
+    learnt: str,
+) -> dict[str, JsonValue]:
+    """How a fine-tuned encoder makes vectors, for signatures; the seed, which runs of one figure differ in, aside.
+
+    Args:
+        work: The stage's.
+        encoder: Where it started.
+        network: Its pooling and length.
+        config: How it was tuned.
+        learnt: On what: a set, or a protocol of folds.
+    """
+    settings = config.model_dump_json(exclude={"seed"})
+    made = encoder_made(encoder_folder(work.store, encoder), network, "fp32")
+    tuned = f"{learnt}@{rows_digest([(settings, ())])}"
+    if reads_pairs(config):
+        return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
+    return made | {"vectors": "tuned", "tuned": tuned}

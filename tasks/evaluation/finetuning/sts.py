@@ -1,0 +1,144 @@
+"""Supervised semantic textual similarity: an encoder fine-tuned on STS-B, one cached stage a seed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
+
+from models.annotated import graded_pairs
+from models.encoder.config import EncoderConfig
+from models.evaluation.bootstrap import BootstrapConfig
+from models.training.config import TrainingConfig
+from storage.refs import CheckpointRef, ScoresRef
+from storage.weights import ResolvedModel
+from tasks.corpus.dev_set import dev_set
+from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
+from tasks.evaluation.finetuning.finetune import CROSS, finetune, reads_pairs, tuned_made
+from tasks.evaluation.kind import TunedKind
+from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.signatures import digest_of, digests, signed
+from tasks.stage.cached import Work, stage
+from tasks.stage.shards import run_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tasks.evaluation.settings import EvaluationSettings
+    from tasks.evaluation.systems import Candidate
+    from tasks.stage.run_context import RunContext
+
+SUPERVISED = "supervised"
+NAME: Final = "stsb-supervised"
+
+
+class SupervisedPairs(EvaluationSet):
+    """STS-B as a supervised task: to learn from, to choose the epoch on, to score."""
+
+    parts: tuple[ScoredSet, ScoredSet, ScoredSet]
+
+    def read(self) -> Mapping[str, pl.DataFrame]:
+        """The pairs of each part: `subset`, `sentence1`, `sentence2`, `score`."""
+        return {part.split: read_scored_set(part) for part in self.parts}
+
+    def sentences(self) -> pl.Series:
+        """Those of all parts; the fine-tuned encoder embeds its own."""
+        return pl.concat([part.sentences() for part in self.parts])
+
+
+class SupervisedStsKind(TunedKind[SupervisedPairs]):
+    """Seeds, each a stage of its own.
+
+    Attributes:
+        name: The protocol's.
+    """
+
+    name: ClassVar[str] = NAME
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The protocol's."""
+        return (self.name,)
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How an encoder is fine-tuned."""
+        return config.stsb
+
+    def find(self, site: RunContext, name: str) -> SupervisedPairs:
+        """Find STS-B's three splits.
+
+        Raises:
+            SourceError: nobody has one of them.
+        """
+        train, dev, test = (resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
+        return SupervisedPairs(dataset=name, parts=(train, dev, test))
+
+    def scores(
+        self, site: RunContext, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
+    ) -> list[ScoresRef]:
+        """One artifact of means and standard deviations over the seeds."""
+        encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
+        network, training = candidate.config, self.training(config)
+        calls = [
+            (encoder, label, checkpoint, pairs.parts, seed, network, training, config.bootstrap)
+            for pairs in sets
+            for seed in range(config.seeds)
+        ]
+        made = run_shards(site, score_supervised, calls)
+        return [summarise_seeds(site, tuple(islice(made, config.seeds))) for _ in sets]
+
+
+class CrossEncoderStsKind(SupervisedStsKind):
+    """The same protocol for a cross-encoder around the candidate's transformer."""
+
+    name = f"stsb-{CROSS}"
+
+    def training(self, config: EvaluationSettings) -> TrainingConfig:
+        """How a cross-encoder is fine-tuned."""
+        return config.stsb_cross
+
+
+@stage(ref=ScoresRef, version=5)
+def score_supervised(
+    work: Work,
+    encoder: CheckpointRef | ResolvedModel,
+    model: str,
+    checkpoint: str,
+    sets: tuple[ScoredSet, ScoredSet, ScoredSet],
+    seed: int,
+    network: EncoderConfig,
+    config: TrainingConfig,
+    bootstrap: BootstrapConfig,
+) -> None:
+    """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
+    from models.evaluation.sts import sts_scores
+
+    train, dev, test = sets
+    pairs = graded_pairs(read_scored_set(train), train.highest)
+    seeded = config.model_copy(update={"seed": seed})
+    task = f"fine-tuning on {train.name}, seed {seed}"
+    likeness = finetune(work, encoder, network, pairs, seeded, task, dev_set(dev))
+    scored = read_scored_set(test)
+    rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(likeness(scored)))
+    figures = sts_scores(
+        rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
+    )
+    protocol, by = (CROSS, "score") if reads_pairs(config) else (SUPERVISED, "cosine")
+    supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
+    made = tuned_made(work, encoder, network, config, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
+    lines = signed(supervised, digests(supervised, (test,)), made, by=by)
+    publish_scores(
+        work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"
+    )
+
+
+@stage(ref=ScoresRef, version=2)
+def summarise_seeds(work: Work, scores: tuple[ScoresRef, ...]) -> None:
+    """Mean and standard deviation of every figure over the seeds."""
+    from models.evaluation.repeated import over_seeds
+
+    table = over_seeds(pl.concat([work.store.scan(ref).collect() for ref in scores]))
+    model, checkpoint, seed = table.select("model", "checkpoint", "seed").row(0)  # the same in all rows
+    publish_scores(work, table, model, checkpoint, seed, f"{len(scores)} seeds")

@@ -1,0 +1,89 @@
+"""An object that embeds text, scored on the papers' sets from Python: no flow, no store, no model folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.evaluation.config import ScoringConfig
+from models.evaluation.objects import TextEncoder, embed_texts, name_of
+from models.evaluation.probe.config import ProbeConfig
+from models.text.normalize import sentence_ids
+from storage.errors import SourceError
+from tasks.embedding.vectors import DenseVectors, Vectors
+from tasks.evaluation.kinds import available, kind_of, names_of
+from tasks.stage.device import device_of
+from tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pydantic import JsonValue
+
+    from tasks.corpus.evaluation_sets import EvaluationSet
+
+_NOT_TUNED = "an object cannot be fine-tuned; name a model: bsl evaluate MODEL --suite …"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an evaluation gives.
+
+    Attributes:
+        scores: one row a figure: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
+        missing: set that could not be had → why, and what to do.
+    """
+
+    scores: pl.DataFrame
+    missing: dict[str, str]
+
+
+def evaluate(
+    encoder: TextEncoder,
+    suite: Iterable[str] = ("sts",),
+    site: RunContext | None = None,
+    bootstrap: BootstrapConfig | None = None,
+    probe: ProbeConfig | None = None,
+    name: str | None = None,
+) -> Evaluation:
+    """Score any object with `encode(list[str]) -> array`, or any such callable, on suites or sets.
+
+    Args:
+        encoder: is given each unique sentence of a kind of set once.
+        suite: `sts`, `senteval`, `all`, …, or sets such as `stsb/dev` or `trec`.
+        site: its `mirror` is where the sets are; without one they come from the Hub.
+        bootstrap: how intervals are drawn.
+        probe: how SentEval's classifiers are trained.
+        name: what signatures call it; its class, or a function's own name, unless given.
+
+    Raises:
+        UnknownSuiteError: a suite does not exist.
+        SourceError: none of its sets can be had.
+        EvaluationError: the object's vectors cannot be scored; the message names data set, row and sentence.
+    """
+    config = ScoringConfig(bootstrap=bootstrap or BootstrapConfig(), probe=probe or ProbeConfig())
+    place, made = site or RunContext(), {"vectors": f"object {name or name_of(encoder)}"}
+    names = names_of(suite)
+    tuned = [name for name in names if kind_of(name).fine_tunes]
+    if len(tuned) == len(names):
+        raise SourceError(f"only protocols that fine-tune were asked for; {_NOT_TUNED}")
+    found = available(place, [name for name in names if name not in tuned])
+    tables = [
+        kind.figures(sets, _embedded(encoder, sets, made), config, device_of(place)) for kind, sets in found.frozen()
+    ]
+    missing = {**found.missing, **dict.fromkeys(tuned, _NOT_TUNED)}
+    return Evaluation(pl.concat(tables, how="diagonal_relaxed"), missing)
+
+
+def _embedded(encoder: TextEncoder, sets: Sequence[EvaluationSet], made: Mapping[str, JsonValue]) -> Vectors:
+    places: dict[str, str] = {}
+    for wanted in sets:
+        for number, text in enumerate(wanted.sentences()):
+            if text not in places:
+                places[text] = wanted.place(number)
+    ids = pl.DataFrame({"text": list(places)}).select(sentence_ids(pl.col("text"))).to_series().to_list()
+    rows = dict(zip(ids, range(len(ids)), strict=True))
+    return DenseVectors("the object's vectors", rows, made, embed_texts(encoder, list(places), list(places.values())))

@@ -1,0 +1,1 @@
+"""The embedded models made anew: trained, distilled, packed, verified."""

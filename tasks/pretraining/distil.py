@@ -1,0 +1,88 @@
+"""The embedded masked LM to the embedded sentence encoder: taught by a larger one on the same licensed text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from models.pretraining.recipe import StudentRecipe
+from storage.refs import ArtifactRef, CheckpointRef
+from storage.sources import ResolvedSource
+from storage.weights import ResolvedModel
+from tasks.embedding.encoders import encoder_folder
+from tasks.pretraining.pretrain import MODEL, read_collections
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import device_of, limit_threads
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from models.training.teacher import Teacher
+
+
+@stage(ref=ArtifactRef, kind="asset", version=1)
+def teach_student(
+    work: Work,
+    sources: tuple[ResolvedSource, ...],
+    start: ArtifactRef,
+    teacher: CheckpointRef | ResolvedModel,
+    recipe: StudentRecipe,
+) -> None:
+    """Train the student, resumable, and write it as a folder of sentence-transformers in half precision.
+
+    Args:
+        work: RunContext, store and draft.
+        sources: The collections that it reads, and the evaluation sets, whose sentences it may not see.
+        start: The masked LM.
+        teacher: The encoder whose vectors it learns.
+        recipe: Which sentences, and how.
+    """
+    import polars as pl
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.export import export_sentence_transformers
+    from models.encoder.loading import load_encoder
+    from models.pretraining.collections import english_sentences
+    from models.pretraining.export import halve
+    from models.training.loop import train
+
+    limit_threads(work.site)
+    every = english_sentences(read_collections(sources), recipe.training.seed)
+    texts = [text for text in every if len(text.split()) <= recipe.most_words][: recipe.sentences]
+    known = _vectors(work, teacher, recipe, texts)
+    pairs = pl.DataFrame({"sentence_id": known.ids, "text_1": texts, "text_2": texts})
+    config = EncoderConfig(model="bert-mini", max_length=recipe.max_length)
+    encoder, tokenizer = load_encoder(work.store.fetch(start) / MODEL, config)
+    result = train(
+        pairs,
+        encoder,
+        tokenizer,
+        recipe.training,
+        teacher=known,
+        work=work.store.scratch(work.ref),
+        device=device_of(work.site),
+        on_progress=progress_of("student"),
+    )
+    folder = work.draft.folder / MODEL
+    export_sentence_transformers(result.encoder, tokenizer, folder)
+    for weights in folder.rglob("model.safetensors"):
+        halve(weights.parent)
+    losses = result.log["loss"].drop_nulls()
+    work.draft.note({"steps": result.steps, "sentences": len(texts), "first_loss": losses[0], "last_loss": losses[-1]})
+
+
+def _vectors(
+    work: Work, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
+) -> Teacher:
+    import numpy as np
+
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.training.teacher import Teacher
+
+    network, tokenizer = load_encoder(encoder_folder(work.store, teacher), recipe.teacher)
+    bf16 = recipe.training.precision == "bf16"
+    vectors = encode(
+        network, tokenizer, texts, device=device_of(work.site), bf16=bf16, on_progress=progress_of("teacher")
+    )
+    return Teacher(np.arange(len(texts), dtype=np.uint64), vectors)

@@ -1,0 +1,234 @@
+"""Licensed text to small models: the stages behind the embedded assets.
+
+Each model is an artifact of its own (kind `asset`): `model/` as transformers loads it, with the figures of its
+training. Runs resume from the store's scratch folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from storage.errors import SourceError
+from storage.refs import ArtifactRef
+from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import cores, device_of, limit_threads
+from tasks.stage.ui import progress_of
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from transformers import MarianTokenizer
+
+    from models.pretraining.state import RunState
+    from models.pretraining.translation_pairs import EncodedPairs
+    from tasks.stage.run_context import RunContext
+
+MODEL = "model"
+VOCABULARY = "vocabulary"
+NEAR = 0.3
+"""Share of each language's pairs that counts as near to captions."""
+
+
+def locate_collections(site: RunContext, names: tuple[str, ...]) -> tuple[ResolvedSource, ...]:
+    """Find and fingerprint collections `<name>/<split>` of the mirror.
+
+    Raises:
+        SourceError: no mirror is set, or it lacks one of them.
+    """
+    if site.mirror is None:
+        raise SourceError("assets are built from a mirror of licensed collections and none is set; set BSL_DATA_MIRROR")
+    root = site.mirror.rstrip("/")
+    return tuple(resolve_source(SourceSpec(path=f"{root}/{name}.parquet", name=name)) for name in names)
+
+
+def read_collections(sources: tuple[ResolvedSource, ...]) -> dict[str, pl.DataFrame]:
+    """The collections by name, with their own columns."""
+    return {source.name: pl.read_parquet(source.files[0]) for source in sources}
+
+
+@stage(ref=ArtifactRef, kind="asset", version=2)
+def pretrain_encoder(
+    work: Work, sources: tuple[ResolvedSource, ...], kept_out: tuple[ResolvedSource, ...], recipe: EncoderRecipe
+) -> None:
+    """Train a WordPiece vocabulary and a masked LM.
+
+    Args:
+        work: RunContext, store and draft.
+        sources: The collections that it reads, and the evaluation sets, whose sentences it may not see.
+        kept_out: Held-out pairs, whose sentences a multilingual one may not see either.
+        recipe: Languages, shape, budget.
+    """
+    from torch import nn
+
+    from models.pretraining.collections import english_sentences, multilingual_sentences
+    from models.pretraining.export import export_half
+    from models.pretraining.loop import pretrain
+    from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
+    from models.pretraining.wordpiece import encode, train_wordpiece
+
+    limit_threads(work.site)
+    seed = recipe.learning.seed
+    frames = read_collections(sources)
+    if recipe.multilingual:
+        held_out = (pl.read_parquet(source.files[0]) for source in kept_out)
+        unseen = [text for frame in held_out for side in frame for text in side]
+        texts = multilingual_sentences(frames, unseen, seed)
+    else:
+        texts = english_sentences(frames, seed)
+    tokenizer = train_wordpiece(texts, recipe.vocabulary, accents=recipe.multilingual)
+    held, train = (
+        MaskedSentences(encode(tokenizer, part, recipe.model.max_tokens), tokenizer, recipe.model, seed)
+        for part in (texts[: recipe.held_out], texts[recipe.held_out :])
+    )
+    model = build_masked_lm(recipe.model, tokenizer, seed)
+    nn.Module.to(model, device_of(work.site))
+    progress = progress_of("masked LM")
+    state = pretrain(model, train, recipe.learning, progress, work.store.scratch(work.ref))
+    export_half(model, tokenizer, work.draft.folder / MODEL)
+    figures = {f"held_out_{name}": value for name, value in evaluate_masked_lm(model, held, seed).items()}
+    work.draft.note({**_training(state), **figures, "sentences": len(train.sentences)})
+
+
+@stage(ref=ArtifactRef, kind="parallel", version=1)
+def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
+    """Hold pairs out of all languages together, and learn the vocabulary that both translators share."""
+    from models.pretraining.collections import LANGUAGES, NLI
+    from models.pretraining.parallel import split_pairs
+    from models.pretraining.selection import closeness, nearest
+    from models.pretraining.vocabulary import train_vocabulary, vocabulary_texts
+
+    frames = read_collections(sources)
+    pairs = {code: frames[f"tatoeba_en_{code}/all"].select("en", pl.col(code).alias("other")) for code in LANGUAGES}
+    captions = pl.concat([frames[NLI[0]]["premise"], frames[NLI[0]]["hypothesis"]])
+    split = split_pairs(pairs, recipe.held_out, recipe.learning.seed)
+    for part, by_language in (("train", split.train), ("held", split.held)):
+        for code, frame in by_language.items():
+            scores = closeness(frame["en"].to_list(), captions.unique(maintain_order=True), frame["en"])
+            marked = frame.with_columns(near=pl.Series(nearest(scores, NEAR)))
+            marked.write_parquet(work.draft.folder / f"{part}-{code}.parquet")
+    texts = vocabulary_texts(split.train, captions, recipe.learning.seed)
+    train_vocabulary(texts, recipe.vocabulary, list(LANGUAGES.values()), work.draft.folder / VOCABULARY)
+    work.draft.note({f"pairs_{code}": len(frame) for code, frame in split.train.items()})
+
+
+@stage(ref=ArtifactRef, kind="asset", version=2)
+def pretrain_translator(
+    work: Work, parallel: ArtifactRef, start: ArtifactRef | None, back: ArtifactRef | None, recipe: TranslatorRecipe
+) -> None:
+    """Train a translator, from scratch or from another one of the same vocabulary."""
+    from torch import nn
+    from transformers import MarianMTModel, MarianTokenizer
+
+    from models.pretraining.export import export_half
+    from models.pretraining.loop import pretrain
+    from models.pretraining.translation import build_translator
+    from models.pretraining.translation_pairs import TranslationPairs
+    from models.pretraining.vocabulary import without_targets
+
+    limit_threads(work.site)
+    folder = work.store.fetch(parallel)
+    tokenizer = MarianTokenizer.from_pretrained(folder / VOCABULARY)
+    model = build_translator(recipe.model, tokenizer, recipe.learning.seed)
+    if start is not None:
+        trained = MarianMTModel.from_pretrained(work.store.fetch(start) / MODEL)
+        model.load_state_dict(trained.state_dict())
+    examples = _examples(folder, tokenizer, recipe)
+    if back is not None:
+        examples += _back_translated(work.store.fetch(back), tokenizer, recipe)
+    curriculum = TranslationPairs(examples, tokenizer, recipe.model, recipe.learning.seed)
+    nn.Module.to(model, device_of(work.site))
+    progress = progress_of("translator")
+    state = pretrain(model, curriculum, recipe.learning, progress, work.store.scratch(work.ref))
+    export_half(model, tokenizer, work.draft.folder / MODEL)
+    if recipe.into_english:
+        without_targets(work.draft.folder / MODEL)
+    work.draft.note(_training(state))
+
+
+@stage(ref=ArtifactRef, kind="back_translated", version=2)
+def back_translate(
+    work: Work,
+    translator: ArtifactRef,
+    sources: tuple[ResolvedSource, ...],
+    parallel: ArtifactRef,
+    sample: ResolvedSource,
+    languages: tuple[str, ...],
+    captions: int,
+    everyday: int,
+) -> None:
+    """Translate English with an own model: sources for the way back into English, as they will be met there.
+
+    Args:
+        work: RunContext, store and draft.
+        translator: From English into `languages`.
+        sources: Collections that hold SNLI, the pairs and the evaluation sets.
+        parallel: The split whose held-out pairs stay unseen.
+        sample: The NLI sample that recipes are run on, which stays unseen too.
+        languages: ISO 639-1 codes.
+        captions: Most sentences of SNLI, for each language.
+        everyday: Most sentences of Tatoeba, for each language.
+    """
+    from models.pretraining.collections import LANGUAGES, round_trip_sentences
+    from models.translation.config import TranslatorConfig
+    from models.translation.loading import load_translator
+
+    limit_threads(work.site)
+    folder = work.store.fetch(translator) / MODEL
+    held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(work.store.fetch(parallel).glob("held-*"))])
+    pairs = pl.read_parquet(sample.files[0])
+    unseen = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
+    chosen = round_trip_sentences(read_collections(sources), unseen, captions, everyday)
+    for code in languages:
+        config = TranslatorConfig(
+            model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
+        )
+        with TemporaryDirectory() as scratch:
+            engine = load_translator(
+                folder, config, device_of(work.site), Path(scratch) / "converted", work.site.threads or cores()
+            )
+        texts = [translation.text for translation in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
+        frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
+        frame.write_parquet(work.draft.folder / f"{code}.parquet")
+
+
+def _examples(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
+    from models.pretraining.collections import LANGUAGES
+    from models.pretraining.translation_pairs import EncodedPairs, comparable
+    from models.pretraining.vocabulary import encode_pieces
+
+    found: list[EncodedPairs] = []
+    for code, share in recipe.shares.items():
+        frame = pl.read_parquet(folder / f"train-{code}.parquet")
+        prefix = tokenizer.get_vocab()[f">>{LANGUAGES[code]}<<"]
+        for part, drawn in ((frame.filter("near"), share * recipe.near), (frame.filter(~pl.col("near")), share)):
+            english, other = comparable(encode_pieces(tokenizer, part["en"]), encode_pieces(tokenizer, part["other"]))
+            if recipe.into_english:
+                found.append(EncodedPairs(other, english, None, drawn))
+            else:
+                found.append(EncodedPairs(english, other, prefix, drawn))
+    return found
+
+
+def _back_translated(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
+    from models.pretraining.translation_pairs import EncodedPairs
+    from models.pretraining.vocabulary import encode_pieces
+
+    frames = [pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
+    encoded = [
+        (encode_pieces(tokenizer, frame["source"]), encode_pieces(tokenizer, frame["target"])) for frame in frames
+    ]
+    return [EncodedPairs(source, target, None, recipe.back_translated) for source, target in encoded]
+
+
+def _training(state: RunState) -> dict[str, JsonValue]:
+    return {
+        "steps": state.step,
+        "tokens": state.tokens,
+        "minutes": round(state.elapsed_s / 60, 2),
+        "losses": [[step, loss] for step, loss in state.losses],
+    }

@@ -1,0 +1,207 @@
+"""Embedded assets: measured as any machine can measure them, packed with what was measured, verified later.
+
+The protocol is one for packing and verifying: the asset as shipped, on a CPU, the held-out text that is itself an
+asset; translators by ctranslate2, beam 4, at full precision, which every CPU reproduces.
+A figure is thus either reproduced or wrong.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from models.pretraining.collections import LANGUAGES
+from models.translation.catalog import MINI
+from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
+from tasks.stage.device import cores
+from tasks.stage.ui import progress_of
+from tasks.translation.pinned_translations import PINNED, record_pins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from models.translation.config import TranslatorConfig
+
+HELD_OUT = "held-out"
+FORWARD, BACK = "marian-mini-en-mul", "marian-mini-mul-en"
+ENCODER, MULTILINGUAL_ENCODER, STUDENT = "bert-mini", "bert-mini-mul", "mini-sentence"
+MODELS = (FORWARD, BACK, ENCODER, MULTILINGUAL_ENCODER, STUDENT)
+TEXTS = ("nli-sample", "stsb", "stsb-mt", HELD_OUT)
+SENTENCES = 200
+"""Of each measurement, when figures are verified."""
+VERIFIED = "verified"
+"""Name of the figures that `verify` computes again."""
+TOLERANCE: Mapping[str, float] = {
+    "bleu": 0.6,
+    "chrf": 0.4,
+    "copies": 0.02,
+    "loops": 1,
+    "spearman": 0.3,
+    "loss": 0.01,
+    "accuracy": 0.003,
+}
+"""Largest difference that another CPU's rounding may make, by the last word of a figure's name."""
+
+
+class Check(BaseModel):
+    """One figure of an asset, computed again."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    asset: str
+    figure: str
+    recorded: float | None
+    """What the manifest says; None if it says nothing."""
+    found: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure is recorded and found alike."""
+        kind = self.figure.rsplit(" ", 1)[-1]
+        return self.recorded is not None and abs(self.recorded - self.found) <= TOLERANCE.get(kind, 0.01)
+
+
+def verify() -> list[Check]:
+    """Recompute checksums and figures of every embedded asset.
+
+    Raises:
+        AssetError: an asset is missing or damaged.
+    """
+    for name in (*TEXTS, *MODELS):
+        embedded_path(name)
+    measured = {name: measure(name, SENTENCES) for name in MODELS}
+    return [
+        Check(asset=name, figure=figure, recorded=_recorded(name).get(figure), found=value)
+        for name, figures in measured.items()
+        for figure, value in figures.items()
+    ]
+
+
+def figures_of(name: str, sentences: int, root: Path) -> dict[str, JsonValue]:
+    """What a packed model's manifest is to say: its figures, and for a translator the translations it is pinned to."""
+    figures: dict[str, JsonValue] = {VERIFIED: dict(measure(name, sentences, root))}
+    pins = record_pins(name, directions(name), root)
+    return {**figures, PINNED: pins} if pins else figures
+
+
+def measure(name: str, sentences: int, root: Path | None = None) -> dict[str, float]:
+    """The figures of one embedded model by the protocol of this module.
+
+    Args:
+        name: One of `MODELS`; `BACK` with the round trips through `FORWARD`.
+        sentences: Held-out pairs per translation direction and sentences per round trip.
+        root: Folder of the models, the package's own unless given; the texts are always the package's.
+    """
+    measures: dict[str, Callable[[int, Path | None], dict[str, float]]] = {
+        FORWARD: _measure_forward,
+        BACK: _measure_back,
+        ENCODER: _measure_encoder,
+        MULTILINGUAL_ENCODER: _measure_multilingual,
+        STUDENT: _measure_student,
+    }
+    return measures[name](sentences, root)
+
+
+def directions(name: str) -> list[TranslatorConfig]:
+    """What an embedded translator translates, as recipes search; nothing for what is none."""
+    return [config for config in MINI.values() if config.model == f"{EMBEDDED}{name}"]
+
+
+def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
+    return _qualities(FORWARD, sentences, root)
+
+
+def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
+    from models.pretraining.quality import round_trip_quality
+
+    figures = _qualities(BACK, sentences, root)
+    originals = _held_out("snli")["text"].head(sentences).to_list()
+    for code in ("de", "fr"):
+        abroad = _translated(MINI[f"en-{code}"], originals, root)
+        returned = _translated(MINI[f"{code}-en"], abroad, root)
+        for kind, value in round_trip_quality(originals, returned).items():
+            figures[f"en-{code}-en snli {kind}"] = value
+    return figures
+
+
+def _measure_encoder(sentences: int, root: Path | None) -> dict[str, float]:
+    texts = _held_out("sentences")["text"].head(5 * sentences).to_list()
+    return _encoder_figures(ENCODER, texts, "stsb", root)
+
+
+def _measure_multilingual(sentences: int, root: Path | None) -> dict[str, float]:
+    sides = [_held_out(f"tatoeba-{code}")[code].head(sentences) for code in LANGUAGES]
+    return _encoder_figures(MULTILINGUAL_ENCODER, pl.concat(sides).to_list(), "stsb-mt", root)
+
+
+def _measure_student(_: int, root: Path | None) -> dict[str, float]:
+    folder = embedded_path(STUDENT, root)
+    return {f"stsb {split} spearman": _sts_spearman(folder, "stsb", "mean", split) for split in ("dev", "test")}
+
+
+def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None) -> dict[str, float]:
+    """Masked-LM loss on held-out sentences, and what the raw encoder's cosines say about scored pairs."""
+    from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
+
+    from models.pretraining.masked_lm import MaskedLMConfig, MaskedSentences, evaluate_masked_lm
+    from models.pretraining.wordpiece import encode
+
+    folder = embedded_path(name, root)
+    tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), MaskedLMConfig()
+    held = MaskedSentences(encode(tokenizer, texts, config.max_tokens), tokenizer, config, seed=1)
+    found = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held, seed=1)
+    pooled = {f"{pairs} dev {pooling} spearman": _sts_spearman(folder, pairs, pooling) for pooling in ("mean", "cls")}
+    return {**{f"masked-LM {figure}": round(found[figure], 4) for figure in ("loss", "accuracy")}, **pooled}
+
+
+def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], split: str = "dev") -> float:
+    import numpy as np
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.encode import encode
+    from models.encoder.loading import load_encoder
+    from models.evaluation.correlation import spearman
+
+    pairs = pl.read_parquet(embedded_path(asset) / f"{split}.parquet")
+    network, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling=pooling, max_length=128))
+    first, second = (encode(network, tokenizer, pairs[side].to_list()) for side in ("sentence1", "sentence2"))
+    first, second = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (first, second))
+    cosines = (first * second).sum(axis=1).astype(np.float64)
+    return round(100 * spearman(pairs["score"].cast(pl.Float64).to_numpy(), cosines), 2)
+
+
+def _qualities(name: str, sentences: int, root: Path | None) -> dict[str, float]:
+    from models.pretraining.quality import translation_quality
+
+    figures: dict[str, float] = {}
+    for config in directions(name):
+        source, target = config.source_lang, config.target_lang
+        pairs = _held_out(f"tatoeba-{target if source == 'en' else source}").head(sentences)
+        texts = _translated(config, pairs[source].to_list(), root)
+        for kind, value in translation_quality(texts, pairs[target].to_list()).items():
+            figures[f"{source}-{target} tatoeba {kind}"] = value
+    return figures
+
+
+def _translated(config: TranslatorConfig, texts: list[str], root: Path | None) -> list[str]:
+    from models.translation.loading import load_translator
+
+    full = config.model_copy(update={"backend": "ctranslate2", "precision": "fp32"})
+    folder = embedded_path(config.model.removeprefix(EMBEDDED), root)
+    with TemporaryDirectory() as scratch:
+        translator = load_translator(folder, full, "cpu", Path(scratch) / "converted", cores())
+    advance = progress_of(f"{config.source_lang}→{config.target_lang}")
+    return [translation.text for translation in translator.translate(texts, advance)]
+
+
+def _held_out(table: str) -> pl.DataFrame:
+    return pl.read_parquet(embedded_path(HELD_OUT) / f"{table}.parquet")
+
+
+def _recorded(name: str) -> dict[str, float]:
+    recorded = embedded_manifest(name).figures.get(VERIFIED, {})
+    return recorded if isinstance(recorded, dict) else {}  # type: ignore[return-value]

@@ -1,0 +1,1 @@
+"""The stages and contents of reports, comparisons, studies and model cards."""

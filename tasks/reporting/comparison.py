@@ -1,0 +1,165 @@
+"""Finished runs side by side: the figures, settings and logs of their reports on one page."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import polars as pl
+
+from models.report.runs_page import RunsContent
+from models.report.tables import PaperTable
+from storage.errors import ArtifactMissingError
+from storage.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
+from tasks.reporting.run.report import report
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import show_markdown
+
+if TYPE_CHECKING:
+    from storage.manifest import Manifest
+    from storage.store import Store
+
+HTML: Final = "comparison.html"
+PAGE: Final = "comparison.md"
+_LETTERS: Final = 40  # of a title, in names
+
+
+@stage(ref=EvaluationRef, version=3)
+def compare_runs(
+    work: Work,
+    reports: tuple[ReportRef, ...],
+    comparisons: tuple[ComparisonRef, ...],
+    tables: tuple[PaperTable, ...],
+) -> None:
+    """Write the page of several runs, their results' figures below each other, and their differences."""
+    from models.report.runs_page import findings, runs_markdown, runs_page  # matplotlib
+
+    names = run_names(work.store, reports)
+    manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
+    compared = [work.store.scan(ref).collect() for ref in comparisons]
+    settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
+    content = RunsContent(
+        runs=[_row(work.store, name, manifest) for name, manifest in manifests.items()],
+        scores=pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items()),
+        comparison=pl.concat(compared) if compared else None,
+        settings=differing(settings),
+        logs=_logs(work.store, manifests),
+        tables=tables,
+        devs={name: dev_of(own) for name, own in settings.items()},
+    )
+    work.draft.write(content.scores, "scores")
+    if content.comparison is not None:
+        work.draft.write(content.comparison, "comparison")
+    work.draft.note({"said": [*findings(content)]})
+    page = runs_markdown(content)
+    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    (work.draft.folder / HTML).write_text(runs_page(content), encoding="utf-8")
+    show_markdown("comparison", page, content.title)
+
+
+def said_of(store: Store, comparison: EvaluationRef) -> list[str]:
+    """What the page of a comparison opens with: a sentence a run beside the first."""
+    return [str(line) for line in cast("list[str]", store.manifest(comparison).figures["said"])]
+
+
+def run_names(store: Store, reports: tuple[ReportRef, ...]) -> list[str]:
+    """A letter and the beginning of its title for each run, in their order.
+
+    Raises:
+        ArtifactMissingError: one is not the report of a recipe's run.
+    """
+    origins = {ref: store.manifest(ref).provenance for ref in reports}
+    for ref, origin in origins.items():
+        if origin.stage != report.name:
+            raise ArtifactMissingError(
+                f"{ref} was made by {origin.stage or 'an older version'}; expected what `bsl run` ends with, so name "
+                "such reports alone"
+            )
+    titles = [str(origin.config["title"]) for origin in origins.values()]
+    return [
+        f"{letter} ({title.partition(':')[0][:_LETTERS]})"
+        for letter, title in zip(string.ascii_uppercase, titles, strict=False)
+    ]
+
+
+def settings_of(manifest: Manifest) -> dict[str, Any]:
+    """The settings of the run that a report is of, as its key has them, with its sources by name."""
+    config = manifest.provenance.config
+    settings = config["settings"]
+    if not isinstance(settings, dict):
+        return {}
+    # Of the settings' own sources only the content is in keys; the report's key has them as they were named.
+    ingest = settings.get("ingest")
+    return {**settings, "ingest": {"sources": config.get("sources"), **(ingest if isinstance(ingest, dict) else {})}}
+
+
+def dev_of(settings: Mapping[str, Any]) -> str:
+    """The set that chose a run's encoder, as comparisons name it; empty where none did."""
+    trainings = [phase["training"] for phase in (*settings.get("earlier", ()), settings) if phase.get("training")]
+    chose = any(training.get("select") != "last" for training in trainings)
+    return (settings["evaluation"].get("dev") or "").removeprefix("embedded:") if chose else ""
+
+
+def result_vectors(store: Store, report: ReportRef) -> EmbeddingsRef:
+    """The vectors of what a run is for: its last encoder, after the transform if there is one.
+
+    Raises:
+        ArtifactMissingError: the report is of a version that did not name them, or each set has others.
+    """
+    manifest = store.manifest(report)
+    entry = manifest.provenance.inputs.get(f"vectors.{manifest.figures.get('result')}")
+    if entry is None:
+        raise ArtifactMissingError(
+            f"{report} names no vectors of its result, as reports do since version 10; run its recipe again, which "
+            "makes the report alone"
+        )
+    return EmbeddingsRef(key=entry.key)
+
+
+def differing(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    """A row for each field that differs between runs, a column for each run; empty and missing fields are dashes."""
+    flat = {name: dict(_fields(own, "")) for name, own in settings.items()}
+    fields = dict.fromkeys(field for own in flat.values() for field in own)
+    rows = [{"field": field, **{name: own.get(field, "–") for name, own in flat.items()}} for field in fields]
+    return [row for row in rows if len({value for name, value in row.items() if name != "field"}) > 1]
+
+
+def _fields(value: Any, place: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - JSON
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _fields(part, f"{place}.{name}".lstrip("."))
+    elif isinstance(value, list) and any(isinstance(part, Mapping | list) for part in value):
+        for number, part in enumerate(value):
+            yield from _fields(part, f"{place}[{number}]")
+    elif value not in (None, []):
+        yield place, ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _row(store: Store, name: str, manifest: Manifest) -> dict[str, object]:
+    corpus = manifest.provenance.inputs["corpus"].key
+    return {
+        "run": name,
+        "title": str(manifest.provenance.config["title"]),
+        "report": manifest.key[:12],
+        "corpus": corpus[:12],
+        "sentences": f"{store.manifest(CorpusRef(key=corpus)).rows:,}",
+        "beside its own start": str(manifest.figures.get("verdict", "not trained")),
+        "by": str(manifest.figures.get("reason", "–")),
+    }
+
+
+def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
+    """The figures of what the run is for, under the run's name."""
+    table = store.scan(manifest.ref, "scores").collect()
+    return table.filter(model=str(manifest.figures["result"])).with_columns(model=pl.lit(name))
+
+
+def _logs(store: Store, manifests: Mapping[str, Manifest]) -> dict[str, pl.DataFrame]:
+    logs = {}
+    for name, manifest in manifests.items():
+        entries = manifest.provenance.inputs
+        trained = [entry.key for place, entry in entries.items() if place.startswith("checkpoints.")]
+        if trained:
+            logs[name] = store.scan(CheckpointRef(key=trained[-1]), "training_log").collect()
+    return logs

@@ -1,0 +1,142 @@
+"""Artifacts as others read them: MTEB's results, Markdown, LaTeX; a checkpoint with its card and ONNX graph."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from models.report.escaping import code
+from models.report.mteb import Task, task_results
+from models.report.page import markdown_table
+from models.report.tables import as_latex, paper_signatures, paper_tables
+from storage.checkpoint import ENCODER
+from storage.collect import readable_manifests
+from storage.declarations import DATASETS
+from storage.errors import ArtifactMissingError, StoreWriteError
+from tasks.evaluation.kinds import tables
+from tasks.reporting.model_card import CARD, folded_card
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from storage.manifest import Manifest
+    from storage.refs import ArtifactRef
+    from storage.store import Store
+
+GRAPH = "sentence-embedding.onnx"
+_TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered
+
+
+def export_figures(store: Store, ref: ArtifactRef, target: Path, form: str) -> Path:
+    """Write the figures of an artifact that has some: scores, an evaluation or a report.
+
+    Args:
+        store: where it is.
+        ref: the artifact.
+        target: a new folder for `mteb`, a new file for the others.
+        form: a key of `FORMS`.
+
+    Raises:
+        StoreWriteError: the target is there already; nothing is overwritten.
+        ArtifactMissingError: the artifact has no figures.
+    """
+    if target.exists():
+        raise StoreWriteError(f"{target} exists already; name a new file or folder")
+    scores = store.scan(ref, "scores").collect()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    FORMS[form](scores, target)
+    return target
+
+
+def _mteb(scores: pl.DataFrame, target: Path) -> None:
+    """`<system>/<task>.json`, as in a folder of MTEB results."""
+    tasks = {
+        name: Task(declared.mteb.name, declared.mteb.subset, declared.revision or "")
+        for name, declared in DATASETS.items()
+        if declared.mteb
+    }
+    for (model,), figures in scores.group_by("model", maintain_order=True):
+        folder = target / (str(model).strip(".") or "system").replace("/", "__").replace("\0", "_")[:200]
+        folder.mkdir(parents=True)
+        for task, result in task_results(figures, tasks).items():
+            (folder / f"{task}.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def _markdown(scores: pl.DataFrame, target: Path) -> None:
+    notes = paper_signatures(scores, tables())
+    parts = [
+        f"## {title}\n\n{markdown_table(rows)}\n\n" + "\n".join(f"- {code(note)}" for note in notes[title]) + "\n"
+        for title, rows in paper_tables(scores, tables())
+    ]
+    target.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _latex(scores: pl.DataFrame, target: Path) -> None:
+    notes = paper_signatures(scores, tables())
+    parts = [as_latex(title, rows, notes[title]) for title, rows in paper_tables(scores, tables())]
+    target.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+FORMS: Final[dict[str, Callable[[pl.DataFrame, Path], None]]] = {"mteb": _mteb, "markdown": _markdown, "latex": _latex}
+
+
+@contextlib.contextmanager
+def additions(store: Store, ref: ArtifactRef, *, onnx: bool) -> Iterator[Path | None]:
+    """A folder with what is to be laid over an artifact's copy, or None; it lasts for the block.
+
+    Raises:
+        ArtifactMissingError: a graph is asked for of something that is no checkpoint.
+        EncoderError: the encoder cannot be written as a graph, or the packages for it are not installed.
+    """
+    if ref.kind != "checkpoint":
+        if onnx:
+            raise ArtifactMissingError(f"{ref} has no encoder, expected a checkpoint for --onnx; name checkpoint/<key>")
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="bsl-export-") as name:
+        folder = Path(name)
+        (folder / ENCODER).mkdir()
+        if (card := newest_card(store, ref)) is not None:
+            shutil.copyfile(card, folder / ENCODER / "README.md")
+        if onnx:
+            _write_graph(store.fetch(ref) / ENCODER, folder / ENCODER / GRAPH)
+        yield folder
+
+
+def newest_card(store: Store, ref: ArtifactRef) -> Path | None:
+    """The model card in the newest report on a checkpoint."""
+    reports = [
+        manifest for manifest in readable_manifests(store, "report") if _cards(manifest).get(ref.key) in manifest.files
+    ]
+    newest_first = sorted(reports, key=lambda manifest: manifest.created_at, reverse=True)
+    # A report whose inputs were made anew with another content speaks of another encoder.
+    sound = next((manifest for manifest in newest_first if store.defect(manifest.ref) is None), None)
+    return None if sound is None else store.fetch(sound.ref) / _cards(sound)[ref.key]
+
+
+def _cards(manifest: Manifest) -> dict[str, str]:
+    """Key → file of the card, of the encoders that a report is for: adapted, last trained, with a transform in it."""
+    inputs = manifest.provenance.inputs
+    trained = sorted(
+        (name for name in inputs if name.startswith(_TRAINED)), key=lambda name: int(name[len(_TRAINED) :])
+    )
+    cards = {inputs[name].key: CARD for name in (*trained[-1:], *({"adapted"} & set(inputs)))}
+    numbers = (name[len(_FOLDED) :] for name in inputs if name.startswith(_FOLDED))
+    return cards | {inputs[f"{_FOLDED}{number}"].key: folded_card(int(number)) for number in numbers}
+
+
+def _write_graph(encoder: Path, path: Path) -> None:
+    from models.encoder.loading import load_encoder
+    from models.encoder.onnx import export_onnx
+    from models.encoder.saved import saved_config
+
+    config = saved_config(encoder, str(encoder))
+    assert config is not None  # every checkpoint's encoder says how it pools
+    network, _ = load_encoder(encoder, config)
+    export_onnx(network, path)

@@ -1,0 +1,228 @@
+"""Methods on one text to one page: proofs, differences, which to use, what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pydantic import BaseModel
+
+from models.evaluation.bootstrap import BootstrapConfig
+from models.report.field import FieldContent, advice, field_page, summary_rows
+from storage.checkpoint import ENCODER
+from storage.labels import LabelSource
+from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
+from storage.schemas import FIELD, FIELD_METHODS
+from storage.texts import TextSource
+from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.embedding.vectors import open_vectors
+from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
+from tasks.evaluation.own_text_sets import own_probes
+from tasks.reporting.run.content import Told
+from tasks.reporting.sections import own_text
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import limit_threads
+from tasks.stage.inputs import StageInputs
+from tasks.stage.ui import show_image, show_markdown
+from tasks.training.step_timing import seconds_a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from models.evaluation.field import Proof, Ranking
+    from storage.store import Store
+
+PAGE: Final = "field.md"
+PLOT: Final = "field.png"
+HTML: Final = "field.html"
+_COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
+
+
+class Summary(BaseModel):
+    """What a terminal prints."""
+
+    rows: list[dict[str, str]]
+    """A row a method."""
+    said: list[str]
+    """Which to use, how sure that is, what it costs."""
+
+
+class FieldArtifacts(StageInputs):
+    """The artifacts of all methods, and of the text."""
+
+    asked: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of the proofs' texts, one a seed."""
+    checked: dict[str, tuple[EmbeddingsRef, ...]]
+    """Method → vectors of the checks' sentences."""
+    checkpoints: dict[str, tuple[CheckpointRef, ...]]
+    """Method → its encoders."""
+    paces: dict[str, PaceRef]
+    """Method → measured time of a step."""
+    passages: PassagesRef
+    """The text, with its held-out parts."""
+    corpus: CorpusRef
+    """The learnt sentences."""
+    trips: ViewsRef | None
+    """Round trips of held-out sentences."""
+
+
+class FieldComparison(StageInputs):
+    """The methods, the questions and the content of the page that no artifact has."""
+
+    title: str
+    """Title of the page."""
+    methods: dict[str, str]
+    """Method → its label; the encoder as it is first."""
+    steps: dict[str, int]
+    """Method → its training steps."""
+    translators: dict[str, tuple[str, ...]]
+    """Method → memories of the translators of its views."""
+    faults: dict[str, str]
+    """Method → why it has no vectors."""
+    learnt_views: tuple[str, ...]
+    """Questions that are made as a method's views are; shown, but not decisive."""
+    labels: LabelSource | None
+    """Labels, if there are any."""
+    checks: tuple[ScoredSet, ...]
+    """Scored pairs on which a method must not lose."""
+    questions: int
+    """Most questions of a probe."""
+    may_forget: float
+    """Largest drop on the checks."""
+    config: BootstrapConfig
+    """Settings of the intervals."""
+    notes: tuple[str, ...]
+    """Notes on the page."""
+    sources: tuple[TextSource, ...]
+    """The files."""
+    settings: str
+    """All settings as JSON."""
+
+
+@stage(ref=FieldRef, version=10)
+def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told: Told) -> None:
+    """Compare methods on held-out text, labels and checks; pages, a plot, two tables.
+
+    Args:
+        work: the stage's.
+        made: the artifacts of all methods.
+        asked: methods, questions and settings.
+        told: how to start the same again.
+
+    Raises:
+        EvaluationError: vectors cannot be compared.
+    """
+    from models.evaluation.field import field_rows, forgetful, not_chosen
+    from models.report.field_plot import field_plot  # matplotlib, which a cached run never needs
+
+    limit_threads(work.site)
+    config, labels = asked.config, asked.labels
+    scored = [name for name in asked.methods if name in made.asked]
+    names = [asked.methods[name] for name in scored]
+    vectors = [[open_vectors(work.store, ref) for ref in made.asked[name]] for name in scored]
+    found = own_probes(work.store, made.passages, made.trips, asked.questions)
+    proofs = [
+        *text_proofs(found, vectors, asked.learnt_views, config),
+        *label_proofs(work.store, made.passages, labels, vectors, config),
+        *checks_of(work.store, [made.checked[name] for name in scored], asked.checks, config),
+    ]
+    table = pl.DataFrame(
+        [row | {"protocol": "all"} for row in field_rows(names, proofs, seed=config.seed)], schema=FIELD
+    )
+    held = {proof.name for proof in proofs if proof.metric == "spearman" and not proof.group}
+    forgets = forgetful(table.iter_rows(named=True), held, asked.may_forget)
+    ranked = _ranked(names, proofs, not_chosen(table.iter_rows(named=True), forgets), config.seed)
+    costs = _costs(work.store, made, asked, ranked)
+    encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
+    folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
+    views = {"Round trips of held-out sentences": made.trips} if made.trips else {}
+    own = own_text(work.store, made.passages, views, asked.sources, labels.told if labels else "", asked.settings, told)
+    content = FieldContent(asked.title, table, costs, ranked, forgets, folders, asked.notes, PLOT, own)
+    work.draft.write(table)
+    work.draft.write(costs, "field_methods")
+    _publish(work, content, field_plot(table, asked.title))
+
+
+def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
+    from models.report.field_html import field_html  # matplotlib
+
+    page = field_page(content)
+    (work.draft.folder / HTML).write_text(field_html(content), encoding="utf-8")
+    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
+    (work.draft.folder / PLOT).write_bytes(picture)
+    work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))
+    show_markdown("field", page.replace(f"![plot]({PLOT})", "(see field-plot)"), content.title)
+    show_image("field-plot", picture, content.title)
+
+
+def summary_of(store: Store, ref: FieldRef) -> Summary:
+    """What is kept for the terminal."""
+    return Summary.model_validate(store.manifest(ref).figures)
+
+
+def _ranked(names: list[str], proofs: Sequence[Proof], barred: Collection[str], seed: int) -> Ranking | None:
+    from models.evaluation.field import decisive, ranking
+
+    return ranking(names, decisive(proofs), barred, seed=seed) if len(names) > 1 else None
+
+
+def _costs(store: Store, made: FieldArtifacts, asked: FieldComparison, ranked: Ranking | None) -> pl.DataFrame:
+    sentences = store.manifest(made.corpus).rows
+    behind = {standing.label: standing for standing in ranked.others} if ranked else {}
+    rows = []
+    for name, label in asked.methods.items():
+        standing, refs = behind.get(label), made.checkpoints.get(name, ())
+        seconds = sum(_translation_seconds(store, memory) for memory in asked.translators.get(name, ())) * sentences
+        rows.append(
+            {
+                "label": label,
+                "method": name,
+                "fault": asked.faults.get(name) or _collapse(store, refs),
+                "steps": asked.steps.get(name),
+                "seconds": _training_seconds(store, refs, asked.steps.get(name, 0), made.paces.get(name)),
+                "translation_seconds": seconds if name in asked.translators else None,
+                "behind": standing.behind.value if standing else None,
+                "behind_low": standing.behind.ci_low if standing else None,
+                "behind_high": standing.behind.ci_high if standing else None,
+                "behind_p": standing.p_value if standing else None,
+                "checkpoint": refs[0].key if refs else None,
+            }
+        )
+    return pl.DataFrame(rows, schema=FIELD_METHODS)
+
+
+def _training_seconds(store: Store, refs: Sequence[CheckpointRef], steps: int, pace: PaceRef | None) -> float | None:
+    """Of one run's steps, at the rate that it had itself, else at the pace that was measured before."""
+    if refs:
+        manifest = store.manifest(refs[0])
+        measured, config = manifest.figures.get("measured"), manifest.provenance.config.get("config")
+        if isinstance(measured, dict) and isinstance(config, dict):
+            rate, batch = measured["pairs_per_s"], config["batch_size"]
+            if isinstance(rate, int | float) and isinstance(batch, int) and rate > 0:
+                return steps * batch / rate
+    return steps * seconds_a_step(store, pace) if pace else None
+
+
+def _translation_seconds(store: Store, memory: str) -> float:
+    """Seconds that a translator took a sentence, over all that it has translated."""
+    parts = [store.manifest(ref) for ref in store.refs(memory)]
+    seconds = [part.figures.get("seconds") for part in parts]
+    total = sum(value for value in seconds if isinstance(value, int | float))
+    return total / max(1, sum(part.rows for part in parts))
+
+
+def _collapse(store: Store, refs: Sequence[CheckpointRef]) -> str | None:
+    """The first evaluation that saw vectors which no longer tell sentences apart."""
+    for ref in refs:
+        if "training_log" not in store.manifest(ref).tables:
+            continue
+        log = store.scan(ref, "training_log").filter(pl.col("effective_rank").is_not_null()).collect()
+        start = log.row(0, named=True)
+        gone = log.filter(
+            (pl.col("effective_rank") < min(_COLLAPSED_RANK, start["effective_rank"]))
+            | (pl.col("std") < min(_COLLAPSED_STD, start["std"]))
+        )
+        if gone.height:
+            row = gone.row(0, named=True)
+            return f"collapsed at step {row['step']}: effective rank {row['effective_rank']:.1f}"
+    return None

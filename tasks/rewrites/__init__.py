@@ -1,1 +1,0 @@
-"""Views that need no translator, a file a method; tasks/rewrite.py has their table."""

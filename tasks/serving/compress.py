@@ -1,0 +1,300 @@
+"""An encoder's small and fast forms in one folder: ONNX, int8, fewer dimensions, a table of tokens; each measured.
+
+README.md                     its card, how each form is used, and the table of what it costs and loses
+<root>                        weights, tokenizer, heads: as sentence-transformers reads them
+onnx/model.onnx               the graph in fp32
+onnx/model_qint8_<kind>.onnx  the graph with int8 products, for processors of that kind
+dims-<K>/                     an encoder whose vectors have K dimensions and length 1
+static/                       a StaticEmbedding
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
+from models.errors import EncoderError
+from storage.errors import StoreWriteError
+from storage.files import whole
+from storage.readers.report import ReadReport
+from storage.reading import read_source
+from storage.sources import SourceSpec, resolve_sources
+from tasks.embedding.encoders import encoder_folder, find_encoder
+from tasks.serving.compression_card import card_of, write_cards
+from tasks.serving.measures import dev_scorer, measured, stsb
+from tasks.stage.device import limit_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.config import EncoderConfig
+    from models.encoder.network import Encoder
+    from models.report.variants import Variant
+    from tasks.stage.run_context import RunContext
+
+    Vectors = NDArray[np.float32]
+
+logger = logging.getLogger(__name__)
+
+_MAX_BAD_SHARE: Final = 0.01
+_EXAMPLES: Final = 512  # sentences that show which columns are large
+_BATCH: Final = 32
+_SOURCES: Final = (
+    SourceSpec(dataset="embedded:nli-sample", columns=("premise", "hypothesis")),
+    SourceSpec(dataset="embedded:stsb", split="train", columns=("sentence1", "sentence2")),
+)
+
+
+class Wanted(BaseModel):
+    """Which forms of an encoder are made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    onnx: bool = False
+    """An ONNX graph in fp32."""
+    int8: bool = False
+    """An ONNX graph with int8 products."""
+    target: Target | None = None
+    """Processors that the int8 graph is made for: `vnni` (AVX-512 VNNI, AVX-VNNI or ARM: weights of 8 bits) or `avx2`
+    (any: weights of 7 bits, since sums saturate without VNNI). This machine's kind unless given."""
+    dims: tuple[int, ...] = ()
+    """Encoders with so many dimensions each."""
+    static: bool = False
+    """A table of token vectors."""
+    static_dims: int = Field(default=256, ge=8, le=4096)
+    """Width of the table, that of the encoder at most."""
+    max_loss: float = Field(default=0.3, ge=0)
+    """Points of Spearman on STS-B's dev set that int8 may lose."""
+    min_cosine: float = Field(default=0.98, ge=-1, le=1)
+    """Mean cosine of int8's vectors with those of fp32 that there must be, on the same sentences."""
+    text: tuple[str, ...] = ()
+    """Files whose sentences decide axes of dimensions, scales of int8 and the table; embedded NLI and STS-B's training
+    sentences if none."""
+    sentences: int = Field(default=20_000, ge=100, le=1_000_000)
+    """Of those, how many are read at most, drawn at random."""
+
+
+def export_variants(
+    site: RunContext, name: str, revision: str | None, target: Path, wanted: Wanted
+) -> list[dict[str, str]]:
+    """Write an encoder's forms to a new folder; the rows of its table.
+
+    Args:
+        site: its store, mirror and cache are looked into.
+        name: `checkpoint/<key>`, `report/<key>`, a folder, `embedded:<name>` or a Hub id.
+        revision: commit of a Hub model.
+        target: a folder that is not there yet.
+        wanted: which forms.
+
+    Raises:
+        StoreWriteError: the target is there already; nothing is overwritten.
+        EncoderError: a form cannot be made, or int8 drifts too far; then nothing is written.
+        SourceError, AssetError, ArtifactMissingError: nobody has the encoder or the text.
+    """
+    from models.encoder.loading import load_encoder
+    from models.encoder.saved import saved_config
+    from models.report.variants import variant_rows
+
+    if target.exists():
+        raise StoreWriteError(f"{target} exists already; name a new folder")
+    limit_threads(site)
+    found = find_encoder(site, name, revision)
+    folder = encoder_folder(site.open_store(), found)
+    encoder, tokenizer = load_encoder(folder, saved_config(folder, name) or _bare(name))
+    _check(encoder, tokenizer, wanted)
+    with whole(target) as made:
+        made.mkdir()
+        forms = _Makers(made, folder, encoder, tokenizer, wanted, site).make()
+        rows = variant_rows(forms, stsb("test")["score"].to_numpy())
+        write_cards(made, rows, card_of(site, name, found, folder))
+    return rows
+
+
+class _Makers:
+    """Makes the forms, and measures each from its files."""
+
+    def __init__(
+        self,
+        folder: Path,
+        start: Path,
+        encoder: Encoder,
+        tokenizer: PreTrainedTokenizerBase,
+        wanted: Wanted,
+        site: RunContext,
+    ) -> None:
+        self.folder, self.start, self.wanted, self.site = folder, start, wanted, site
+        self.encoder, self.tokenizer = encoder, tokenizer
+
+    def make(self) -> list[Variant]:
+        """All that is wanted, the whole encoder first."""
+        from models.encoder.graph import FOLDER, USUAL
+        from models.encoder.onnx import export_onnx
+
+        self._write(self.encoder, self.folder)
+        forms = [self._measured("fp32", "")]
+        wanted = self.wanted
+        if wanted.onnx or wanted.int8:
+            (self.folder / FOLDER).mkdir()
+            usual = self.folder / FOLDER / USUAL
+            export_onnx(self.encoder, usual)
+            int8 = GRAPHS[wanted.target or target_here()]
+            if wanted.int8:
+                self._quantise(usual, self.folder / FOLDER / int8)
+            if wanted.onnx:
+                forms.append(self._measured("ONNX, fp32", f"{FOLDER}/{USUAL}"))
+            else:
+                usual.unlink()
+            if wanted.int8:
+                forms.append(self._measured("ONNX, int8", f"{FOLDER}/{int8}"))
+        if wanted.dims or wanted.static:
+            forms += self._from_text()
+        return forms
+
+    def _quantise(self, usual: Path, graph: Path) -> None:
+        """Write the int8 graph and hold it against fp32.
+
+        Raises:
+            EncoderError: It drifts too far.
+        """
+        from models.encoder.encode import encode
+        from models.encoder.onnx import quantise_onnx
+        from models.evaluation.correlation import cosine_scores
+
+        target = self.wanted.target or target_here()
+        quantise_onnx(usual, graph, self._batches(), target)
+        texts, score = dev_scorer()
+        near, exact = (encode(*pair, texts) for pair in (self._load(graph), (self.encoder, self.tokenizer)))
+        loss, cosine = 100 * (score(exact) - score(near)), float(cosine_scores(near, exact).mean())
+        logger.info("int8 for %s: %.2f points lost on STS-B dev, mean cosine with fp32 %.4f", target, loss, cosine)
+        if loss > self.wanted.max_loss or cosine < self.wanted.min_cosine:
+            raise EncoderError(
+                f"int8 drifts: it loses {loss:.2f} points of Spearman on STS-B dev and its vectors have cosine "
+                f"{cosine:.4f} with fp32's on average, expected at most {self.wanted.max_loss} and at least "
+                f"{self.wanted.min_cosine}; leave --int8 out, or allow more with --max-loss and --min-cosine"
+                f"{SATURATES if saturates_here(target) else ''}"
+            )
+
+    @cached_property
+    def _some_text(self) -> list[str]:
+        return _texts(self.site, self.wanted)
+
+    def _batches(self) -> list[dict[str, NDArray[np.int64]]]:
+        """Some of the text as a graph takes it."""
+        import numpy as np
+
+        from models.encoder.tokens import tokenise
+
+        tokens = tokenise(self.tokenizer, self._some_text[:_EXAMPLES], self.encoder.config.length)
+        rows = np.array_split(np.arange(len(tokens)), -(-len(tokens) // _BATCH))
+        padded = (tokens.padded(part) for part in rows)
+        return [{"input_ids": ids_BT.numpy(), "attention_mask": mask_BT.numpy()} for ids_BT, mask_BT in padded]
+
+    def _from_text(self) -> list[Variant]:
+        from models.encoder.encode import encode
+        from models.encoder.export import export_sentence_transformers
+        from models.encoder.rotation import first_axes, principal_axes, shortened
+        from models.encoder.tabulate import tabulate
+
+        vectors = encode(self.encoder, self.tokenizer, self._some_text)
+        forms, known = [], dev_scorer()
+        axes = {"first": first_axes(self.encoder.width), "turned": principal_axes(vectors)}
+        for kept in sorted(set(self.wanted.dims), reverse=True):
+            way, short = _better([(way, shortened(self.encoder, axes[way], kept)) for way in axes], self, known)
+            self._write(short, self.folder / f"dims-{kept}")
+            forms.append(self._measured(f"{kept} dimensions, {way}", f"dims-{kept}"))
+        if self.wanted.static:
+            table, plain = tabulate(self.encoder, self.tokenizer, self._some_text, vectors, self.wanted.static_dims)
+            export_sentence_transformers(table, plain, self.folder / "static")
+            forms.append(self._measured("static table", "static"))
+        return forms
+
+    def _write(self, encoder: Encoder, folder: Path) -> None:
+        """Write an encoder that has the start's transformer, with all of the start's prompts."""
+        from models.encoder.export import export_sentence_transformers
+        from models.encoder.files import keep_prompts
+
+        export_sentence_transformers(encoder, self.tokenizer, folder)
+        keep_prompts(self.start, folder)
+
+    def _load(self, place: Path) -> tuple[Encoder, PreTrainedTokenizerBase]:
+        from models.encoder.loading import load_encoder
+        from models.encoder.saved import saved_config
+
+        config = saved_config(place, self.encoder.config.model)
+        assert config is not None  # every export says how it pools
+        return load_encoder(place, config)
+
+    def _measured(self, name: str, place: str) -> Variant:
+        """A form as its files are read."""
+        return measured(name, place or ".", self.folder / place, self._load(self.folder / place))
+
+
+def _check(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, wanted: Wanted) -> None:
+    """Refuse what cannot be made before anything is.
+
+    Raises:
+        EncoderError: more dimensions than there are, or a transformer's forms of what has none.
+    """
+    from models.encoder.rotation import check_fewer
+    from models.encoder.static import StaticTable
+    from models.encoder.tabulate import check_transformer
+
+    for kept in wanted.dims:
+        check_fewer(encoder, kept)
+    if (wanted.onnx or wanted.int8) and isinstance(encoder.backbone, StaticTable):
+        raise EncoderError(
+            f"{encoder.config.model}: already a table, expected a transformer to make a graph of; leave --onnx and "
+            "--int8 out"
+        )
+    if wanted.static:
+        check_transformer(encoder, tokenizer)
+
+
+def _better(
+    shorts: list[tuple[str, Encoder]], makers: _Makers, dev: tuple[list[str], Callable[[Vectors], float]]
+) -> tuple[str, Encoder]:
+    """Of encoders with one transformer, that which orders STS-B's dev set better; the earlier of equals."""
+    from models.encoder.encode import encode
+
+    texts, score = dev
+    whole_ND = encode(makers.encoder, makers.tokenizer, texts)
+    return max(shorts, key=lambda pair: score(_last_heads(pair[1], whole_ND)))
+
+
+def _last_heads(short: Encoder, whole_ND: Vectors) -> Vectors:
+    """What the two heads that shorten make of the whole encoder's vectors."""
+    import torch
+
+    with torch.inference_mode():
+        x_BD = torch.from_numpy(whole_ND)
+        for head in list(short.sentence_heads)[-2:]:
+            x_BD = head(x_BD)
+    return x_BD.numpy()
+
+
+def _texts(site: RunContext, wanted: Wanted) -> list[str]:
+    """Different sentences, in an order that their sources and number decide."""
+    specs = [SourceSpec(path=path) for path in wanted.text] or _SOURCES
+    columns = []
+    for source in (found for spec in specs for found in resolve_sources(spec, site.mirror)):
+        for frame in read_source(source, ReadReport(source.name), _MAX_BAD_SHARE):
+            columns += frame.get_columns()
+    texts = pl.concat([column.cast(pl.String).alias("text") for column in columns]).drop_nulls().str.strip_chars()
+    kept = texts.filter(texts.str.len_chars() > 0).unique(maintain_order=True)
+    return kept.sample(min(wanted.sentences, len(kept)), shuffle=True, seed=0).to_list()
+
+
+def _bare(name: str) -> EncoderConfig:
+    from models.encoder.config import EncoderConfig
+
+    return EncoderConfig(model=name)

@@ -1,0 +1,174 @@
+"""An encoder in use: a file's sentences as vectors, the sentences of a corpus that are like a query or each other.
+
+Nothing here needs Prefect's server; what is made lies in the store all the same, and a second call finds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from models.partitions import equal_frames
+from models.text.corpus import CorpusConfig
+from models.text.normalize import NormalizeConfig
+from storage.errors import SourceError, StoreWriteError
+from storage.files import whole
+from storage.readers.report import ReadReport
+from storage.reading import check_columns, read_source
+from storage.sources import SourceSpec, resolve_sources
+from tasks.corpus.config import IngestConfig
+from tasks.corpus.ingest import ingest, locate_sources, told_of
+from tasks.embedding.embed import embed
+from tasks.embedding.encode import Encoding
+from tasks.evaluation.candidates import find_candidate
+from tasks.evaluation.settings import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from models.precision import Computed
+    from models.progress import OnProgress
+    from storage.sources import ResolvedSource
+    from tasks.evaluation.systems import Candidate
+    from tasks.stage.run_context import RunContext
+
+_ANY_LENGTH: Final = 10**9  # characters
+
+
+@dataclass(frozen=True)
+class Index:
+    """A corpus as an encoder sees it.
+
+    Attributes:
+        texts: N sentences, each once.
+        vectors: (N, D), of length 1.
+        encode: The vectors of other texts, of length 1.
+        taken: How many of the corpus's texts these are, and what became of the others.
+    """
+
+    texts: pl.Series
+    vectors: NDArray[np.float32]
+    encode: Callable[[list[str]], NDArray[np.float32]]
+    taken: str = ""
+
+    def search(self, queries: list[str], k: int) -> list[list[tuple[float, str]]]:
+        """For each query the k sentences most like it, with their cosines."""
+        from models.nearest import nearest
+
+        scores, rows = nearest(self.encode(queries), self.vectors, k)
+        return [
+            list(zip(own.tolist(), self.texts[places.tolist()], strict=True))
+            for own, places in zip(scores, rows, strict=True)
+        ]
+
+    def pairs(self, count: int, above: float) -> list[tuple[float, str, str]]:
+        """The sentences that are most like each other, with their cosines."""
+        from models.nearest import nearest_pairs
+
+        scores, rows = nearest_pairs(self.vectors, count, above)
+        return [
+            (score, self.texts[first], self.texts[second])
+            for score, (first, second) in zip(scores.tolist(), rows.tolist(), strict=True)
+        ]
+
+
+def index(site: RunContext, model: str, corpus: SourceSpec, precision: Computed) -> Index:
+    """Embed a corpus, or find it embedded; a killed call goes on from there.
+
+    Texts of any length are taken: the encoder reads their beginning.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError, EncoderError: the corpus or the encoder cannot be had.
+    """
+    from models.nearest import unit
+
+    config = IngestConfig(sources=(corpus,), corpus=CorpusConfig(normalize=NormalizeConfig(max_chars=_ANY_LENGTH)))
+    located = locate_sources(site, config)  # before the encoder, which takes longer to find
+    candidate = find_candidate(site, model, Reading())
+    sentences = ingest(site, located, config)
+    embeddings = embed(site, candidate.encoder, sentences, candidate.config, precision)
+    store = site.open_store()
+    table = store.scan(sentences).select("sentence_id", "text").join(store.scan(embeddings), on="sentence_id").collect()
+    encode = Encoding(site, candidate.encoder, candidate.config, precision)
+    vectors = unit(table["embedding"].to_numpy())
+    return Index(table["text"], vectors, lambda texts: unit(encode(texts)), told_of(store, sentences))
+
+
+def embed_file(
+    site: RunContext, model: str, source: SourceSpec, target: Path, precision: Computed, advance: OnProgress
+) -> int:
+    """Write `text` and `embedding` of a file's sentences, in its order and each as often as it stands there.
+
+    Of a folder, files of one format follow those of another. A killed call leaves what it made in a hidden folder
+    beside the target, and the same call goes on from there.
+
+    Args:
+        site: store, mirror and device.
+        model: the encoder, as a person names it.
+        source: the file, folder or pattern.
+        target: a new file, whose name ends in .parquet.
+        precision: of the encoder.
+        advance: called as (sentences done, in all, detail).
+
+    Returns:
+        Sentences.
+
+    Raises:
+        ValueError: the target is called otherwise.
+        StoreWriteError: the target is there.
+        SourceError: the source has several columns of text and none is named, has no sentence, or a record that cannot
+            be read: each vector after it would stand beside another's row.
+        EncoderError: a text has no vector, or the encoder cannot be computed.
+    """
+    if target.suffix != ".parquet":
+        raise ValueError(f"{target}: expected a name that ends in .parquet, which is what is written; give such a one")
+    if target.exists():
+        raise StoreWriteError(f"{target}: there already; expected a new file: name another, or delete it")
+    found = resolve_sources(source, site.mirror)
+    for one in found:
+        if len(texts := check_columns(one)) > 1:
+            raise SourceError(f"{one.name}: columns {', '.join(texts)} hold text, expected one; name it with --column")
+    total = sum(map(len, _frames(found)))
+    if not total:
+        raise SourceError(f"{found[0].name}: no sentence, expected one at least; look at the file")
+    candidate = find_candidate(site, model, Reading())
+    encoding = Encoding(site, candidate.encoder, candidate.config, precision)
+    kept = _kept(target, found, candidate, precision)
+    made = sum(1 for _ in encoding.parts(equal_frames(_frames(found), encoding.part), total, kept, advance))
+    with whole(target) as path:
+        # Others behind them are of a call that cut smaller parts, on another device.
+        pl.scan_parquet(sorted(kept.glob("*.parquet"))[:made], glob=False).sink_parquet(path)
+    shutil.rmtree(kept)
+    return total
+
+
+def _kept(target: Path, sources: Sequence[ResolvedSource], candidate: Candidate, precision: Computed) -> Path:
+    """The folder of unfinished work, named after all that decides it."""
+    decisive = [*(one.model_dump(mode="json") for one in sources), candidate.config.model_dump(mode="json"), precision]
+    digest = hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+    # Hidden: beside the text, it would be text of the same call made again.
+    folder = target.with_name(f".{target.name}.{digest}.parts")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _frames(sources: Sequence[ResolvedSource]) -> Iterator[pl.DataFrame]:
+    """Column `text`, as the reader cuts it."""
+    for source in sources:
+        report = ReadReport(source.name)
+        for frame in read_source(source, report, max_bad_share=1.0):
+            if report.rejected:
+                raise SourceError(
+                    f"{source.name}: {report.bad[0]}; expected text in every record, or vectors would not stand beside "
+                    "their rows: correct it"
+                )
+            yield frame.select(pl.first().alias("text"))

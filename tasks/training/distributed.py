@@ -1,0 +1,123 @@
+"""One training by several processes of this machine that share every batch.
+
+torchrun starts them: its agent (`train_agent`) runs this module in each process. The finished state is left in the work
+folder.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from models.errors import TrainingError
+from tasks.stage.device import cores, device_of, limit_threads
+from tasks.stage.sigterm import stop_requested
+from tasks.training.worker import TrainingJob, measured, run_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from models.training.config import TrainingConfig
+
+logger = logging.getLogger(__name__)
+
+JOB, ERROR, MEASURED = "job.json", "error.txt", "measured.json"  # in the work folder
+_POLL_S: Final = 0.2
+
+
+def train_together(job: TrainingJob, should_stop: Callable[[], bool]) -> None:
+    """Train with all processes of the site until the finished state is in the work folder.
+
+    Raises:
+        TrainingError: The batch cannot be shared equally, or a process failed or was asked to stop.
+    """
+    require_equal_shares(job.config, job.site.processes)
+    job.work.mkdir(parents=True, exist_ok=True)
+    (job.work / JOB).write_text(job.model_dump_json(), encoding="utf-8")
+    _run_agent(job.site.processes, job.work, should_stop)
+
+
+def require_equal_shares(config: TrainingConfig, count: int) -> None:
+    """Check that so many processes can share every batch equally.
+
+    Raises:
+        TrainingError: they cannot.
+    """
+    if count == 1:
+        return
+    if config.batch_size % count:
+        raise TrainingError(
+            f"a batch of {config.batch_size} pairs cannot be shared equally by {count} processes; set "
+            "training.batch_size to a multiple of them, or another number of processes"
+        )
+    if not config.drop_last:
+        raise TrainingError(
+            f"{count} processes cannot share the smaller last batch of an epoch equally; set training.drop_last to "
+            "true, or train in one process"
+        )
+    if config.order == "groups":
+        raise TrainingError(
+            f"{count} processes cannot share batches of whole groups equally, for their sizes differ; set "
+            "training.order to random or given, or train in one process"
+        )
+
+
+def _run_agent(processes: int, work: Path, should_stop: Callable[[], bool]) -> None:
+    """Run torchrun's agent, which runs `_take_part` in each process, to its end."""
+    for name in (ERROR, MEASURED):
+        (work / name).unlink(missing_ok=True)
+    launcher = [sys.executable, "-m", "tasks.training.agent", "--nproc-per-node", str(processes), "--standalone"]
+    with subprocess.Popen([*launcher, "-m", "tasks.training.distributed", str(work)], stdin=subprocess.PIPE) as running:
+        try:
+            _await(running, should_stop)
+        finally:
+            running.terminate()  # nothing to a process that has ended
+    if running.returncode != 0:
+        told = work / ERROR
+        reason = told.read_text(encoding="utf-8") if told.is_file() else "see what it printed above; run again to go on"
+        status = running.returncode
+        raise TrainingError(f"training in {processes} processes ended with exit status {status}: {reason}")
+
+
+def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) -> None:
+    asked = False
+    while running.poll() is None:
+        if should_stop() and not asked:
+            running.send_signal(signal.SIGTERM)
+            asked = True
+        try:
+            running.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _take_part(work: Path) -> None:
+    """What each process that torchrun starts does."""
+    from models.training.processes import is_first, joined
+
+    job = TrainingJob.model_validate_json((work / JOB).read_text(encoding="utf-8"))
+    site = job.site
+    limit_threads(site.model_copy(update={"threads": site.threads or max(1, cores() // site.processes)}))
+    with stop_requested() as asked, joined(device_of(site)) as device:
+        logging.basicConfig(level=logging.INFO if is_first() else logging.WARNING)
+        try:
+            result, _ = run_job(job, device=device, should_stop=asked, on_progress=_log if is_first() else None)
+        except TrainingError as error:
+            if is_first():
+                (work / ERROR).write_text(str(error), encoding="utf-8")
+            sys.exit(1)
+        if is_first():
+            (work / MEASURED).write_text(json.dumps(measured(result)), encoding="utf-8")
+
+
+def _log(done: int, total: int, detail: str) -> None:
+    logger.info("training: %d of %d · %s", done, total, detail)
+
+
+if __name__ == "__main__":
+    _take_part(Path(sys.argv[1]))

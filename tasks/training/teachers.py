@@ -1,0 +1,129 @@
+"""Teachers, found before anything is made for them, and their vectors of a corpus, made once.
+
+Each teacher's vectors are embeddings like any other; those of several are joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from models.objectives.distil_config import DistilConfig, check_places
+from storage.errors import SourceError
+from storage.lookup import find
+from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
+from tasks.embedding.embed import embed
+from tasks.embedding.encoders import TAUGHT, resolve_encoder
+from tasks.embedding.saved_settings import as_saved
+from tasks.embedding.vectors import MADE, made_of
+from tasks.stage.cached import Work, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from models.encoder.config import EncoderConfig
+    from models.objectives.config import AnyObjective
+    from models.precision import Computed
+    from storage.weights import ResolvedModel
+    from tasks.stage.run_context import RunContext
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """An encoder that teaches.
+
+    Attributes:
+        encoder: where it is.
+        config: how it is read.
+    """
+
+    encoder: CheckpointRef | ResolvedModel
+    config: EncoderConfig
+
+
+def find_teachers(site: RunContext, teachers: Iterable[EncoderConfig]) -> tuple[Teacher | EmbeddingsRef, ...]:
+    """Find the encoders that a student learns from, or their vectors where `embeddings/<key>` names some.
+
+    Raises:
+        SourceError, AssetError, ArtifactMissingError: nobody has one of them.
+        EncoderError: a teacher's folder describes an encoder that cannot be computed here.
+    """
+    return tuple(_found(site, config) for config in teachers)
+
+
+def _found(site: RunContext, config: EncoderConfig) -> Teacher | EmbeddingsRef:
+    if TAUGHT.fullmatch(config.model):
+        store = site.open_store()
+        vectors = EmbeddingsRef(key=find(store, config.model).key)
+        store.used(vectors)
+        return vectors
+    encoder, named = resolve_encoder(site, config)
+    return Teacher(encoder, as_saved(site, encoder, named))
+
+
+def check_teaching(
+    site: RunContext, corpus: CorpusRef, teachers: Iterable[Teacher | EmbeddingsRef], objective: AnyObjective
+) -> None:
+    """Refuse vectors of another corpus, and a queue longer than the corpus, once that is made.
+
+    Raises:
+        SourceError: naming both corpora, or what the vectors hold instead of one for each sentence.
+        TrainingError: with both numbers.
+    """
+    store = site.open_store()
+    sentences = store.manifest(corpus).rows if store.defect(corpus) is None else None
+    for vectors in [teacher for teacher in teachers if isinstance(teacher, EmbeddingsRef)]:
+        manifest = store.manifest(vectors)
+        inputs = manifest.provenance.inputs.values()
+        texts = [f"{entry.kind}/{entry.key}" for entry in inputs if entry.kind == corpus.kind]
+        if corpus.path not in texts:
+            raise SourceError(
+                f"{vectors} are vectors of {', '.join(texts) or 'no corpus'}, expected those of {corpus.path}; "
+                "let the teacher embed this run's corpus (tasks.embedding.python_encoders.embed_corpus)"
+            )
+        if vectors.kind not in manifest.tables or sentences not in (None, manifest.rows):
+            raise SourceError(
+                f"{vectors} holds {manifest.rows} rows of {', '.join(manifest.tables)}, expected one of `embeddings` "
+                f"for each sentence of {corpus.path}; let the teacher embed it "
+                "(tasks.embedding.python_encoders.embed_corpus)"
+            )
+    if isinstance(objective, DistilConfig) and objective.queue and sentences is not None:
+        check_places(objective.queue, sentences)
+
+
+def teach(
+    site: RunContext, corpus: CorpusRef, teachers: tuple[Teacher | EmbeddingsRef, ...], precision: Computed
+) -> EmbeddingsRef | None:
+    """The vectors of a corpus that a student learns from; None without a teacher."""
+    vectors = [
+        teacher
+        if isinstance(teacher, EmbeddingsRef)
+        else embed(site, teacher.encoder, corpus, teacher.config, precision)
+        for teacher in teachers
+    ]
+    return join_teachers(site, tuple(vectors)) if len(vectors) > 1 else next(iter(vectors), None)
+
+
+@stage(ref=EmbeddingsRef, version=2)
+def join_teachers(work: Work, teachers: tuple[EmbeddingsRef, ...]) -> None:
+    """One table whose cosines are the mean of the teachers' cosines.
+
+    Each teacher's unit vector, divided by the square root of how many teachers there are, stands beside the others': a
+    product of two such vectors is the mean of the products, whatever the widths. The width is the sum of theirs. A zero
+    vector, such as word vectors give where no word is known, stays one: its cosines are 0, as everywhere.
+    """
+    frames = [work.store.scan(teacher).collect() for teacher in teachers]
+    ids = frames[0]["sentence_id"]
+    assert all(frame["sentence_id"].equals(ids) for frame in frames)  # of one corpus, sorted
+    vectors = [frame["embedding"].to_numpy() for frame in frames]
+    lengths = [np.linalg.norm(x, axis=1, keepdims=True) for x in vectors]
+    scaled = [
+        x / np.where(norms > 0, norms, 1) / np.sqrt(len(vectors)) for x, norms in zip(vectors, lengths, strict=True)
+    ]
+    joined = np.concatenate(scaled, axis=1).astype(np.float32)
+    work.draft.write(pl.DataFrame({"sentence_id": ids, "embedding": joined}))
+    made = made_of(work.store, teachers[0]) | {"vectors": f"mean of {len(teachers)} encoders"}
+    work.draft.note({"sentences": len(ids), "dimensions": joined.shape[1], MADE: made})

@@ -1,0 +1,94 @@
+"""Pairs to a checkpoint: training, resumable from the store's scratch folder."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.encoder.config import EncoderConfig
+from models.training.config import TrainingConfig
+from storage.checkpoint import ENCODER, STATE
+from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.weights import ResolvedModel
+from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.stage.cached import Work, stage
+from tasks.stage.device import device_of, limit_threads
+from tasks.stage.sigterm import stop_requested
+from tasks.stage.ui import progress_of, show_image, show_table
+from tasks.training.distributed import MEASURED, train_together
+from tasks.training.worker import TrainingJob, measured, run_job
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from models.training.loop import TrainingResult
+
+
+@stage(ref=CheckpointRef, version=8)
+def train(
+    work: Work,
+    pairs: PairsRef,
+    start: CheckpointRef | ResolvedModel,
+    dev: ScoredSet | None,
+    encoder: EncoderConfig,
+    config: TrainingConfig,
+    teacher: EmbeddingsRef | None = None,
+) -> None:
+    """Train the online network on pairs of views; keep the encoder, the full state and the log.
+
+    It starts from a pretrained model, or from the encoder that an earlier training left.
+    """
+    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.encoder.export import export_sentence_transformers
+    from models.training.snapshots import write_snapshot
+
+    limit_threads(work.site)
+    scratch = work.store.scratch(work.ref)
+    job = TrainingJob(
+        site=work.site,
+        pairs=pairs,
+        start=start,
+        dev=dev,
+        encoder=encoder,
+        config=config,
+        teacher=teacher,
+        work=scratch,
+    )
+    with stop_requested() as asked:
+        if work.site.processes > 1:
+            train_together(job, asked)
+        result, tokenizer = run_job(
+            job, device=device_of(work.site), should_stop=asked, on_progress=progress_of("training, steps")
+        )
+    speed = json.loads((scratch / MEASURED).read_text()) if work.site.processes > 1 else measured(result)
+    export_sentence_transformers(result.encoder, tokenizer, work.draft.folder / ENCODER)
+    write_snapshot(work.draft.folder / STATE, result.state)
+    work.draft.write(result.log, "training_log")
+    work.draft.note(_figures(result, speed))
+    _show(work, result)
+
+
+def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {
+        "steps": result.steps,
+        "start_dev_spearman": result.start_dev,
+        "best_dev_spearman": result.best_dev,
+        "best_step": result.best_step,
+        "finding": result.finding,
+        "max_length": result.encoder.config.length,
+        "measured": speed,  # apart from the rest, which is the same for equal runs
+    }
+
+
+def _show(work: Work, result: TrainingResult) -> None:
+    key = work.ref.key[:12]
+    from models.report.curve import training_curve  # matplotlib
+
+    show_image("training-curve", training_curve(result.log, f"checkpoint {key}"), f"Training of checkpoint {key}")
+    seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
+    evaluated = seen.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
+        (100 * seen["dev_spearman"]).alias("dev Spearman × 100")
+    )
+    show_table("training-log", evaluated.to_dicts(), f"Evaluations while training checkpoint {key}")

@@ -1,0 +1,93 @@
+"""One training run, as each process does it, alone or as one of several (`tasks.training.distributed`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from models.encoder.config import EncoderConfig
+from models.training.config import TrainingConfig
+from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.weights import ResolvedModel
+from tasks.corpus.dev_set import dev_set
+from tasks.corpus.evaluation_sets import ScoredSet
+from tasks.embedding.encoders import encoder_folder
+from tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import JsonValue
+    from transformers import PreTrainedTokenizerBase
+
+    from models.progress import OnProgress
+    from models.training.loop import TrainingResult
+    from models.training.teacher import Teacher
+
+
+class TrainingJob(BaseModel):
+    """All that a process must know to train."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    site: RunContext
+    pairs: PairsRef
+    start: CheckpointRef | ResolvedModel
+    dev: ScoredSet | None
+    encoder: EncoderConfig
+    config: TrainingConfig
+    teacher: EmbeddingsRef | None = None
+    work: Path
+    """Folder for tokens and snapshots."""
+
+
+def run_job(
+    job: TrainingJob,
+    *,
+    device: str,
+    should_stop: Callable[[], bool],
+    on_progress: OnProgress | None = None,
+) -> tuple[TrainingResult, PreTrainedTokenizerBase]:
+    """Train in this process, or read a finished run back."""
+    # Imported here: a run whose stages are all cached never pays for torch and transformers.
+    from models.encoder.loading import load_encoder
+    from models.training.loop import train
+    from models.training.processes import is_first
+
+    store = job.site.open_store()
+    online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
+    result = train(
+        store.scan(job.pairs),
+        online,
+        tokenizer,
+        job.config,
+        dev=dev_set(job.dev) if job.dev is not None and is_first() else None,  # who evaluates
+        teacher=None if job.teacher is None else _teacher(job, job.teacher),
+        work=job.work,
+        device=device,
+        save_every=job.site.save_every,
+        save_minutes=job.site.save_minutes,
+        keep=job.site.keep_snapshots,
+        should_stop=should_stop,
+        on_progress=on_progress,
+    )
+    return result, tokenizer
+
+
+def measured(result: TrainingResult) -> dict[str, JsonValue]:
+    """How fast the steps of this call were."""
+    return {
+        "pairs_per_s": round(result.pairs_per_s, 2),
+        "tokens_per_s": round(result.tokens_per_s, 1),
+        "mfu": None if result.mfu is None else round(result.mfu, 4),
+    }
+
+
+def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> Teacher:
+    from models.training.processes import first_here_alone
+    from models.training.teacher import open_teacher
+
+    with first_here_alone():
+        return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))

@@ -1,0 +1,1 @@
+"""Sentences through translators: found and pinned, looked up in their memory, translated in shards."""

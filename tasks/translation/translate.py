@@ -1,0 +1,227 @@
+"""Sentences through one translator: what its memory lacks is cut into shards, and each shard is one cached task.
+
+Design choices
+- A shard is a slice of the missing sentences sorted by (length, sentence_id), always of the same number of rows. Shards
+  that are finished leave the memory's gaps at whole slices, so a killed run cuts the rest exactly as the first one
+  would have, and ends with the same bytes.
+- A shard's key is its translator and its sentences. Two workers that translate the same shard publish the same
+  artifact; the second finds it and goes on.
+- Shards run in scattered order, another one in each process: the rate of the first shards tells the time left, though
+  lengths differ, and two workers rarely meet.
+- The translator is loaded, and smoke-tested, when the first shard needs it: a run that lacks nothing never does.
+- SIGTERM stops between two shards: what was begun is published, and the next run goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from contextlib import closing
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from models.translation.config import TRANSLATION_VERSION
+from models.translation.errors import TranslationStoppedError, TranslatorLoadError
+from storage.refs import ArtifactRef
+from tasks.stage.cached import Stage, Work, stage
+from tasks.stage.device import cores, device_of, limit_threads
+from tasks.stage.shard_plan import Shard, plan_shards, scattered
+from tasks.stage.shards import run_shards
+from tasks.stage.sigterm import stop_requested
+from tasks.stage.ui import progress_of
+from tasks.translation.translator import ResolvedTranslator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pydantic import JsonValue
+
+    from models.partitions import Ranges
+    from models.progress import OnProgress
+    from models.translation.batched import BatchedTranslator
+    from models.translation.config import TranslatorConfig
+    from storage.store import Store
+    from tasks.stage.run_context import RunContext
+    from tasks.translation.memory_lookup import MemoryLookup
+
+logger = logging.getLogger(__name__)
+
+CPU_SHARD_ROWS = 2048  # ten seconds and more, so that Prefect's part of it stays below two per cent
+GPU_SHARD_ROWS = 65_536
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def translate_missing(
+    site: RunContext,
+    hop: ResolvedTranslator,
+    sentences: Ranges,
+    recall: MemoryLookup,
+    shard_rows: int | None = None,
+    following: int | None = None,
+) -> dict[str, JsonValue]:
+    """Translate those sentences that the hop's memory lacks, shard by shard.
+
+    Args:
+        site: Store and device.
+        hop: The translator.
+        sentences: sentence_id and text, each sentence once, by ranges of `recall`.
+        recall: Of the hop's memory; afterwards it holds a translation of each of them.
+        shard_rows: Sentences per shard; by the device unless given.
+        following: Hops of about as many sentences that the same stage makes afterwards, where that is known.
+
+    Returns:
+        What it took: sentences, target_tokens, seconds.
+
+    Raises:
+        TranslationStoppedError: SIGTERM came; what was translated is kept.
+    """
+    store = site.open_store()
+    recall.ask_for(sentences)
+    recall.read()
+    missing = (recall.missing(number, sentences(number)) for number in range(len(recall)))
+    advance = progress_of(f"translation {hop.direction}, sentences", following)
+    done, tokens, started = 0, 0, time.monotonic()
+    # Not the store's scratch folder: two workers may plan at once, and each must read its own plan.
+    with store.workspace() as folder, stop_requested() as stopping:
+        shards = plan_shards(missing, shard_rows or _shard_rows(site), folder / "missing.parquet")
+        total = sum(shard.rows for shard in shards)
+        advance(0, total, "")
+        ordered = sorted(shards, key=scattered)
+        with closing(run_shards(site, _stage_of(hop), [(hop, shard) for shard in ordered])) as parts:
+            for shard, part in zip(ordered, _until(stopping, parts), strict=False):
+                done, tokens = done + shard.rows, tokens + _target_tokens(store, part)
+                advance(done, total, f"{tokens / (time.monotonic() - started):,.0f} tokens/s")
+        if done < total:
+            raise _stopped(hop, done, total)
+    if shards:
+        recall.read()
+    seconds = round(time.monotonic() - started, 3)
+    return {"hop": hop.direction, "sentences": done, "target_tokens": tokens, "seconds": seconds}
+
+
+@stage(
+    ref=ArtifactRef,
+    kind="translations",
+    version=TRANSLATION_VERSION,
+)
+def translate(work: Work, hop: ResolvedTranslator, shard: Shard) -> None:
+    """Translate one shard of sentences and add it to the translator's memory."""
+    limit_threads(work.site)
+    translator = _translator(work.site, hop)
+    sentences = shard.read()
+    started = time.monotonic()
+    translations = translator.translate(sentences["text"].to_list(), _logged(f"shard of {hop.direction}"))
+    part = sentences.select(
+        "sentence_id",
+        text=pl.Series([translation.text for translation in translations], dtype=pl.String),
+        lang=pl.lit(hop.config.target_lang),
+        translator=pl.lit(hop.fingerprint),
+        n_tokens=pl.Series([translation.n_tokens for translation in translations], dtype=pl.UInt32),
+        score=pl.Series([translation.score for translation in translations], dtype=pl.Float32),
+    )
+    work.draft.write(part, "translations")
+    tokens = sum(translation.n_tokens for translation in translations)
+    work.draft.note({"target_tokens": tokens, "seconds": round(time.monotonic() - started, 3)})
+
+
+def _stage_of(hop: ResolvedTranslator) -> Stage[[ResolvedTranslator, Shard], ArtifactRef]:
+    """`translate`, publishing into the memory of this translator."""
+    kind = f"{translate.kind}/{hop.fingerprint}"
+    return Stage(translate.compute, ref=ArtifactRef, kind=kind, version=translate.version)
+
+
+def try_translator(site: RunContext, hop: ResolvedTranslator) -> list[str]:
+    """Load, convert and smoke-test a translator as a shard does, and give its translations of three plain sentences.
+
+    Raises:
+        TranslationError: It cannot be loaded, or what it writes is not language.
+    """
+    from models.translation.smoke import PLAIN_SENTENCES
+
+    sentences = PLAIN_SENTENCES.get(hop.config.source_lang, PLAIN_SENTENCES["en"])
+    return [translation.text for translation in _translator(site, hop).translate(sentences)]
+
+
+class _Crew(NamedTuple):
+    """What computes translations here, as `load_translator` takes it."""
+
+    device: str
+    cores: int
+    replicas: int | None
+    threads: int
+
+
+def _crew(site: RunContext) -> _Crew:
+    return _Crew(device_of(site), site.threads or cores(), site.translator_copies, site.translator_threads)
+
+
+def _translator(site: RunContext, hop: ResolvedTranslator) -> BatchedTranslator:
+    backend, found = hop.config.backend, version(hop.config.backend)
+    if hop.identity["backend_version"] != found:
+        raise TranslatorLoadError(
+            f"{hop.direction}: {backend} {found} is installed (expected {hop.identity['backend_version']}). Install "
+            "one version on all machines"
+        )
+    return _loaded(hop.model.folder, hop.config, _conversion(site, hop), _crew(site))
+
+
+@lru_cache(maxsize=1)  # one model at a time: the next hop's takes its place in the device's memory
+def _loaded(folder: Path, config: TranslatorConfig, converted: Path, crew: _Crew) -> BatchedTranslator:
+    # Imported here: a run that lacks no translation never pays for transformers.
+    from models.translation.loading import load_translator
+    from models.translation.smoke import smoke_test
+
+    translator = load_translator(
+        folder, config, crew.device, converted, crew.cores, replicas=crew.replicas, threads=crew.threads
+    )
+    for source, text in smoke_test(translator, config):
+        logger.info("smoke test %s→%s: %s → %s", config.source_lang, config.target_lang, source, text)
+    return translator
+
+
+def _until(stopping: Callable[[], bool], parts: Iterator[ArtifactRef]) -> Iterator[ArtifactRef]:
+    """The parts until somebody asks to stop; asked before each."""
+    while not stopping() and (part := next(parts, None)) is not None:
+        yield part
+
+
+def _stopped(hop: ResolvedTranslator, done: int, total: int) -> TranslationStoppedError:
+    return TranslationStoppedError(
+        f"{hop.direction}: stopped by SIGTERM with {done:,} of {total:,} missing sentences translated; "
+        "they are kept, and a rerun translates the others"
+    )
+
+
+def _conversion(site: RunContext, hop: ResolvedTranslator) -> Path:
+    """Where the form that ctranslate2 reads lies, or is put when a shard first needs it."""
+    cache = site.local_cache or Path.home() / ".cache" / "bsl"
+    model = hashlib.sha256(hop.model.identity.encode()).hexdigest()[:16]
+    return cache / "ctranslate2" / str(hop.identity["backend_version"]) / model
+
+
+def _logged(what: str) -> OnProgress:
+    """Progress inside a shard, as log lines at a modest rate; the hop keeps the progress artifact."""
+    last = time.monotonic()
+
+    def advance(done: int, total: int, detail: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            logger.info("%s: %d of %d sentences, %s", what, done, total, detail)
+
+    return advance
+
+
+def _target_tokens(store: Store, part: ArtifactRef) -> int:
+    tokens = store.manifest(part).figures["target_tokens"]
+    assert isinstance(tokens, int)
+    return tokens
+
+
+def _shard_rows(site: RunContext) -> int:
+    return CPU_SHARD_ROWS if device_of(site) == "cpu" else GPU_SHARD_ROWS

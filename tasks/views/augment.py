@@ -1,0 +1,125 @@
+"""A corpus to its views: every method's views made or found made, every loss counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.augmentation.views import (
+    JUDGED,
+    held_apart,
+    judged_views,
+    kept_views,
+    ordered_views,
+    original_view,
+    sampled,
+    view_samples,
+)
+from models.partitions import bits_for, in_range
+from models.translation.filters import FilterConfig, count_drops, drop_table
+from storage.refs import CorpusRef, NliRef, ViewsRef
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import show_table
+from tasks.translation.route import Journey, Route
+from tasks.translation.translator import find_translator
+from tasks.views.rewriters import rewritten
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from models.augmentation.config import AugmentConfig
+    from tasks.stage.run_context import RunContext
+
+SAMPLE_ROWS = 8
+
+
+def augment(
+    site: RunContext,
+    corpus: CorpusRef,
+    config: AugmentConfig,
+    nli: NliRef | None = None,
+    given: tuple[ViewsRef, ...] = (),
+) -> ViewsRef:
+    """Make the views of a corpus, or find them made; the models' content, not their place, decides which.
+
+    Args:
+        site: Store and device.
+        corpus: The sentences.
+        config: Which views.
+        nli: Labelled pairs, which view `entail` needs.
+        given: Views that the sources bring.
+    """
+    routes = tuple(
+        Route(method=view.method, hops=tuple(find_translator(site, hop) for hop in view.hops)) for view in config.routes
+    )
+    parts = (*rewritten(site, corpus, config, nli), *given)
+    return make_views(site, corpus, routes, parts, config.filters, original=config.original)
+
+
+@stage(
+    ref=ViewsRef,
+    version=2,
+)
+def make_views(
+    work: Work,
+    corpus: CorpusRef,
+    routes: tuple[Route, ...],
+    parts: tuple[ViewsRef, ...],
+    filters: FilterConfig,
+    *,
+    original: bool,
+) -> None:
+    """Translate what no memory holds yet, put all methods' views together, and keep what is fit."""
+    sentences, bits = work.store.scan(corpus), bits_for(work.store.manifest(corpus).rows)
+    rewritings = [work.store.scan(part) for part in parts]
+    costs: list[JsonValue] = []
+    told = _Told()
+    with work.store.workspace() as scratch:
+        trips = []
+        for number, route in enumerate(routes):
+            trips.append(Journey(work, route, filters, sentences, bits, scratch / str(number)))
+            costs += trips[-1].go(following=sum(len(later.hops) for later in routes[number + 1 :]))
+
+        def of_range(number: int) -> pl.DataFrame:
+            here = in_range(sentences, number, bits)
+            judged = [
+                *(trip.judged(number) for trip in trips),
+                *(held_apart(judged_views(here, in_range(table, number, bits)), filters) for table in rewritings),
+            ]
+            originals = [original_view(here)] if original else []
+            return told.of(pl.concat([pl.LazyFrame(schema=JUDGED), *judged]), originals)
+
+        work.draft.write_all(map(of_range, range(1 << bits)))
+    drops = drop_table(told.drops)
+    outcomes: list[JsonValue] = [dict(row) for row in drops.select("method", "outcome", "n").iter_rows(named=True)]
+    work.draft.note({"hops": costs, "outcomes": outcomes})
+    _show(pl.concat(told.samples), drops)
+
+
+class _Told:
+    """What is told of the views while they stream by."""
+
+    def __init__(self) -> None:
+        self.drops: list[pl.DataFrame] = []
+        self.samples: list[pl.DataFrame] = []
+
+    def of(self, judged: pl.LazyFrame, originals: list[pl.LazyFrame]) -> pl.DataFrame:
+        """The views of a range of sentences, in order; its losses are counted, its samples kept."""
+        rows = judged.collect()
+        table = ordered_views([*originals, kept_views(rows.lazy())]).collect()
+        self.drops.append(count_drops(rows.lazy()))
+        self.samples.append(sampled(table.lazy(), SAMPLE_ROWS))
+        return table
+
+
+def _show(views: pl.DataFrame, drops: pl.DataFrame) -> None:
+    counts = drops.with_columns(share=(100 * pl.col("share")).round(2).cast(pl.String) + " %").drop("source", "text")
+    show_table("view-drops", counts.to_dicts(), "What became of each sentence on its way")
+    # A view a row: side by side, four would leave the page.
+    samples = view_samples(views, SAMPLE_ROWS).to_dicts()
+    rows = [{"view": method, "sentence": text} for sample in samples for method, text in sample.items() if text]
+    show_table("view-samples", rows, "A random sample, view below view")
+    lost = drops.filter(~pl.col("outcome").str.starts_with("kept")).explode("source", "text")
+    examples = lost.select("method", "outcome", "source", became="text").to_dicts()
+    show_table("view-examples", examples, "Examples of what was dropped")

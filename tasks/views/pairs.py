@@ -1,0 +1,135 @@
+"""Views, or annotated sentences, to training pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from models.annotated import labelled_pairs, scored_pairs
+from models.errors import TrainingError
+from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
+from models.partitions import bits_for, in_range
+from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
+from tasks.stage.cached import Work, stage
+from tasks.stage.ui import show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pydantic import JsonValue
+
+    from models.partitions import Ranges
+    from tasks.stage.run_context import RunContext
+
+SAMPLE_ROWS = 20
+
+
+def pairs_of(site: RunContext, corpus: CorpusRef, views: ViewsRef, nli: NliRef | None, config: PairConfig) -> PairsRef:
+    """Make the training pairs that a configuration asks for, or find them made.
+
+    Args:
+        site: Store and device.
+        corpus: The sentences.
+        views: Their views.
+        nli: Labelled pairs of the corpus, which `config.labelled` needs.
+        config: Which pairs.
+
+    Raises:
+        SourceError: The scored set that `config.scored` names cannot be had.
+    """
+    if config.scored is not None:
+        return pair_scored(site, resolve_scored_set(site, config.scored), config.shuffle_seed)
+    if nli is not None and config.labelled:
+        return pair_labelled(site, corpus, nli, config)
+    return pair(site, views, config)
+
+
+@stage(ref=PairsRef, version=2)
+def pair(work: Work, views: ViewsRef, config: PairConfig) -> None:
+    """Put two views of each sentence side by side, in the order in which training reads them."""
+    table, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
+    _pair(work, lambda number: in_range(table, number, bits), config, bits)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_own(work: Work, views: ViewsRef, trips: ViewsRef | None, config: PairConfig) -> None:
+    """As `pair`, of own sentences and of round trips of some of them; trips of sentences without views are left out."""
+    own, bits = work.store.scan(views), bits_for(work.store.manifest(views).rows)
+    more = None if trips is None else work.store.scan(trips)
+
+    def of_range(number: int) -> pl.LazyFrame:
+        here = in_range(own, number, bits)
+        if more is None:
+            return here
+        return pl.concat(
+            [here, in_range(more, number, bits).join(here.select("sentence_id"), on="sentence_id", how="semi")]
+        )
+
+    _pair(work, of_range, config, bits)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_labelled(work: Work, corpus: CorpusRef, nli: NliRef, config: PairConfig) -> None:
+    """Put premises beside their hypotheses, with the labels that annotators gave them.
+
+    Raises:
+        TrainingError: there are none.
+    """
+    sentences, annotated = work.store.scan(corpus), work.store.scan(nli)
+    bits = bits_for(max(work.store.manifest(ref).rows for ref in (corpus, nli)))
+    labels: Counter[int] = Counter()
+    first: list[dict[str, object]] = []
+
+    def counted(rows: pl.DataFrame) -> pl.DataFrame:
+        labels.update(dict(rows["label"].value_counts().iter_rows()))
+        return rows
+
+    with work.store.workspace() as scratch:
+        lots = labelled_pairs(sentences, annotated, config.shuffle_seed, bits, scratch)
+        rows = work.draft.write_all(_remembered(map(counted, lots), first))
+    if not rows:
+        raise TrainingError(
+            f"{nli} holds no pair whose sentences are both in {corpus}, expected some; raise ingest.corpus.limit or "
+            "give sources with more labelled pairs"
+        )
+    work.draft.note({"labels": {str(label): n for label, n in sorted(labels.items())}})
+    _show(first)
+
+
+@stage(ref=PairsRef, version=1)
+def pair_scored(work: Work, scored: ScoredSet, shuffle_seed: int | None) -> None:
+    """Put the sentences of a scored set side by side, with the scores that annotators gave them, as shares of 1."""
+    pairs = scored_pairs(read_scored_set(scored), scored.highest, scored.name, shuffle_seed)
+    work.draft.write(pairs)
+    work.draft.note({"scores": {"pairs": pairs.height, "mean": round(float(pairs["score"].sum()) / pairs.height, 4)}})
+    _show(_shown(pairs))
+
+
+def _pair(work: Work, views: Ranges, config: PairConfig, bits: int) -> None:
+    counts = count_pairs(views, config, bits)
+    require_pairs(counts)
+    first: list[dict[str, object]] = []
+    with work.store.workspace() as scratch:
+        work.draft.write_all(_remembered(build_pairs(views, config, bits, scratch), first))
+    pairings: list[JsonValue] = [dict(row) for row in counts.iter_rows(named=True)]
+    work.draft.note({"pairings": pairings})
+    show_table("pair-counts", counts.to_dicts(), "Pairs by pairing, and sentences that lack a view")
+    _show(first)
+
+
+def _remembered(lots: Iterable[pl.DataFrame], first: list[dict[str, object]]) -> Iterator[pl.DataFrame]:
+    """Lots as they are; the first rows are remembered by value, as a slice would keep the memory of its whole lot."""
+    for rows in lots:
+        first += _shown(rows)[: SAMPLE_ROWS - len(first)]
+        yield rows
+
+
+def _shown(pairs: pl.DataFrame) -> list[dict[str, object]]:
+    return pairs.head(SAMPLE_ROWS).drop("pair_id", "sentence_id", "group").to_dicts()
+
+
+def _show(first: list[dict[str, object]]) -> None:
+    show_table("pair-samples", first, "The first pairs in training order")
