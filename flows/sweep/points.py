@@ -19,7 +19,7 @@ from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
 from tasks.stage.cluster import ClusterError, on_cluster
 from tasks.stage.device import cores
-from tasks.stage.lanes import StoppedError, run_apart
+from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.progress import announce, is_planning, planning, warn
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def _made_elsewhere(attempts: Sequence[Attempt], engine: Engine) -> list[ModelEr
     def make(attempt: Attempt) -> ModelError | None:
         try:
             fault = run_apart(run_point, share, (attempt.job.recipe, attempt.job.overrides), off)
+        except DiedError as error:
+            fault = error
         except Exception as error:
             logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
             raise

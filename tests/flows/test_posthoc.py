@@ -23,7 +23,7 @@ from tests.toy_sets import allow_any_rows
 PAIRS = 60  # a split
 SMALL = {
     "ingest": {"corpus": {"limit": 200}},
-    "evaluation": {"sets": ["stsb/dev", "stsb/test"], "bootstrap": {"resamples": 100}},
+    "evaluation": {"precision": "fp32", "sets": ["stsb/dev", "stsb/test"], "bootstrap": {"resamples": 100}},
 }
 
 
