@@ -99,9 +99,9 @@ def test_an_encoder_that_changes_its_width_is_refused(scored, monkeypatch):
 
 
 def test_from_python_by_the_names_of_sets():
-    found = evaluate(Letters(), suite=["embedded:stsb/test", "sickr/test"])
+    found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-mt/test"])
     assert found.scores.filter(metric="spearman")["n"].to_list() == [1379]
-    assert list(found.missing) == ["sickr/test"]
+    assert list(found.missing) == ["stsb-mt/test"]
     found = evaluate(Letters(), suite=["embedded:stsb/test", "stsb-supervised"])
     assert "cannot be fine-tuned" in found.missing["stsb-supervised"]
     with pytest.raises(SourceError, match="only protocols that fine-tune"):
