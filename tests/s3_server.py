@@ -27,7 +27,10 @@ def s3_served(application: Callable[..., object], bucket: str) -> Iterator[str]:
         environment.setenv("AWS_SECRET_ACCESS_KEY", "test")
         environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
         S3FileSystem.clear_instance_cache()  # another server's connections
-        Store(f"s3://{bucket}").fs.mkdir(bucket)
+        files = Store(f"s3://{bucket}").fs
+        if files.exists(bucket):  # moto's buckets are the process's: another file of tests left it
+            files.rm(bucket, recursive=True)
+        files.mkdir(bucket)
         yield f"s3://{bucket}"
     server.shutdown()
     S3FileSystem.clear_instance_cache()

@@ -74,7 +74,9 @@ class Journeys:
         return Outcome(time.monotonic() - started)
 
     def _doctor(self, name: str) -> None:
-        self._bsl("doctor", name, "--mirror", str(self._files))
+        # With the run's own translators: doctor translates with those that an earlier recipe left in the cache.
+        searched = as_settings({"augment": small(name)["augment"]})
+        self._bsl("doctor", name, *searched, "--mirror", str(self._files))
 
     def _run(self, name: str) -> None:
         self._reports[name] = self._report(name, "--mirror", str(self._files))
