@@ -16,8 +16,8 @@ from flows.cli.terminal.overrides import configured
 from flows.pipeline import Run
 from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
-from flows.sweep.points import Attempt, Engine, is_fault, run_points, side_by_side
 from flows.sweep import points
+from flows.sweep.points import Attempt, Engine, is_fault, run_points, side_by_side
 from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
