@@ -32,7 +32,7 @@ def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = ""
     programs.mkdir(exist_ok=True)
     (programs / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '%s' '{gpus}'\n")
     (programs / "nvidia-smi").chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS"}}
+    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}}
     environment["PATH"] = f"{programs}:{environment['PATH']}"
     subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
     return log.read_text()
@@ -71,7 +71,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
 
 def asked_of_make(folder: Path, target: str) -> str:
     """The last command that a target would run."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS"}}
+    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "MAKEFLAGS", "MAKELEVEL"}}
     command = ["make", "--dry-run", target]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, env=environment)
     return done.stdout.strip().splitlines()[-1]
