@@ -21,7 +21,10 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
 START: Final = "README.md"
 DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
-GUIDES: Final = ("own-text", "comparing", "hub", "operation", "python", "troubleshooting", "research-log")
+GUIDES: Final = (
+    *("get-started", "own-text", "evaluate", "reproduce", "deploy", "air-gapped", "hub", "python", "troubleshooting"),
+    "research-log",
+)
 
 
 def assemble(folder: Path) -> None:
