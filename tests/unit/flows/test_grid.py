@@ -14,6 +14,12 @@ from flows.sweep.studies import STUDIES
 from models.objectives.contrastive_config import ContrastiveConfig
 from models.training.config import CollapseConfig
 
+SCL_STUDIES = {
+    "scl-lambda-senteval": [76.64, 76.16, 76.28, 75.6, 75.26, 74.97],
+    "scl-temperature-senteval": [75.68, 75.87, 76.03, 75.2, 75.78, 76.28],
+    "scl-numbers": [67.17, 69.76, 70.05, 66.57, 69.76, 69.38],
+}
+
 
 def test_momentum_has_the_printed_curve_and_does_not_stop_at_collapse():
     asked = grid("momentum", {}, {})
@@ -60,6 +66,15 @@ def test_lambda_and_temperature_of_scl_have_their_printed_curves():
     assert {config.evaluation.sets for config in (*shares.configs, *temperatures.configs)} == {
         ("sts12/test", "sts13/test", "sts14/test", "sts15/test", "sts16/test")
     }
+
+
+def test_tables_4_and_5_of_scl_and_the_numbers_of_its_table_2_are_studies():
+    printed = {name: [point.published for point in grid(name, {}, {}).points] for name in SCL_STUDIES}
+    assert printed == SCL_STUDIES
+    objectives = [config.training.objective for config in grid("scl-numbers", {}, {}).configs]
+    assert [(each.weight, each.positives, each.negatives) for each in objectives] == [
+        (0.5, 3, 3), (0.5, 3, None), (0.5, None, None), (1.0, 3, 3), (1.0, 3, None), (1.0, None, None),
+    ]  # fmt: skip
 
 
 def test_a_figure_over_all_pairs_goes_before_one_of_another_protocol():

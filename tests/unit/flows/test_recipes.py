@@ -22,7 +22,7 @@ from tests.every import every
 
 ROOT = Path(__file__).parents[3]
 SMALL = {name for name in RECIPES if name.startswith("tiny")}
-WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sroberta", "sroberta-2022"} | {
+WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sbert-released", "sroberta", "sroberta-2022"} | {
     "bsl-sbert-nli",
     "bsl-sroberta-nli",
     "tiny-bsl-sbert",
