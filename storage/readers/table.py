@@ -8,20 +8,18 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from storage.errors import SourceError
-from storage.readers import (
-    afs,
-    arrow,
-    clusters,
-    delimited,
-    header,
-    jsonl,
-    lines,
-    parquet,
-    senteval,
-    sts_files,
-    useb,
-    view_pairs,
-)
+from storage.readers import afs
+from storage.readers import arrow
+from storage.readers import clusters
+from storage.readers import delimited
+from storage.readers import header
+from storage.readers import jsonl
+from storage.readers import lines
+from storage.readers import parquet
+from storage.readers import senteval
+from storage.readers import sts_files
+from storage.readers import useb
+from storage.readers import view_pairs
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
