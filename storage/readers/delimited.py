@@ -18,14 +18,14 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks, unpacked_by_polars
-from storage.readers.header import LONE_RETURN, read_header, told
-from storage.readers.report import ReadReport
+from storage.readers.delimited_header import LONE_RETURN, read_header, told
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.readers.columns import Columns
-    from storage.readers.header import Dialect
+    from storage.readers.delimited_header import Dialect
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed

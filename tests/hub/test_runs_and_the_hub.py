@@ -17,15 +17,15 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.artifacts.keys import artifact_key
+from storage.datasets.registry import DATASETS
 from storage.errors import HubError
-from storage.keys import artifact_key
-from storage.mirror import Mirror
-from storage.readers.report import ReadReport
-from storage.reading import check_columns, read_source
-from storage.sources import SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.filesystem.digests import file_sha256
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.model_sources import resolve_model
+from storage.sources.read import check_columns, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of

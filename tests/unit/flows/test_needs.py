@@ -8,7 +8,7 @@ from flows.needs import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
 from flows.recipes.own import own_files
 from flows.recipes.untrained import GLOVE
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 
 
 def test_a_recipe_needs_its_models_at_their_pins_its_sources_and_its_sets():

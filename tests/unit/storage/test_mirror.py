@@ -7,15 +7,15 @@ import pytest
 
 from flows.cli.main import main
 from flows.recipes import recipe
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.mirror import Mirror
-from storage.mirror_record import name_in
-from storage.readers.report import ReadReport
-from storage.reading import read_scored_pairs
-from storage.set_names import perhaps_meant
-from storage.sources import SourceSpec, resolve_source
+from storage.filesystem.digests import file_sha256
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.mirror_record import name_in
+from storage.sources.read import read_scored_pairs
+from storage.sources.set_names import perhaps_meant
+from storage.sources.sources import SourceSpec, resolve_source
 
 COMMIT = "4" * 40
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})

@@ -6,11 +6,11 @@ import fsspec
 import polars as pl
 import pytest
 
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.sources import SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.filesystem.digests import file_sha256
+from storage.sources.model_sources import resolve_model
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.diagnostics.inspection import look_at_model
 from tasks.stage.run_context import RunContext
 

@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.artifacts.keys import artifact_key
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.keys import artifact_key
-from storage.readers.report import ReadReport
-from storage.reading import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.filesystem.digests import file_sha256
+from storage.readers.read_report import ReadReport
+from storage.sources.model_sources import resolve_model
+from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 PAIRS = [
     ("A man sleeps.", "A person rests.", 0),
