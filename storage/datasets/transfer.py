@@ -1,4 +1,4 @@
-"""SentEval's transfer sets, with their numbers of rows; readers/benchmarks/senteval.py says how their files spell one."""
+"""SentEval's transfer sets, with their numbers of rows; readers/benchmarks/senteval.py reads their files."""
 
 from __future__ import annotations
 

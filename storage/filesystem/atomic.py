@@ -1,9 +1,12 @@
-"""Files and folders that are there as a whole or not at all."""
+"""Files and folders that are there as a whole or not at all.
+
+Networks write their caches and snapshots as the store writes artifacts, so this room is open to models/ too: it imports
+nothing of this project but its errors.
+"""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tempfile
@@ -40,21 +43,17 @@ def renamed(source: Path, target: Path) -> bool:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in a block of the same folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def whole(target: Path, *, first_stays: bool = False) -> Iterator[Path]:
+    """Yield a path beside `target` for a file or folder, which becomes `target` by one rename when the block ends well.
 
+    After an error nothing stays. A file that is there is replaced.
 
-@contextmanager
-def whole(target: Path) -> Iterator[Path]:
-    """A path beside `target` for a file or folder that takes its place, by one rename, when the block ends well.
+    Args:
+        target: what is to be written; its parents are made if needed.
+        first_stays: whether a folder at `target` stays and this one is dropped: processes that make the same content.
 
-    A file that is there is replaced; a folder that holds something must have gone by the end of the block.
+    Raises:
+        OSError: it cannot be written, or a folder that holds something is at `target`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     _forget_killed(target.parent)
@@ -63,7 +62,12 @@ def whole(target: Path) -> Iterator[Path]:
         yield made
         for path in (*made.rglob("*"), made):
             sync(path)
-        made.rename(target)
+        if not (first_stays and target.is_dir()):
+            try:
+                made.rename(target)
+            except OSError as error:
+                if not first_stays or error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
     sync(target.parent)
 
 

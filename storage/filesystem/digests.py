@@ -6,9 +6,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -63,6 +60,9 @@ def version_sha256(fs: fsspec.AbstractFileSystem, path: str) -> str:
 
 
 def _rows(file: BinaryIO) -> int | None:
+    import pyarrow as pa  # slow to import; training workers take only `file_sha256`
+    import pyarrow.parquet as pq
+
     try:
         return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError, ValueError):  # damaged metadata is of any of these

@@ -4,13 +4,14 @@ import hashlib
 
 import pytest
 
-from models.files import file_sha256, written_whole
+from storage.filesystem.atomic import whole
+from storage.filesystem.digests import file_sha256
 
 
 def test_a_file_takes_the_place_of_another(tmp_path):
     path = tmp_path / "deep" / "file"
     for text in ("first", "second"):
-        with written_whole(path) as unfinished:
+        with whole(path) as unfinished:
             unfinished.write_text(text)
             assert not path.exists() or path.read_text() == "first"
         assert path.read_text() == text
@@ -21,7 +22,7 @@ def test_a_file_takes_the_place_of_another(tmp_path):
 def test_of_two_folders_the_first_stays(tmp_path):
     path = tmp_path / "folder"
     for text in ("first", "second"):
-        with written_whole(path) as unfinished:
+        with whole(path, first_stays=True) as unfinished:
             (unfinished / "inner").mkdir(parents=True)
             (unfinished / "inner" / "file").write_text(text)
     assert (path / "inner" / "file").read_text() == "first"
@@ -36,6 +37,6 @@ def test_after_an_error_nothing_stays(tmp_path, folder):
         (unfinished / "file" if folder else unfinished).write_text("half")
         raise ValueError("stopped")
 
-    with pytest.raises(ValueError, match="stopped"), written_whole(tmp_path / "path") as unfinished:
+    with pytest.raises(ValueError, match="stopped"), whole(tmp_path / "path") as unfinished:
         fail(unfinished)
     assert list(tmp_path.iterdir()) == []
