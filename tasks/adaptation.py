@@ -10,8 +10,16 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.proof import ProofConfig
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
+from storage.artifacts.refs import (
+    ENCODER,
+    CheckpointRef,
+    ComparisonRef,
+    PassagesRef,
+    ProofRef,
+    ScoresRef,
+    ViewsRef,
+    WeighingRef,
+)
 from storage.artifacts.schemas import PROOF, WEIGHING
 from storage.filesystem.names import MANIFEST
 from storage.sources.labels import LabelSource

@@ -26,7 +26,7 @@ def put(fs: fsspec.AbstractFileSystem, source: Path, target: str, entry: FileEnt
     fs.put_file(str(source), target, **beside)
 
 
-def keeps(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
+def has_checksum(fs: fsspec.AbstractFileSystem, path: str, entry: FileEntry) -> bool:
     """Whether the store says of a file, without sending it, that it has the content of `entry`.
 
     Raises:

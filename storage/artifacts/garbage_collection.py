@@ -11,8 +11,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from storage.artifacts.leases import expired_leases, leased
+from storage.artifacts.uploads import forgotten_uploads
 from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
 from storage.filesystem.atomic import last_changed
+from storage.filesystem.os_errors import writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +141,7 @@ def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[
     Also what an artifact was before it was made again. After 30 days it is taken for forgotten. Expired leases too.
     """
     limit = now - max(older_than, _STILL_LENT)
-    return [*store.forgotten_uploads(limit), *expired_leases(store, now)]
+    return [*forgotten_uploads(store, limit), *expired_leases(store, now)]
 
 
 def collect(
@@ -163,7 +165,8 @@ def collect(
         Those of `manifests` that are deleted.
     """
     for loan in loans:
-        store.forget_loan(loan)
+        with writing(store.url):
+            store.fs.rm_file(f"{store.root}/{loan}")
     gone, in_use = [], leased(store, datetime.now(UTC))
     for manifest in manifests:
         if manifest.ref.path in in_use:

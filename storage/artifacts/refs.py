@@ -8,6 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 KIND: Final = r"^[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})?$"
 KEY: Final = r"^[0-9a-f]{64}$"
+ENCODER: Final = "encoder"
+"""Folder of a checkpoint with the trained encoder, as sentence-transformers opens it."""
+STATE: Final = "state"
+"""Folder of a checkpoint with the training run's last snapshot."""
 
 
 class ArtifactRef(BaseModel):

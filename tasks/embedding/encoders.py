@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
-from storage.artifacts.checkpoint import ENCODER
 from storage.artifacts.lookup import find
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
 from storage.sources.model_sources import ResolvedModel, resolve_model
 from storage.sources.word_vectors import find_vectors_file, is_vectors_file

@@ -8,8 +8,7 @@ import polars as pl
 
 from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, TransformRef
+from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.vectors import MADE, made_of

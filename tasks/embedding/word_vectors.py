@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 from models.encoder.config import WordsConfig
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.sources.word_vectors import VectorsFile, read_vectors
 from tasks.stage.cached import Work, stage
 

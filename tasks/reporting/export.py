@@ -13,8 +13,8 @@ from models.report.escaping import code
 from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
 from models.report.tables import as_latex, paper_signatures, paper_tables
-from storage.artifacts.checkpoint import ENCODER
 from storage.artifacts.garbage_collection import readable_manifests
+from storage.artifacts.refs import ENCODER
 from storage.datasets.registry import DATASETS
 from storage.errors import ArtifactMissingError, StoreWriteError
 from tasks.evaluation.kinds import tables

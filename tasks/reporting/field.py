@@ -9,8 +9,16 @@ from pydantic import BaseModel
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.field import FieldContent, advice, field_page, summary_rows
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
+from storage.artifacts.refs import (
+    ENCODER,
+    CheckpointRef,
+    CorpusRef,
+    EmbeddingsRef,
+    FieldRef,
+    PaceRef,
+    PassagesRef,
+    ViewsRef,
+)
 from storage.artifacts.schemas import FIELD, FIELD_METHODS
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource

@@ -9,8 +9,7 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
-from storage.artifacts.checkpoint import ENCODER, STATE
-from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
 from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.stage.cached import Work, stage

@@ -16,8 +16,7 @@ from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
+from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh

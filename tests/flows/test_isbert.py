@@ -5,8 +5,7 @@ import json
 from flows.pipeline import pipeline
 from models.encoder.config import CNNConfig
 from models.encoder.saved import read_saved
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 

@@ -8,8 +8,7 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
 from models.objectives.contrastive_config import ContrastiveConfig
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from tasks.settings import Phase
 from tasks.stage.run_context import RunContext

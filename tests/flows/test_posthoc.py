@@ -13,8 +13,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.encoder.saved import saved_config
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from storage.assets.catalog import embedded_path
 from tasks.stage.run_context import RunContext

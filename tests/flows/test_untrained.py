@@ -10,8 +10,7 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from models.encoder.config import WordsConfig
 from models.evaluation.signature import parse_signature
-from storage.artifacts.checkpoint import ENCODER
-from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import SourceError
 from tasks.embedding.signature import encoder_made
 from tasks.evaluation.candidates import find_candidate
