@@ -1,15 +1,19 @@
-"""sha256 of files, read in blocks so that size does not matter, and the rows of those that are Parquet."""
+"""sha256 of files and folders, read in blocks so that size does not matter, and the rows of files that are Parquet."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
-    import fsspec
+from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _BLOCK: Final = 1 << 20
 
@@ -57,6 +61,42 @@ def version_content(fs: fsspec.AbstractFileSystem, path: str) -> Content:
 def version_sha256(fs: fsspec.AbstractFileSystem, path: str) -> str:
     """sha256 of a file at any fsspec address; a process reads each version of a file once."""
     return version_content(fs, path).sha256
+
+
+def source_sha256(path: str) -> str:
+    """Return the sha256 of a file's content at any fsspec address.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        return version_sha256(*fsspec.url_to_fs(path))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+
+
+def joint_sha256(paths: Iterable[str]) -> str:
+    """Return the sha256 of the files' own sha256 in order; where they are and what they are called does not count."""
+    return hashlib.sha256("".join(map(source_sha256, paths)).encode()).hexdigest()
+
+
+def folder_sha256s(fs: fsspec.AbstractFileSystem, folder: str) -> dict[str, str]:
+    """Return the sha256 of a folder's files by relative name; hidden ones, which clients leave behind, do not count."""
+    if isinstance(fs, LocalFileSystem):  # whose `find` lists links to nothing and to folders too
+        found = [str(path) for path in Path(folder).rglob("*") if path.is_file()]
+    else:
+        found = [str(path) for path in fs.find(folder)]
+    names = [path[len(folder.rstrip("/")) + 1 :] for path in found]
+    shown = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
+    return {name: version_sha256(fs, f"{folder.rstrip('/')}/{name}") for name in shown}
+
+
+def content_sha256(files: Mapping[str, str]) -> str:
+    """Return the sha256 over names and contents of a folder's files, as `folder_sha256s` gives them."""
+    digest = hashlib.sha256()
+    for name in sorted(files, key=PurePosixPath):
+        digest.update(f"{name}\0{files[name]}\0".encode(errors="surrogateescape"))
+    return digest.hexdigest()
 
 
 def _rows(file: BinaryIO) -> int | None:

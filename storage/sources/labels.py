@@ -10,13 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
+from storage.filesystem.digests import source_sha256
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
 from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns, require_header
 from storage.readers.read_report import ReadReport
 from storage.readers.shapes import known_shape
 from storage.readers.text_columns import SAMPLE, is_prose
-from storage.sources.mirror_record import source_sha256
 from storage.sources.own_text import TITLES
 
 if TYPE_CHECKING:

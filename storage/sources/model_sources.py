@@ -12,16 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
+from storage.filesystem.digests import content_sha256, folder_sha256s
 from storage.filesystem.urls import at_home
 from storage.hub.models import HubModel, pin_model
-from storage.sources.mirrored_model import (
-    SAYS,
-    MirroredModel,
-    check_model,
-    content_sha256,
-    find_mirrored,
-    folder_sha256s,
-)
+from storage.sources.mirrored_model import SAYS, MirroredModel, check_model, find_mirrored
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +29,7 @@ class ResolvedModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: str
-    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`, of a mirror's too whose record says
-    so; belongs into artifact keys."""
+    """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; belongs into artifact keys."""
     place: Annotated[Path | None, NotInKey] = None
     """Local folder, unless it is the Hub's or a mirror's."""
     mirrored: Annotated[MirroredModel | None, NotInKey] = None
@@ -79,12 +72,11 @@ def resolve_model(
     Args:
         spec: a local folder, an ONNX graph in one, `embedded:<name>` or a Hub id.
         revision: commit, tag or branch of a Hub model.
-        mirror: folder or fsspec address that may hold `models/<hub id>/`; its record must not name another commit than
-            asked for.
+        mirror: folder or fsspec address that may hold `models/<hub id>/`.
         cache: where copies of an object store's files go; `~/.cache/bsl` if None.
 
     Raises:
-        SourceError: nobody has it, the mirror has another revision, or a file of the mirror is not as it was written.
+        SourceError: nobody has it.
         AssetError: no such embedded asset.
     """
     if (found := _here(spec, revision, mirror, cache)) is not None:

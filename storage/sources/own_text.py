@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
+from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import reachable, without_password
 from storage.hub.datasets import table_files
 from storage.readers.columns import Columns, require
@@ -30,7 +31,6 @@ from storage.readers.formats import (
 from storage.readers.read_report import ReadReport
 from storage.readers.shapes import SHAPES, known_shape
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
-from storage.sources.mirror_record import joint_sha256
 from storage.sources.paths import listed
 from storage.sources.set_names import perhaps_meant, spec_of
 from storage.sources.sources import SourceSpec, mirrored_place, resolve_source, stem_of

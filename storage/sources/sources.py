@@ -16,11 +16,11 @@ from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_path
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
+from storage.filesystem.digests import joint_sha256
 from storage.filesystem.urls import Address, reachable
 from storage.hub.datasets import HubTable, pin_table
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
-from storage.sources.mirror_record import joint_sha256, origin_of
 from storage.sources.paths import listed
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ class ResolvedSource(BaseModel):
     lang: str
     """ISO 639 code of the sentences."""
     digest: str
-    """sha256 of the local content, or the Hub's `id@commit/config/split`, of a mirror's copy too."""
+    """sha256 of the local content, or the Hub's `id@commit/config/split`."""
     columns: tuple[str, ...] = ()
     """Columns that hold sentences; by the known shapes if empty."""
     label: str | None = None
     """NLI label column, if `columns` is given."""
     format: Format | None = None
-    """Format of the files; None for a Hub table and a mirror's copy of one, whose files' names say it."""
+    """Format of the files; None for a Hub table, whose files' names say it."""
     files: Annotated[tuple[str, ...], NotInKey] = ()
     """Where the content is."""
     hub: Annotated[HubTable | None, NotInKey] = None
@@ -131,16 +131,13 @@ def resolve_sources(
     files = found or originals
     table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"home": home}))
     own = declared.original_format if declared and (originals or (table and table.archive)) else None
-    parts = [part for path in files for part in parts_of(path, own)]
-    origin = origin_of(parts, mirror, pinned(spec)) if mirror and not spec.path else None
-    groups = {own: files} if own or origin or not files else _by_format(files, spec.format)
+    groups = {own: files} if own or not files else _by_format(files, spec.format)
     named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
     return tuple(
         ResolvedSource(
             name=named,
             lang=spec.lang or (declared.lang if declared else "en"),
-            digest=origin
-            or (table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind))),
+            digest=table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind)),
             columns=spec.columns or (declared.texts if declared and not own else ()),
             label=spec.label,
             format=kind,
@@ -155,13 +152,6 @@ def resolve_sources(
 def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | None, tuple[str, ...]]:
     kinds = sorted({given or format_of(path) for path in paths})
     return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
-
-
-def pinned(spec: SourceSpec) -> str:
-    """`<hub id>@<revision>` that a data set is wanted at, `None` where nobody says it."""
-    declared = DATASETS.get(spec.dataset or "")
-    source = declared.archive if declared and declared.archive and declared.hub_id is None else declared
-    return f"{source.hub_id if source else spec.dataset}@{spec.revision or (source.revision if source else None)}"
 
 
 def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
