@@ -13,10 +13,10 @@ from flows.run_context import run_context_of
 from flows.scoring import differences, encoder_system, frozen_scores
 from models.augmentation.config import AugmentConfig
 from models.errors import EncoderError
-from storage.embedded import EMBEDDED
+from storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
+from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
-from storage.labels import label_source
-from storage.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
+from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import TITLES, learnt, read_passages, translated

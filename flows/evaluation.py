@@ -8,7 +8,7 @@ from prefect.runtime import flow_run
 from flows.precision import computed, settled, tell_precision
 from flows.run_context import run_context_of
 from flows.scoring import differences, encoder_system, frozen_scores, tuned_scores
-from storage.refs import EvaluationRef
+from storage.artifacts.refs import EvaluationRef
 from tasks.evaluation.candidates import find_candidates
 from tasks.evaluation.kinds import available, names_of, tables
 from tasks.evaluation.settings import EvaluationSettings

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.declarations import DATASETS
-from storage.embedded import EMBEDDED
-from storage.mirror import MODEL
-from storage.word_vectors import is_vectors_file
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS
+from storage.sources.mirror import MODEL
+from storage.sources.word_vectors import is_vectors_file
 from tasks.embedding.encoders import MADE_HERE, TAUGHT
 from tasks.evaluation.kinds import frozen_names
 
 if TYPE_CHECKING:
     from flows.config import PipelineConfig
-    from storage.sources import SourceSpec
+    from storage.sources.sources import SourceSpec
 
 
 def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, Literal
 from flows.needs import of_the_hub
 from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.models import model_files
 from storage.hub.repositories import listing
-from storage.readers.table import is_readable
+from storage.readers.formats import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.hub.repositories import Kind, Listing
 
 ROOT: Final = Path(__file__).parents[1]
-_PLACES: Final = ("flows/recipes", "models", "storage/declared")  # where commits are written down
+_PLACES: Final = ("flows/recipes", "models", "storage/datasets")  # where commits are written down
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from flows.precision import computed, settled, tell_precision
 from flows.recipes import RecipeName, recipe
 from flows.run_context import run_context_of
 from flows.scoring import differences, frozen_scores, run_systems
-from storage.refs import CheckpointRef, ReportRef
+from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.corpus.nli import nli
@@ -40,7 +40,7 @@ from tasks.views.pairs import pairs_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.refs import ScoresRef
+    from storage.artifacts.refs import ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.systems import System
 

@@ -18,7 +18,7 @@ from prefect.states import Cancelling
 from flows.config import override
 from flows.recipes import recipe
 from models.errors import ModelError
-from storage.address import shown
+from storage.filesystem.urls import shown
 from tasks.stage.progress import is_planning
 
 if TYPE_CHECKING:

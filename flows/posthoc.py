@@ -13,7 +13,7 @@ from tasks.evaluation.systems import Candidate, System
 
 if TYPE_CHECKING:
     from models.baselines.config import AnyTransform
-    from storage.refs import CorpusRef
+    from storage.artifacts.refs import CorpusRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.settings import RunSettings
     from tasks.stage.run_context import RunContext

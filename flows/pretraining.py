@@ -15,8 +15,8 @@ from flows.run_context import run_context_of
 from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from models.pretraining.config import LearningConfig
 from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
-from storage.embedded import assets_root
-from storage.sources import SourceSpec, resolve_source
+from storage.assets.catalog import assets_root
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.embedding.encoders import resolve_encoder
 from tasks.pretraining.distil import teach_student
 from tasks.pretraining.pack import pack, record

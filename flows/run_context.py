@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from storage.address import Address
+from storage.filesystem.urls import Address
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tasks.evaluation.systems import Candidate, System
 if TYPE_CHECKING:
     from models.evaluation.config import ScoringConfig
     from models.precision import Computed
-    from storage.refs import ComparisonRef, CorpusRef, ScoresRef
+    from storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.settings import RunSettings

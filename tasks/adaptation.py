@@ -10,12 +10,20 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.proof import ProofConfig
-from storage.checkpoint import ENCODER
-from storage.labels import LabelSource
-from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
-from storage.regular import MANIFEST
-from storage.schemas import PROOF, WEIGHING
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import (
+    ENCODER,
+    CheckpointRef,
+    ComparisonRef,
+    PassagesRef,
+    ProofRef,
+    ScoresRef,
+    ViewsRef,
+    WeighingRef,
+)
+from storage.artifacts.schemas import PROOF, WEIGHING
+from storage.filesystem.names import MANIFEST
+from storage.sources.labels import LabelSource
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
 from tasks.embedding.encoders import encoder_folder

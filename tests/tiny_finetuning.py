@@ -12,10 +12,10 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import afs_config, stsb_config, stsb_cross_config
-from storage.declarations import DATASETS
-from storage.readers.afs import TOPICS
-from storage.refs import ArtifactRef
-from storage.weights import resolve_model
+from storage.artifacts.refs import ArtifactRef
+from storage.datasets.registry import DATASETS
+from storage.readers.benchmarks.afs import TOPICS
+from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.evaluation.afs import resolve_afs_set
 from tasks.evaluation.finetuning.afs import predict_afs

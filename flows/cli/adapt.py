@@ -26,8 +26,8 @@ from flows.cli.terminal.start import begin
 if TYPE_CHECKING:
     import argparse
 
-    from storage.refs import ReportRef
-    from storage.store import Store
+    from storage.artifacts.refs import ReportRef
+    from storage.artifacts.store import Store
 
 
 def define_adapt(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
 
         frozen_names(config.evaluation.sets)
     begun = begin(arguments)
-    from storage.labels import label_source
+    from storage.sources.labels import label_source
 
     own = config.sources(arguments.texts, begun.site.mirror)
     labels = label_source(arguments.labels).told if arguments.labels else None
@@ -122,7 +122,7 @@ def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
-    from storage.refs import ProofRef
+    from storage.artifacts.refs import ProofRef
     from tasks.reporting.run.report import HTML
 
     manifest = store.manifest(ref)
@@ -140,7 +140,7 @@ def _conclude(outcome: dict[str, Any], start: str) -> None:
     import polars as pl
 
     from models.report.adaptation import MRR, proof_rows
-    from storage.schemas import PROOF
+    from storage.artifacts.schemas import PROOF
 
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
     print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))

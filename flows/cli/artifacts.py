@@ -18,15 +18,22 @@ from flows.cli.printable import printable
 from flows.cli.terminal.options import add_json, print_json
 from flows.run_context import run_context_of
 from models.report.sizes import sized
-from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
+from storage.artifacts.export import export
+from storage.artifacts.garbage_collection import (
+    collect,
+    collectable,
+    forgotten_loans,
+    leftovers,
+    readable_manifests,
+    unused_copies,
+)
+from storage.artifacts.lookup import check_kind, find
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
-from storage.export import export
-from storage.lookup import check_kind, find
 
 if TYPE_CHECKING:
-    from storage.manifest import Manifest
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
 
 
 SHOWN = 10  # rows of a table

@@ -34,7 +34,7 @@ def define_assets(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from storage.embedded import embedded_manifest, embedded_names, embedded_path
+    from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 
     rows = []
     for name in embedded_names():

@@ -22,7 +22,7 @@ def define_embed(parser: argparse.ArgumentParser) -> None:
 
 def _embed(arguments: argparse.Namespace) -> int:
     site, source = used_site(arguments), arguments.source
-    from storage.sources import SourceSpec
+    from storage.sources.sources import SourceSpec
     from tasks.serving.search import embed_file
     from tasks.stage.ui import progress_of
 

@@ -20,8 +20,8 @@ from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
-    from storage.refs import EvaluationRef
-    from storage.store import Store
+    from storage.artifacts.refs import EvaluationRef
+    from storage.artifacts.store import Store
 
 
 def define_evaluate(parser: argparse.ArgumentParser) -> None:

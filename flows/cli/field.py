@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import argparse
 
     from flows.sweep.method_settings import FieldSettings
-    from storage.refs import FieldRef
-    from storage.store import Store
+    from storage.artifacts.refs import FieldRef
+    from storage.artifacts.store import Store
 
 
 def define_field(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from typing import Final
 from flows.cli.terminal.options import add_json, add_settings, print_json
 from flows.cli.terminal.overrides import configured
 from flows.run_context import run_context_of
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 from storage.errors import StorageError
-from storage.mirror import MODEL, Mirror
-from storage.set_names import perhaps_meant
-from storage.sources import SourceSpec
+from storage.sources.mirror import MODEL, Mirror
+from storage.sources.set_names import perhaps_meant
+from storage.sources.sources import SourceSpec
 
 RECIPE: Final = "recipe:"
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from storage.refs import ReportRef
-    from storage.store import Store
+    from storage.artifacts.refs import ReportRef
+    from storage.artifacts.store import Store
     from tasks.stage.progress import Step
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from storage.refs import StudyRef
-    from storage.store import Store
+    from storage.artifacts.refs import StudyRef
+    from storage.artifacts.store import Store
 
 
 def define_sweep(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.objectives.isbert_config import ISBERTConfig
 from models.training.config import TrainingConfig
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

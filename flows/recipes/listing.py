@@ -14,15 +14,15 @@ from flows.recipes.own import own_files
 from flows.recipes.published_rows import COMMANDS, RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
-from storage.declarations import DATASETS, suites_of
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS, suites_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.config import PipelineConfig
-    from storage.declared.dataset import Dataset
-    from storage.sources import SourceSpec
+    from storage.datasets.declaration import Dataset
+    from storage.sources.sources import SourceSpec
     from tasks.settings import Phase
 
 TOKENS_PER_S: Final = 9_297

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.word_vectors import is_vectors_file
+from storage.sources.word_vectors import is_vectors_file
 
 if TYPE_CHECKING:
     from flows.config import PipelineConfig

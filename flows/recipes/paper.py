@@ -20,7 +20,7 @@ from models.training.config import (
 )
 from models.translation.catalog import OPUS_MT
 from models.translation.filters import UNFILTERED
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 _BOOKS: Final = SourceSpec(path="books", name="books", limit=5_000_000)

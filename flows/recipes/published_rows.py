@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes import RECIPES, recipe
 from flows.recipes.transfer import TASKS
 from flows.recipes.untrained import GLOVE
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from storage.texts import sources
+from storage.sources.own_text import sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.texts import TextSource
+    from storage.sources.own_text import TextSource
 
 
 class ReadingConfig(BaseModel):

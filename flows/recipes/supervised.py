@@ -12,7 +12,7 @@ from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
 from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, scl_released_config, stsb_config
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from flows.recipes.isbert import isbert
 from flows.recipes.paper import nli
 from flows.recipes.shared import as_printed
-from storage.declarations import DATASETS
-from storage.sources import SourceSpec
+from storage.datasets.registry import DATASETS
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

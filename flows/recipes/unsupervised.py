@@ -17,7 +17,7 @@ from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegC
 from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from flows.sweep.start_encoder import Contender, contender_of, inapplicable
 from models.augmentation.config import AugmentConfig
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
-from storage.labels import LabelSource, label_source
-from storage.refs import FieldRef
+from storage.artifacts.refs import FieldRef
+from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.corpus.labels import said_of
 from tasks.corpus.passages import learnt, read_passages
@@ -41,8 +41,8 @@ from tasks.views.augment import augment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.refs import PassagesRef, ViewsRef
-    from storage.texts import TextSource
+    from storage.artifacts.refs import PassagesRef, ViewsRef
+    from storage.sources.own_text import TextSource
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
 from flows.run_context import run_context_of
 from models.evaluation.reproduction import MARGIN
-from storage.refs import ReproductionRef
+from storage.artifacts.refs import ReproductionRef
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext

@@ -21,7 +21,7 @@ from flows.run_context import run_context_of
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import Attempt, Engine, run_points
 from models.errors import EvaluationError
-from storage.refs import StudyRef
+from storage.artifacts.refs import StudyRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.reporting.study import StudyRuns, StudySettings, study

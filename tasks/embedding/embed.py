@@ -9,8 +9,8 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.precision import Computed
-from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.encode import Encoding
 from tasks.embedding.encoders import encoder_folder
@@ -24,7 +24,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 
 @stage(ref=EmbeddingsRef, version=EMBED_VERSION)

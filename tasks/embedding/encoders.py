@@ -6,20 +6,19 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
-from storage.checkpoint import ENCODER
+from storage.artifacts.lookup import find
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
-from storage.lookup import find
-from storage.refs import CheckpointRef
-from storage.weights import ResolvedModel, resolve_model
-from storage.word_vectors import find_vectors_file, is_vectors_file
+from storage.sources.model_sources import ResolvedModel, resolve_model
+from storage.sources.word_vectors import find_vectors_file, is_vectors_file
 from tasks.embedding.word_vectors import import_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.manifest import installed_versions
+from storage.artifacts.manifest import installed_versions
 
 if TYPE_CHECKING:
     from pathlib import Path

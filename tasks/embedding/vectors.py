@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.text.normalize import sentence_ids
+from storage.artifacts.schemas import SPARSE_EMBEDDINGS
 from storage.errors import SourceError
-from storage.schemas import SPARSE_EMBEDDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from models.evaluation.probe.problem import Features
-    from storage.refs import EmbeddingsRef
-    from storage.store import Store
+    from storage.artifacts.refs import EmbeddingsRef
+    from storage.artifacts.store import Store
 
 SPARSE: Final = "sparse_embeddings"
 """Table of an embeddings artifact whose vectors are sparse."""

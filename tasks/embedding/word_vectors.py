@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 
 from models.encoder.config import WordsConfig
-from storage.checkpoint import ENCODER
-from storage.refs import CheckpointRef
-from storage.word_vectors import VectorsFile, read_vectors
+from storage.artifacts.refs import ENCODER, CheckpointRef
+from storage.sources.word_vectors import VectorsFile, read_vectors
 from tasks.stage.cached import Work, stage
 
 logger = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import USUAL, EncoderConfig
-from storage.refs import CheckpointRef
-from storage.word_vectors import is_vectors_file
+from storage.artifacts.refs import CheckpointRef
+from storage.sources.word_vectors import is_vectors_file
 from tasks.embedding.encoders import described_folder, find_encoder, identity_of
 from tasks.evaluation.systems import Candidate
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.config import ScoringConfig
     from models.report.tables import PaperTable
-    from storage.refs import ComparisonRef, ScoresRef
+    from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate, System

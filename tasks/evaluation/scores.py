@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.report.page import difference_rows, score_rows
-from storage.schemas import COMPARISON, SCORES
+from storage.artifacts.schemas import COMPARISON, SCORES
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
-from storage.refs import CheckpointRef, EmbeddingsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, EmbeddingsRef
+from storage.sources.model_sources import ResolvedModel
 
 if TYPE_CHECKING:
     from tasks.corpus.evaluation_sets import EvaluationSet

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from storage.artifacts.refs import ArtifactRef
 from storage.errors import SourceError
-from storage.refs import ArtifactRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.ui import progress_of

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 from models.report.card import CardContent, Material
 from models.report.card_header import Header, Measured
 from models.report.page import PRINTED, score_rows
-from storage.declarations import DATASETS
-from storage.declared.models import MODEL_LICENCES
-from storage.embedded import EMBEDDED, embedded_manifest
+from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.datasets.model_licences import MODEL_LICENCES
+from storage.datasets.registry import DATASETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
-    from storage.refs import CheckpointRef
+    from storage.artifacts.refs import CheckpointRef
     from tasks.settings import Phase, RunSettings
 
 CARD: Final = "model-card.md"

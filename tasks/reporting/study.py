@@ -10,8 +10,8 @@ import polars as pl
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.study import set_rows, shown_set, study_page
 from models.report.study_config import Point
-from storage.refs import EmbeddingsRef, ScoresRef, StudyRef
-from storage.schemas import STUDY
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
+from storage.artifacts.schemas import STUDY
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.sts import cosines_of

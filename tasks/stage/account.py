@@ -12,7 +12,7 @@ from tasks.stage.metrics import count_made, count_outcome, flush
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.manifest import Manifest
+    from storage.artifacts.manifest import Manifest
     from tasks.stage.progress import Step
 
 

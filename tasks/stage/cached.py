@@ -24,9 +24,9 @@ from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
 
 from models.precision import settled
-from storage.keys import artifact_key, canonical
-from storage.manifest import InputEntry, Provenance
-from storage.refs import ArtifactRef
+from storage.artifacts.keys import artifact_key, canonical
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import ArtifactRef
 from tasks.stage.account import account_of
 from tasks.stage.device import device_of
 from tasks.stage.inputs import ungrouped
@@ -38,8 +38,8 @@ from tasks.stage.ui_page import collected, in_run
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from storage.draft import Draft
-    from storage.store import Store
+    from storage.artifacts.draft import Draft
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)

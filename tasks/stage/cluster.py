@@ -16,9 +16,9 @@ import cloudpickle
 from pydantic import BaseModel
 
 from models.errors import ModelError
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
-from storage.weights import ResolvedModel, resolve_model
+from storage.sources.model_sources import ResolvedModel, resolve_model
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:

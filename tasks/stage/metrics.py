@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import MeterProvider
 
-    from storage.manifest import Manifest
+    from storage.artifacts.manifest import Manifest
     from tasks.stage.progress import Step
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from models.progress import Progress
-    from storage.refs import ArtifactRef
+    from storage.artifacts.refs import ArtifactRef
 
 
 @dataclass(frozen=True)

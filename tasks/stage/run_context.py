@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from storage.address import Address, at_home
-from storage.store import Store
+from storage.artifacts.store import Store
+from storage.filesystem.urls import Address, at_home
 
 
 def _known(device: str) -> str:

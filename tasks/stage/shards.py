@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from storage.refs import ArtifactRef
+from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cluster import ClusterError, on_cluster
 from tasks.stage.progress import Step, is_planning, watchers
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
-from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.dev_set import dev_set
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.encoders import encoder_folder

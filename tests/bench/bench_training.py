@@ -45,7 +45,7 @@ from models.training.run import LiveRun  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.throughput import Throughput  # noqa: E402
 from models.training.token_file import TokenFile, open_token_file  # noqa: E402
-from storage.embedded import embedded_path  # noqa: E402
+from storage.assets.catalog import embedded_path  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
     RATE,
     released_loss,

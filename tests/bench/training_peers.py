@@ -13,7 +13,7 @@ from models.objectives.base import Objective
 from models.objectives.batch import Batch
 from models.training.batches import BatchOrder
 from models.training.token_file import TokenFile
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 
 RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
 

@@ -15,7 +15,7 @@ from models.pretraining.config import LearningConfig
 from models.pretraining.masked_lm import MaskedLMConfig
 from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
 from models.pretraining.translation import TranslationModelConfig
-from storage.embedded import embedded_manifest, embedded_names, embedded_path
+from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
 from tasks.pretraining.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
 from tasks.stage.run_context import RunContext

@@ -11,8 +11,8 @@ from fsspec.implementations.local import LocalFileSystem
 from prefect import flow
 from pydantic import BaseModel, ConfigDict
 
-from storage.refs import CorpusRef, PairsRef
-from storage.store import Store
+from storage.artifacts.refs import CorpusRef, PairsRef
+from storage.artifacts.store import Store
 from tasks.stage.cached import Work, stage
 from tasks.stage.progress import planning, watched_by
 from tasks.stage.run_context import RunContext

@@ -20,7 +20,7 @@ from flows.sweep.sweep import ablation
 from models.encoder.config import EncoderConfig
 from models.errors import ModelError
 from storage.errors import SourceError
-from storage.weights import resolve_model
+from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.stage.cluster import ClusterError, found_here, on_cluster

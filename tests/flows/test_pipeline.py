@@ -12,8 +12,8 @@ from docs.build import GUIDES, ROOT
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from flows.pipeline import pipeline, run
-from storage.refs import ReportRef
-from storage.store import Store
+from storage.artifacts.refs import ReportRef
+from storage.artifacts.store import Store
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.stage.run_context import RunContext
 from tests.documents import commands

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
 from tests.servers import ROOT, SERVER, clients_of, free_port, prepare, wait_until_healthy
 

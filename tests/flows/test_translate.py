@@ -20,8 +20,8 @@ from models.partitions import in_range
 from models.text.normalize import sentence_ids
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
-from storage.memory import TranslationMemory
-from storage.sources import SourceSpec
+from storage.artifacts.translation_memory import TranslationMemory
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext

@@ -10,9 +10,8 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from models.encoder.config import WordsConfig
 from models.evaluation.signature import parse_signature
-from storage.checkpoint import ENCODER
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import SourceError
-from storage.refs import CheckpointRef
 from tasks.embedding.signature import encoder_made
 from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.settings import EvaluationSettings, Reading

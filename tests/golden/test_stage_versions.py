@@ -45,13 +45,15 @@ CARRIERS = {
         )
     ),
     *(f"tasks.stage.{name}" for name in ("shards", "cluster")),
+    "storage.errors",
     *(
-        f"storage.{name}"
+        f"storage.artifacts.{name}"
         for name in (
-            *("store", "holdings", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files"),
-            *("address", "leases", "listing", "refusals", "regular"),
+            *("store", "verification", "copies", "uploads", "checksums"),
+            *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
         )
     ),
+    *(f"storage.filesystem.{name}" for name in ("atomic", "urls", "os_errors", "names")),
 }
 
 

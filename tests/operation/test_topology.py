@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from flows.recipes import recipe
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.flows.conftest import ALONE_SMALL
 from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, ROOT, free_port, wait_until_healthy

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from models.precision import Computed
-    from storage.refs import ArtifactRef, EvaluationRef
-    from storage.store import Store
+    from storage.artifacts.refs import ArtifactRef, EvaluationRef
+    from storage.artifacts.store import Store
     from tasks.serving.search import Index
     from tasks.stage.run_context import RunContext
 
@@ -157,7 +157,7 @@ def used_site(arguments: argparse.Namespace) -> RunContext:
 def opened_index(arguments: argparse.Namespace) -> Index:
     """The corpus that a command names, embedded."""
     site = used_site(arguments)
-    from storage.sources import SourceSpec
+    from storage.sources.sources import SourceSpec
     from tasks.serving.search import index
 
     columns = tuple(filter(None, [arguments.column]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from storage.address import shown
+from storage.filesystem.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
     from tasks.stage.progress import Step
 
 SECONDS_BETWEEN_LINES: Final = 15.0

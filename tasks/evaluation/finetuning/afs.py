@@ -13,10 +13,10 @@ from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF, Supervision
 from models.training.config import TrainingConfig
-from storage.readers.afs import HIGH
-from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
-from storage.schemas import PREDICTIONS
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, PredictionsRef, ScoresRef
+from storage.artifacts.schemas import PREDICTIONS
+from storage.readers.benchmarks.afs import HIGH
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import MADE
 from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set

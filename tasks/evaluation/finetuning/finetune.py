@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
     from models.training.evaluator import DevSet
-    from storage.refs import CheckpointRef
-    from storage.weights import ResolvedModel
+    from storage.artifacts.refs import CheckpointRef
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.cached import Work
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols

@@ -12,8 +12,8 @@ from models.annotated import graded_pairs
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import TrainingConfig
-from storage.refs import CheckpointRef, ScoresRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, ScoresRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.dev_set import dev_set
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.evaluation.finetuning.finetune import CROSS, finetune, reads_pairs, tuned_made

@@ -12,7 +12,7 @@ from models.partitions import bits_for, in_range
 from models.report.card import model_card
 from models.report.page import ReportContent, page
 from models.report.verdict import Verdict, verdict_of
-from storage.refs import (
+from storage.artifacts.refs import (
     ArtifactRef,
     CheckpointRef,
     ReportRef,
@@ -26,7 +26,7 @@ from tasks.stage.ui import show_image, show_link, show_markdown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
     from tasks.settings import RunSettings
 
 PAGE = "report.md"

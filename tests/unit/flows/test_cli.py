@@ -14,7 +14,7 @@ from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from flows.cli.verbs import VERBS
 from models.objectives.contrastive_config import ContrastiveConfig
-from storage.store import Store
+from storage.artifacts.store import Store
 
 
 @pytest.fixture

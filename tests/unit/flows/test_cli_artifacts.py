@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from storage.manifest import InputEntry, Provenance
-from storage.refs import ArtifactRef, PairsRef, ViewsRef
-from storage.schemas import PAIRS, TRANSLATIONS
-from storage.store import Store
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
+from storage.artifacts.schemas import PAIRS, TRANSLATIONS
+from storage.artifacts.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
 

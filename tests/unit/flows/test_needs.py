@@ -6,7 +6,7 @@ from flows.needs import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
 from flows.recipes.own import own_files
 from flows.recipes.untrained import GLOVE
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tests.every import every
 
 

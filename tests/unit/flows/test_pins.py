@@ -8,9 +8,9 @@ from flows.cli.main import main
 from flows.needs import of_the_hub
 from flows.pins import ROOT, Pin, look, pins, unexplained, update
 from flows.recipes import RECIPES, recipe
-from storage.declarations import DATASETS
-from storage.declared.archives import SENTEVAL
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.archives import SENTEVAL
+from storage.datasets.registry import DATASETS
 from storage.hub.repositories import COMMIT
 from tasks.evaluation.kinds import names_of
 from tests.every import every
@@ -56,7 +56,7 @@ def test_what_became_of_a_pin_is_told_apart(hub):
 
 
 def test_newest_commits_are_written_into_the_source(hub, tmp_path):
-    for place in ("flows/recipes", "models/translation", "storage/declared"):
+    for place in ("flows/recipes", "models/translation", "storage/datasets"):
         shutil.copytree(ROOT / place, tmp_path / place)
     encoders = tmp_path / "flows" / "recipes" / "encoders.py"
     (pinned,) = [pin for pin in pins() if pin.name == "google-bert/bert-base-uncased"]
@@ -67,7 +67,7 @@ def test_newest_commits_are_written_into_the_source(hub, tmp_path):
     assert all(commit in encoders.read_text() for commit in newest)
     assert pinned.revision not in encoders.read_text()
     newest = hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: b""})
-    archives = tmp_path / "storage" / "declared" / "archives.py"
+    archives = tmp_path / "storage" / "datasets" / "archives.py"
     assert update([look(Pin("dataset", SENTEVAL.hub_id, None))], tmp_path) == {archives: [SENTEVAL.hub_id]}
     assert f'revision="{newest}"' in archives.read_text()
 

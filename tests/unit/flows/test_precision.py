@@ -24,7 +24,7 @@ from flows.sweep.methods import METHODS
 from models import precision
 from models.precision import computed
 from models.training.config import TrainingConfig
-from storage.refs import CorpusRef
+from storage.artifacts.refs import CorpusRef
 from tasks.evaluation.settings import EvaluationSettings
 from tasks.stage.cached import stage
 from tasks.stage.run_context import RunContext

@@ -16,7 +16,7 @@ from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
 from models.evaluation.published import TITLES, columns_of, published_tables
 from models.translation.filters import UNFILTERED, FilterConfig
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
 from tasks.translation.pinned_translations import embedded_pins
 from tests.every import every
 

@@ -4,7 +4,7 @@ import pytest
 
 from flows.cli.remaining import Remaining, told
 from models.progress import Count, Progress, spelled
-from storage.refs import ArtifactRef
+from storage.artifacts.refs import ArtifactRef
 from tasks.stage.progress import Step
 
 SECONDS_A_WORD = 12.0

@@ -12,8 +12,8 @@ from flows.cli.terminal.start import foreseen
 from flows.cli.verbs import VERBS
 from flows.sweep.field import field
 from flows.sweep.sweep import ablation
+from storage.artifacts.refs import CorpusRef
 from storage.errors import SourceError
-from storage.refs import CorpusRef
 from tasks.stage.cached import stage
 from tasks.stage.run_context import RunContext
 

@@ -9,9 +9,9 @@ from rich.console import Console
 from flows.cli.terminal import progress as watching
 from flows.cli.terminal.progress import LiveTerminal, Terminal
 from models.progress import Progress
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, ViewsRef
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.store import Store
 from tasks.stage.progress import Step
 
 VIEWS = Step("make_views", ViewsRef(key=f"{7:064x}"))

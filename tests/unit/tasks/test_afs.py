@@ -14,10 +14,10 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF
 from models.text.normalize import sentence_ids
 from models.training.config import afs_config, afs_cross_config
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
 from storage.errors import SourceError
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef
-from storage.weights import resolve_model
+from storage.sources.model_sources import resolve_model
 from tasks.evaluation.afs import read_afs_set, resolve_afs_set, score_afs
 from tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
 from tasks.stage.run_context import RunContext

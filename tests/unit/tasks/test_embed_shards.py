@@ -12,9 +12,9 @@ from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
 from models.progress import Progress
 from models.text.normalize import sentence_ids
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, CorpusRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, CorpusRef
+from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.embedding.reuse import ReusableVectors

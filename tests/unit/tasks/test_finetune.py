@@ -15,9 +15,9 @@ from models.evaluation.repeated import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from models.training.evaluator import DevSet
 from models.training.loop import train
-from storage.declarations import DATASETS
-from storage.schemas import SCORES
-from storage.weights import resolve_model
+from storage.artifacts.schemas import SCORES
+from storage.datasets.registry import DATASETS
+from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
 from tasks.stage.run_context import RunContext

@@ -11,7 +11,7 @@ from models.encoder.loading import load_encoder
 from models.objectives.isbert_config import ISBERTConfig
 from models.training.config import TrainingConfig, stsb_config
 from models.training.loop import train
-from storage.refs import CheckpointRef
+from storage.artifacts.refs import CheckpointRef
 from tasks.evaluation.candidates import find_candidate
 from tasks.evaluation.settings import Reading
 from tasks.stage.run_context import RunContext

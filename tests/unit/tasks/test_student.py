@@ -13,9 +13,9 @@ from models.encoder.config import EncoderConfig
 from models.objectives.distil_config import DistilConfig
 from models.pretraining.collections import ENGLISH, EVALUATION
 from models.pretraining.recipe import StudentRecipe
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef
+from storage.sources.model_sources import resolve_model
 from tasks.pretraining.distil import teach_student
 from tasks.pretraining.pretrain import MODEL, locate_collections
 from tasks.stage.run_context import RunContext

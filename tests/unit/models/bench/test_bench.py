@@ -27,7 +27,7 @@ from models.bench.figures import (
     not_run,
 )
 from models.bench.fixtures import Fixtures
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tasks.diagnostics.bench import BUDGETS, SIZES, TOTAL, described
 
 CPU = torch.device("cpu")
