@@ -5,12 +5,10 @@ from __future__ import annotations
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.commands import command_of
 from flows.config import overridden, partial
-from flows.precision import computed, settled, tell_precision
+from flows.evaluation import differences, encoder_system, frozen_scores
 from flows.recipes.adaptation import STSB, AdaptConfig, probes_of
-from flows.run_context import run_context_of
-from flows.scoring import differences, encoder_system, frozen_scores
+from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from models.augmentation.config import AugmentConfig
 from models.errors import EncoderError
 from storage.embedded import EMBEDDED

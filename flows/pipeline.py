@@ -11,12 +11,10 @@ from prefect import flow
 from prefect.runtime import flow_run
 from pydantic import BaseModel
 
-from flows.commands import command_of
 from flows.config import Overrides, PipelineConfig, override
-from flows.precision import computed, settled, tell_precision
+from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
-from flows.run_context import run_context_of
-from flows.scoring import differences, frozen_scores, run_systems
+from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from storage.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources

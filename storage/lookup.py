@@ -72,7 +72,7 @@ def find_report(store: Store, text: str) -> ArtifactRef:
     if len(fitting) != 1 or not name:
         names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
         raise ArtifactMissingError(
-            f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls --kind report`"
+            f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls report`"
         )
     return fitting[0]
 

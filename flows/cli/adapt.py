@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     BROWSE,
     TAKEN,

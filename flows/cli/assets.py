@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.debug import add_debug
+from flows.cli.main import add_debug
 from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
 from flows.cli.terminal.start import begin, failed, wait_for
 from flows.prefect_server.server import TAG

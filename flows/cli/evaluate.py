@@ -91,7 +91,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
     from flows.evaluation import evaluation
-    from tasks.evaluation.settings import EvaluationSettings, Reading
+    from tasks.evaluation.systems import EvaluationSettings, Reading
 
     cut = {name: getattr(arguments, name) for name in ("split", "case") if getattr(arguments, name)}
     reading = Reading(

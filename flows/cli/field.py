@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     TAKEN,
     add_json,

@@ -17,10 +17,10 @@ from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
-from tasks.stage.cluster import ClusterError, on_cluster
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.progress import announce, is_planning, planning, warn
+from tasks.stage.shards import ClusterError, on_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,8 +16,7 @@ from pydantic import Field
 from flows.config import Overrides
 from flows.pipeline import Run
 from flows.pool import Job
-from flows.precision import settled, tell_precision
-from flows.run_context import run_context_of
+from flows.run_context import run_context_of, settled, tell_precision
 from flows.sweep.grid import Grid, grid
 from flows.sweep.points import Attempt, Engine, run_points
 from models.errors import EvaluationError

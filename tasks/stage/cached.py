@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from prefect import Task
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
+from pydantic import BaseModel, ConfigDict
 
 from models.precision import settled
 from storage.keys import artifact_key, canonical
 from storage.manifest import InputEntry, Provenance
 from storage.refs import ArtifactRef
-from tasks.stage.account import account_of
 from tasks.stage.device import device_of
-from tasks.stage.inputs import ungrouped
 from tasks.stage.leases import lease
+from tasks.stage.metrics import metrics_of
 from tasks.stage.progress import Step, planned, watchers
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.ui_page import collected, in_run
@@ -119,7 +119,7 @@ class Stage(Generic[P, R]):
         for watcher in watchers():
             watcher.begins(step)
         try:
-            with account_of(step):
+            with metrics_of(step):
                 made = self._found_or_made(site, ref, arguments)
         except BaseException:
             for watcher in watchers():
@@ -150,10 +150,10 @@ class Stage(Generic[P, R]):
         for watcher in watchers():
             watcher.makes(step)
         store = site.open_store()
-        with account_of(step) as account:
+        with metrics_of(step) as metrics:
             with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
                 cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
-            account.made(store.manifest(ref))
+            metrics.made(store.manifest(ref))
             page.publish(store, ref, self.__doc__ or "")
             store.drop_scratch(ref)
             logger.info("published %s", ref)
@@ -243,3 +243,24 @@ def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
 
 def _input(store: Store, ref: ArtifactRef) -> InputEntry:
     return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
+
+
+class StageInputs(BaseModel):
+    """A group of stage arguments. Key and provenance have its fields as if each were an argument of the stage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return stage arguments with the fields of each group in place of the group.
+
+    Args:
+        arguments: name → argument of a stage.
+    """
+    flat: dict[str, object] = {}
+    for name, value in arguments.items():
+        if isinstance(value, StageInputs):
+            flat |= {field: getattr(value, field) for field in type(value).model_fields}
+        else:
+            flat[name] = value
+    return flat

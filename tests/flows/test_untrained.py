@@ -14,8 +14,7 @@ from storage.checkpoint import ENCODER
 from storage.errors import SourceError
 from storage.refs import CheckpointRef
 from tasks.embedding.signature import encoder_made
-from tasks.evaluation.candidates import find_candidate
-from tasks.evaluation.settings import EvaluationSettings, Reading
+from tasks.evaluation.systems import EvaluationSettings, Reading, find_candidate
 from tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]

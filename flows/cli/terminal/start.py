@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
-from flows.cli.terminal.log_lines import be_quiet, spinner
+from flows.cli.terminal.log_lines import be_quiet, printable, spinner
 from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:

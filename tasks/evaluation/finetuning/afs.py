@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from tasks.evaluation.settings import EvaluationSettings
-    from tasks.evaluation.systems import Candidate
+    from tasks.evaluation.systems import Candidate, EvaluationSettings
     from tasks.stage.run_context import RunContext
 
 

@@ -14,20 +14,18 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import TrainingConfig
 from storage.refs import CheckpointRef, ScoresRef
 from storage.weights import ResolvedModel
-from tasks.corpus.dev_set import dev_set
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
 from tasks.evaluation.finetuning.finetune import CROSS, finetune, reads_pairs, tuned_made
-from tasks.evaluation.kind import TunedKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import TunedKind, publish_scores
 from tasks.evaluation.signatures import digest_of, digests, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.shards import run_shards
+from tasks.training.worker import dev_set
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tasks.evaluation.settings import EvaluationSettings
-    from tasks.evaluation.systems import Candidate
+    from tasks.evaluation.systems import Candidate, EvaluationSettings
     from tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"

@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from flows.cli.main import main
-from flows.needs import of_the_hub
-from flows.pins import ROOT, Pin, look, pins, unexplained, update
+from flows.hub import ROOT, Pin, look, of_the_hub, pins, unexplained, update
 from flows.recipes import RECIPES, recipe
 from storage.declarations import DATASETS
 from storage.declared.archives import SENTEVAL

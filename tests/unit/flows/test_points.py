@@ -21,10 +21,10 @@ from flows.sweep.points import Attempt, Engine, is_fault, run_points, side_by_si
 from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
-from tasks.stage.cluster import ClusterError
 from tasks.stage.lanes import StoppedError
 from tasks.stage.progress import planning, watched_by
 from tasks.stage.run_context import RunContext
+from tasks.stage.shards import ClusterError
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
 

@@ -16,16 +16,16 @@ from flows.cli.terminal.overrides import checked, configured
 from flows.cli.terminal.start import foreseen
 from flows.evaluation import evaluation
 from flows.pipeline import pipeline
-from flows.precision import settled
 from flows.recipes import RECIPES, recipe
 from flows.recipes.adaptation import AdaptConfig
+from flows.run_context import settled
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
 from models import precision
 from models.precision import computed
 from models.training.config import TrainingConfig
 from storage.refs import CorpusRef
-from tasks.evaluation.settings import EvaluationSettings
+from tasks.evaluation.systems import EvaluationSettings
 from tasks.stage.cached import stage
 from tasks.stage.run_context import RunContext
 
@@ -104,7 +104,7 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
     """As a process of its own: libraries read the variables when they are loaded, and no torch is needed to ask."""
     code = (
         "import json, sys\n"
-        "from flows.precision import settled\n"
+        "from flows.run_context import settled\n"
         "from flows.recipes import recipe\n"
         "from flows.recipes.adaptation import AdaptConfig\n"
         "from flows.sweep.method_settings import FieldSettings\n"

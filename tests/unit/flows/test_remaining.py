@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.cli.remaining import Remaining, told
+from flows.cli.terminal.progress import Remaining, told
 from models.progress import Count, Progress, spelled
 from storage.refs import ArtifactRef
 from tasks.stage.progress import Step

@@ -6,10 +6,9 @@ import pytest
 from prefect import flow
 
 from flows.adaptation import adapt
-from flows.cli.main import parser_of
+from flows.cli.main import VERBS, parser_of
 from flows.cli.terminal.options import add_site_options
 from flows.cli.terminal.start import foreseen
-from flows.cli.verbs import VERBS
 from flows.sweep.field import field
 from flows.sweep.sweep import ablation
 from storage.errors import SourceError
