@@ -15,7 +15,7 @@ from prefect.flow_runs import wait_for_flow_run
 from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
-from flows.config import override
+from flows.config import difference, override
 from flows.recipes import recipe
 from models.errors import ModelError
 from storage.address import shown
@@ -72,7 +72,7 @@ class Job:
     @property
     def overrides(self) -> dict[str, Any]:
         """The changes by which `flows.config.override` makes this configuration of the recipe's."""
-        return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
+        return difference(recipe(self.recipe), self.config)
 
 
 def parameters_of(job: Job, site: RunContext) -> dict[str, Any]:
@@ -198,16 +198,3 @@ def _fault(run: FlowRun) -> PoolError | None:
         return PoolError(text)
     raised = _RAISED.search(message)
     return FailedRunError(text, raised[1] if raised else "")
-
-
-def _changes(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that differ; of sections of one kind the fields within."""
-    changes: dict[str, Any] = {}
-    for name, value in wanted.items():
-        before = base.get(name)
-        if isinstance(value, dict) and isinstance(before, dict) and value.get("name") == before.get("name"):
-            if inner := _changes(before, value):
-                changes[name] = inner
-        elif value != before:
-            changes[name] = value
-    return changes

@@ -9,11 +9,12 @@ import sys
 import pytest
 
 from flows.adaptation import adapt
-from flows.cli.adapt import changes_of
+from flows.cli.adapt import layers_of
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
-from flows.cli.terminal.overrides import checked, configured
+from flows.cli.terminal.overrides import configured
 from flows.cli.terminal.start import foreseen
+from flows.config import override
 from flows.evaluation import evaluation
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, recipe
@@ -126,7 +127,7 @@ def test_every_verb_that_trains_or_encodes_takes_a_precision(tmp_path):
         both = ["--set", f"training.precision={given}", "--set", f"evaluation.precision={given}"]
         assert set(configured("tiny", both[1::2]).precisions.values()) == {given}
         for call in (["adapt", "own.txt", *both], ["adapt", "own.txt", "--precision", given]):
-            config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+            config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
             assert (config.training.precision, config.evaluation.precision) == (given, given)
         call = ["field", "own.txt", "--set", f"precision={given}"]
         assert settings_of(parser_of(["field"]).parse_args(call)).precision == given
@@ -139,7 +140,7 @@ def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}}))
     call = ["adapt", "own.txt", "--config", str(path), "--precision", "fp32", "--set", "training.lr=3e-5"]
-    config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+    config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
 
 
