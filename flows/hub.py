@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
@@ -21,14 +20,11 @@ from tasks.embedding.encoders import MADE_HERE, TAUGHT
 from tasks.evaluation.kinds import frozen_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from flows.config import PipelineConfig
     from storage.hub.repositories import Kind, Listing
     from storage.sources import SourceSpec
-
-ROOT: Final = Path(__file__).parents[1]
-_PLACES: Final = ("flows/recipes", "models", "storage/declared")  # where commits are written down
 
 
 @dataclass(frozen=True)
@@ -98,32 +94,6 @@ def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
         model_files(side.files) if kind == "model" else tuple(filter(is_readable, side.files)) for side in (old, new)
     ]
     return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
-
-
-def update(findings: Iterable[Finding], root: Path = ROOT) -> dict[Path, list[str]]:
-    """Write newest commits into the source, in the place of older ones or of None.
-
-    Returns:
-        File → ids that were given another commit in it.
-    """
-    files = [path for place in _PLACES for path in sorted((root / place).rglob("*.py"))]
-    texts = {path: path.read_text(encoding="utf-8") for path in files}
-    written: dict[Path, list[str]] = {}
-    for finding in [finding for finding in findings if finding.verdict in {"moved", "unpinned"}]:
-        for path, text in texts.items():
-            texts[path] = _replaced(text, finding)
-            if texts[path] != text:
-                written.setdefault(path, []).append(finding.pin.name)
-    for path in written:
-        path.write_text(texts[path], encoding="utf-8")
-    return written
-
-
-def _replaced(text: str, finding: Finding) -> str:
-    old, new = finding.pin.revision, str(finding.newest)
-    if old is not None:
-        return text.replace(old, new)
-    return re.sub(rf'("{re.escape(finding.pin.name)}",\s*(?:revision=)?)None\b', rf'\g<1>"{new}"', text)
 
 
 def unexplained(known: Sequence[Pin]) -> list[Pin]:

@@ -110,19 +110,17 @@ def _pinned(name: str) -> str:
 
 def define_pins(parser: argparse.ArgumentParser) -> None:
     """The verb."""
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
-    how.add_argument("--update", action="store_true", help="write the newest commits into the source")
+    parser.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
     add_json(parser)
     parser.set_defaults(call=_pins)
 
 
 def _pins(arguments: argparse.Namespace) -> int:
     """Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why."""
-    from flows.hub import look, pins, unexplained, update
+    from flows.hub import look, pins, unexplained
 
     known = pins()
-    if not arguments.check and not arguments.update:
+    if not arguments.check:
         if arguments.json:
             print_json([asdict(pin) for pin in known])
         else:
@@ -130,13 +128,10 @@ def _pins(arguments: argparse.Namespace) -> int:
             print_table("Commits of the Hub", rows)
         return 1 if unexplained(known) else 0
     findings = [look(pin) for pin in known]
-    written = {str(path): names for path, names in update(findings).items()} if arguments.update else {}
     if arguments.json:
-        print_json({"pins": [asdict(finding) for finding in findings], "written": written})
+        print_json({"pins": [asdict(finding) for finding in findings]})
     else:
         print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
-        for path, names in written.items():
-            print(f"written  {path}: {', '.join(names)}")
     return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from storage.refs import ReportRef
     from storage.store import Store
-    from tasks.stage.progress import Step
+    from tasks.stage.progress import StageRun
 
 
 def define_run(parser: argparse.ArgumentParser) -> None:
@@ -84,13 +84,13 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _import_ahead(store: Store, plan: Sequence[Step]) -> None:
+def _import_ahead(store: Store, plan: Sequence[StageRun]) -> None:
     """What a stage that must be made imports in its body, while the server starts, which takes as long."""
     if any(step.stage == "train" and store.defect(step.ref) for step in plan):
         import models.training.loop  # noqa: F401
 
 
-def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
+def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:
     rows = [
         {
             "stage": step.stage,

@@ -31,7 +31,7 @@ from storage.refs import ArtifactRef
 from tasks.stage.device import device_of
 from tasks.stage.leases import lease
 from tasks.stage.metrics import metrics_of
-from tasks.stage.progress import Step, planned, watchers
+from tasks.stage.progress import StageRun, listeners, planned
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.ui_page import collected, in_run
 
@@ -112,21 +112,21 @@ class Stage(Generic[P, R]):
         """Return the artifact's reference, from the cache or of a new artifact; a dry run only notes the call."""
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
-        step = Step(self.name, ref)
+        step = StageRun(self.name, ref)
         if planned(step):
             return ref
         lease(site.open_store(), [ref, *_inputs(arguments)], begin=in_run())
-        for watcher in watchers():
-            watcher.begins(step)
+        for listener in listeners():
+            listener.begins(step)
         try:
             with metrics_of(step):
                 made = self._found_or_made(site, ref, arguments)
         except BaseException:
-            for watcher in watchers():
-                watcher.fails(step)
+            for listener in listeners():
+                listener.fails(step)
             raise
-        for watcher in watchers():
-            watcher.ends(step)
+        for listener in listeners():
+            listener.ends(step)
         return made
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -146,9 +146,9 @@ class Stage(Generic[P, R]):
         """Make and publish the artifact, cached or not."""
         arguments = _on_this_machine(site, arguments)
         ref = self._ref(arguments)
-        step = Step(self.name, ref)
-        for watcher in watchers():
-            watcher.makes(step)
+        step = StageRun(self.name, ref)
+        for listener in listeners():
+            listener.makes(step)
         store = site.open_store()
         with metrics_of(step) as metrics:
             with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
     from storage.manifest import Manifest
-    from tasks.stage.progress import Step
+    from tasks.stage.progress import StageRun
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class StageMetrics:
         step: The stage and its artifact.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: StageRun) -> None:
         self.step = step
         self._made = False
         self._started = time.monotonic()
@@ -101,7 +101,7 @@ _current: ContextVar[StageMetrics | None] = ContextVar("stage_metrics", default=
 
 
 @contextmanager
-def metrics_of(step: Step) -> Iterator[StageMetrics]:
+def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
     """Count a stage until the block ends; an open count of the same step is continued.
 
     Prefect stands between a stage's call and its work, and does not pass on what was made.
@@ -125,7 +125,7 @@ def metrics_of(step: Step) -> Iterator[StageMetrics]:
             flush()
 
 
-def current_step() -> Step | None:
+def current_step() -> StageRun | None:
     """Return the innermost stage that runs in this thread."""
     current = _current.get()
     return current.step if current else None

@@ -16,7 +16,7 @@ from storage.embedded import EMBEDDED
 from storage.errors import SourceError
 from storage.refs import ArtifactRef
 from storage.weights import ResolvedModel, resolve_model
-from tasks.stage.progress import Step, is_planning, watchers
+from tasks.stage.progress import StageRun, is_planning, listeners
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def run_shards(site: RunContext, stage: Stage[..., R], calls: Sequence[tuple[Any
                 f"cluster {site.cluster}: a worker made {ref} (expected {expected}). Give all machines one version of "
                 "this package and one kind of device"
             )
-        step = Step(stage.name, ref)
-        for watcher in watchers():
-            watcher.begins(step)
-            watcher.ends(step)
+        step = StageRun(stage.name, ref)
+        for listener in listeners():
+            listener.begins(step)
+            listener.ends(step)
         yield ref
 
 

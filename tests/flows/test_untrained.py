@@ -13,7 +13,7 @@ from models.evaluation.signature import parse_signature
 from storage.checkpoint import ENCODER
 from storage.errors import SourceError
 from storage.refs import CheckpointRef
-from tasks.embedding.signature import encoder_made
+from tasks.embedding.vectors import encoder_made
 from tasks.evaluation.systems import EvaluationSettings, Reading, find_candidate
 from tasks.stage.run_context import RunContext
 

@@ -11,7 +11,7 @@ from models.training.config import TrainingConfig
 from storage.refs import CheckpointRef
 from storage.weights import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.signature import encoder_made
+from tasks.embedding.vectors import encoder_made
 from tasks.stage.cached import StageInputs
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.sigterm import stop_requested

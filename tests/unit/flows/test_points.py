@@ -22,7 +22,7 @@ from models.errors import CollapseError, EncoderError, InterruptedRunError, NonF
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
 from tasks.stage.lanes import StoppedError
-from tasks.stage.progress import planning, watched_by
+from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
 from tasks.stage.shards import ClusterError
 
@@ -42,7 +42,7 @@ class Reader:
 def test_a_point_that_is_done_is_told_and_none_of_a_plan(monkeypatch):
     there = Run(None, None, None, None)
     monkeypatch.setattr(points, "run", lambda *_: there)
-    with watched_by(reader := Reader()):
+    with listening(reader := Reader()):
         with planning():
             run_points([POINT], RunContext())
         assert run_points([POINT], RunContext()) == [there]

@@ -13,7 +13,7 @@ from flows.cli.adapt import layers_of
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
 from flows.cli.terminal.overrides import configured
-from flows.cli.terminal.start import foreseen
+from flows.cli.terminal.start import planned_stages
 from flows.config import override
 from flows.evaluation import evaluation
 from flows.pipeline import pipeline
@@ -70,12 +70,15 @@ def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, 
         (pipeline, {"recipe_name": "tiny"}, "overrides"),
         (adapt, {"texts": [str(text)]}, "config"),
     ):
-        own, named, others = (foreseen(flow, {**asked, field: given, "site": site}) for given in (None, both, other))
+        own, named, others = (
+            planned_stages(flow, {**asked, field: given, "site": site}) for given in (None, both, other)
+        )
         assert keys(own) >= {key for key in keys(named) if key[0] not in ("report", "adaptation")}
         assert {name for name, _ in keys(own) - keys(others)} >= {"train", "embed"}
     scored = {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": site}
     own, named = (
-        foreseen(evaluation, {**scored, "config": EvaluationSettings(precision=given)}) for given in ("auto", machine)
+        planned_stages(evaluation, {**scored, "config": EvaluationSettings(precision=given)})
+        for given in ("auto", machine)
     )
     assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
 
