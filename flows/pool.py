@@ -15,14 +15,14 @@ from prefect.flow_runs import wait_for_flow_run
 from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
-from flows.config import difference, override
+from flows.config import difference
 from flows.recipes import recipe
 from models.errors import ModelError
 from storage.address import shown
 from tasks.stage.progress import is_planning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
@@ -63,11 +63,6 @@ class Job:
 
     recipe: str
     config: PipelineConfig
-
-    @classmethod
-    def of(cls, name: str, overrides: Mapping[str, Any]) -> Job:
-        """Return the recipe with these overrides."""
-        return cls(name, override(recipe(name), overrides))
 
     @property
     def overrides(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,10 +73,11 @@ def _build(arguments: argparse.Namespace) -> int:
     from prefect import tags
 
     from flows.cli.terminal.progress import watching
+    from flows.config import override
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
     from flows.pretraining import AssetsConfig, assets
 
-    config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
+    config = override(AssetsConfig(), json.loads(arguments.config.read_bytes()) if arguments.config else {})
     wait_for(start.embedded)
     # Not planned, as other flows are: it packs what it made into the package.
     with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):

@@ -11,7 +11,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
@@ -25,6 +25,7 @@ from tasks.stage.shards import ClusterError, on_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from flows.config import PipelineConfig
     from tasks.stage.run_context import RunContext
 
 Of = TypeVar("Of")
@@ -91,24 +92,23 @@ def run_points(attempts: Sequence[Attempt], site: RunContext, lanes: int | None 
     return outcomes + [fault or run(each.job.config, site) for each, fault in zip(others, faults, strict=True)]
 
 
-def run_point(site: RunContext, recipe: str, overrides: dict[str, Any]) -> ModelError | None:
+def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
     """Run a point to its report, in another process; its own fault is returned.
 
     Args:
         site: where that process runs.
-        recipe: name of the recipe.
-        overrides: changes to it.
+        config: the point's.
 
     Raises:
         Exception: whatever ended it that is no fault of its own.
     """
-    outcome = _run_or_fault(Job.of(recipe, overrides), site)
+    outcome = _run_or_fault(config, site)
     return outcome if isinstance(outcome, ModelError) else None
 
 
-def _run_or_fault(job: Job, site: RunContext) -> Run | ModelError:
+def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
     try:
-        return run(job.config, site)
+        return run(config, site)
     except ModelError as error:
         if is_fault(error):
             return error
@@ -117,7 +117,7 @@ def _run_or_fault(job: Job, site: RunContext) -> Run | ModelError:
 
 def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
     try:
-        return _run_or_fault(attempt.job, site)
+        return _run_or_fault(attempt.job.config, site)
     except Exception as error:
         logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
         raise
@@ -134,11 +134,10 @@ def _said(attempt: Attempt, outcome: Result) -> Result:
 
 def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -> list[ModelError | None] | None:
     """Make runs in other processes; what ended those that left nothing, or None where there are no such processes."""
-    calls = [(attempt.job.recipe, attempt.job.overrides) for attempt in attempts]
     if is_planning():
         return None
     if site.cluster is not None:
-        return list(map(_said, attempts, on_cluster(site, run_point, calls)))
+        return list(map(_said, attempts, on_cluster(site, run_point, [(attempt.job.config,) for attempt in attempts])))
     if lanes == 1:
         return None
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
@@ -146,7 +145,7 @@ def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -
 
     def make(attempt: Attempt) -> ModelError | None:
         try:
-            fault = run_apart(run_point, share, (attempt.job.recipe, attempt.job.overrides), off)
+            fault = run_apart(run_point, share, (attempt.job.config,), off)
         except DiedError as error:
             fault = error
         except Exception as error:
