@@ -86,6 +86,7 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "mirror"
 
 
+@pytest.mark.slow
 def test_assets_are_built_described_and_loadable(mirror, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
     keys = assets(SMALL, site, tmp_path / "assets")

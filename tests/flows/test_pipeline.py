@@ -109,6 +109,7 @@ def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, cap
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, environment, contents, tmp_path):
     store = Store(str(tmp_path / "store"))
     run_apart(store.url, (*KILLED_IN, ""), small, environment)

@@ -54,6 +54,7 @@ def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.Co
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
 
 
+@pytest.mark.slow
 def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_found(server, tmp_path):
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")

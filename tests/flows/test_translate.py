@@ -175,6 +175,7 @@ def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
     assert content(site) == undisturbed
 
 
+@pytest.mark.slow
 def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
     site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:

@@ -32,8 +32,9 @@ def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = ""
     programs.mkdir(exist_ok=True)
     (programs / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '%s' '{gpus}'\n")
     (programs / "nvidia-smi").chmod(0o755)
-    own = {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}
-    environment = {name: value for name, value in os.environ.items() if name not in own}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}
+    }
     environment["PATH"] = f"{programs}:{environment['PATH']}"
     subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
     return log.read_text()
@@ -67,7 +68,7 @@ def test_the_tests_of_the_weakest_processor_are_there_and_get_its_variables(fold
         file, _, name = path.partition("::")
         assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
     ci = (ROOT / ".ci" / "run").read_text()
-    assert "make lint test-avx2 test\n" in ci
+    assert "make lint test-avx2 test-slow test\n" in ci
 
 
 def asked_of_make(folder: Path, target: str) -> str:

@@ -11,9 +11,10 @@ from flows.pipeline import pipeline
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.objectives.two_branch_config import VICRegConfig
+from tests.every import every
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@every(sorted(RECIPES))
 def test_every_recipe_is_complete_and_described(name):
     config = recipe(name)
     assert override(config, {}) == config

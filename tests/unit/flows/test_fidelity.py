@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 
-import pytest
 from pydantic import BaseModel
 
 from flows.recipes import RECIPES, recipe
+from tests.every import every
 
 PAGE = Path(__file__).parents[3] / "FIDELITY.md"
 SOURCE = re.compile(r"\((§|Tables? |Appendix|Figure|equation|[\w/]+\.py|README\.md)[^()]*\)$")
@@ -71,20 +71,20 @@ def test_the_page_is_read_whole():
     assert {name for row in ROWS for name in row.recipes} <= set(RECIPES)
 
 
-@pytest.mark.parametrize(("row", "name"), CHECKED, ids=lambda case: case if isinstance(case, str) else case.field)
+@every(CHECKED)
 def test_every_printed_value_is_the_recipes_own(row, name):
     (printed,) = VALUE.findall(row.recipes[name])
     assert row.recipes[name] == f"`{printed}`"
     assert json.loads(printed) == value_at(recipe(name), row.field)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.field or row.choice)
+@every(ROWS)
 def test_every_cell_of_a_source_names_its_place_or_says_that_there_is_none(row):
     for cell in (row.paper, row.code):
         assert cell == "unsaid" or SOURCE.search(cell), cell
 
 
-@pytest.mark.parametrize(("row", "name"), CHECKED, ids=lambda case: case if isinstance(case, str) else case.field)
+@every(CHECKED)
 def test_what_differs_from_its_source_is_called_a_deviation(row, name):
     said = VALUE.findall(row.source_of(name))
     if said and json.loads(said[0]) != value_at(recipe(name), row.field):

@@ -9,12 +9,13 @@ from storage.declarations import DATASETS
 from storage.embedded import EMBEDDED
 from storage.hub.repositories import COMMIT
 from tasks.evaluation.kinds import names_of
+from tests.every import every
 
 OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@every(RECIPES)
 def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
     config = recipe(name)

@@ -82,6 +82,7 @@ def test_work_that_takes_long_is_timed_fewer_times():
     assert 3 <= len(calls) <= 10
 
 
+@pytest.mark.slow
 def test_training_keeps_its_word_on_a_cpu(fixtures):
     found = list(parity.stepping(fixtures, measured(CPU, (256, 256, 256))))
     assert [check.verdict for check in found] == ["met"] * 3, found
