@@ -113,8 +113,8 @@ def on_cluster(site: RunContext, function: Callable[..., T], calls: Sequence[tup
             send()
             for number in range(len(calls)):
                 while number not in results:
-                    ended = next(futures)
-                    results[numbers.pop(ended)] = ended.result()
+                    ended = futures.next_batch()  # all that have: one request gathers them
+                    results.update(zip(map(numbers.pop, ended), client.gather(ended), strict=True))
                     send()
                 yield results.pop(number)
         except (CancelledError, KilledWorker) as error:
