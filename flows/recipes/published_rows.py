@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.transfer import TASKS
+from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
 from storage.assets.catalog import EMBEDDED
 
