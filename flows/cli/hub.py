@@ -14,8 +14,7 @@ from flows.run_context import run_context_of
 from storage.datasets.registry import DATASETS
 from storage.errors import StorageError
 from storage.sources.mirror import MODEL, Mirror
-from storage.sources.set_names import perhaps_meant
-from storage.sources.sources import SourceSpec
+from storage.sources.sources import SourceSpec, perhaps_meant
 
 if TYPE_CHECKING:
     from flows.hub import Finding

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import BATCH_ROWS, from_arrow, is_readable
+from storage.readers.parquet import BATCH_ROWS, damage_named, from_arrow, is_readable
 from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
@@ -65,11 +63,11 @@ def tables(path: str) -> Iterator[pa.Table]:
 
 def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
     """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
-    with _damage_named(path):
+    with damage_named(path, "Arrow stream"):
         batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
     while True:
-        with _damage_named(path):
+        with damage_named(path, "Arrow stream"):
             batch = next(batches, None)
         if batch is not None:
             waiting.append(batch)
@@ -81,21 +79,5 @@ def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), _damage_named(path):
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), damage_named(path, "Arrow stream"):
         return pa.ipc.open_stream(stream).schema
-
-
-@contextmanager
-def _damage_named(path: str) -> Iterator[None]:
-    """Name the file of a damaged stream.
-
-    Raises:
-        SourceError: the stream is damaged.
-    """
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SourceError(
-            f"{path} is no whole Arrow stream ({reason:.200}); delete its folder and run again"
-        ) from error

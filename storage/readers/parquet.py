@@ -141,8 +141,8 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def damage_named(path: str) -> Iterator[None]:
-    """Whatever the Parquet reader meets in a damaged file: it has no one error for that.
+def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
+    """Whatever a reader of Arrow or Parquet meets in a damaged file: it has no one error for that.
 
     Raises:
         SourceError: naming the file.
@@ -152,5 +152,5 @@ def damage_named(path: str) -> Iterator[None]:
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SourceError(
-            f"{path} is not a Parquet file, or is a damaged Parquet file ({reason:.200}); copy it again"
+            f"{path} is no whole {form} ({reason:.200}); copy it again, or delete its folder if that is a cache's"
         ) from error

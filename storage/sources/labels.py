@@ -14,8 +14,8 @@ from storage.filesystem.digests import source_sha256
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
 from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns, require_header
+from storage.readers.pair_columns import known_shape
 from storage.readers.read_report import ReadReport
-from storage.readers.shapes import known_shape
 from storage.readers.text_columns import SAMPLE, is_prose
 from storage.sources.own_text import TITLES
 

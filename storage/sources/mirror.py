@@ -14,8 +14,7 @@ from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from storage.sources.mirrored_model import find_mirrored
 from storage.sources.read import check_columns, local_files
 from storage.sources.scored_sets import read_declared_pairs
-from storage.sources.set_names import spec_of
-from storage.sources.sources import SourceSpec, resolve_source
+from storage.sources.sources import SourceSpec, resolve_source, spec_of
 from storage.sources.transfer_sets import read_transfer_table
 
 if TYPE_CHECKING:

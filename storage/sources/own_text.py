@@ -28,12 +28,11 @@ from storage.readers.formats import (
     read_table,
     require_header,
 )
+from storage.readers.pair_columns import SHAPES, known_shape
 from storage.readers.read_report import ReadReport
-from storage.readers.shapes import SHAPES, known_shape
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
 from storage.sources.paths import listed
-from storage.sources.set_names import perhaps_meant, spec_of
-from storage.sources.sources import SourceSpec, mirrored_place, resolve_source, stem_of
+from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,10 +8,8 @@ from storage.errors import SourceError
 from storage.hub.datasets import table_files
 from storage.readers.columns import NAME_COLUMNS, Columns, require
 from storage.readers.formats import columns_of, format_of, read_table
-from storage.readers.nli import read_nli
+from storage.readers.pair_columns import Shape, known_shape, no_shape, read_nli, read_sts, scored_shape
 from storage.readers.read_report import ReadReport
-from storage.readers.shapes import Shape, known_shape, no_shape
-from storage.readers.sts import read_sts, scored_shape
 from storage.readers.text_columns import only_prose
 
 if TYPE_CHECKING:
@@ -90,7 +88,8 @@ def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0
     """
     found = source_columns(source)
     shape = scored_shape(report.name, found, source.columns)
-    return read_sts(read_columns(source, shape.columns(found), report), low, high, report, shape)
+    wanted = Columns(shape.texts, (*shape.columns.others, *(["subset"] if "subset" in found else ())))
+    return read_sts(read_columns(source, wanted, report), low, high, report, shape)
 
 
 def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from storage.datasets.declaration import Dataset
 
+_HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x00]+))?")  # `./x` is a path
 _REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
 
 
@@ -96,6 +98,26 @@ class ResolvedSource(BaseModel):
     """The Hub table, if it is one."""
     limit: int | None = None
     """Most sentences that it may give to a corpus."""
+
+
+def spec_of(name: str) -> SourceSpec | None:
+    """The source that `<declared set>[/<split>]` or `<hub id>[@<revision>][/<split>]` names; None if it is neither."""
+    dataset, _, split = name.partition("/")
+    if dataset in DATASETS and "/" not in split:
+        return SourceSpec(dataset=dataset, split=split or None)
+    found = _HUB_SET.fullmatch(name)
+    if found is None or ".." in name:
+        return None
+    return SourceSpec(dataset=found[1], revision=found[2], split=found[3])
+
+
+def perhaps_meant(name: str) -> str:
+    """The declared set, and its split, for which a name may be a slip: ` (did you mean 'stsb/test'?)`; else nothing."""
+    dataset, slash, split = name.partition("/")
+    near = difflib.get_close_matches(dataset, DATASETS, n=1)
+    if dataset in DATASETS or not near or (slash and split not in DATASETS[near[0]].splits):
+        return ""
+    return f" (did you mean '{near[0]}{slash}{split}'?)"
 
 
 def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:

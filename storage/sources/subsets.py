@@ -74,20 +74,3 @@ def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
 def _known(dataset: str) -> dict[int, str]:
     rows = pl.read_parquet(TABLE).filter(dataset=dataset)
     return dict(zip(rows["digest"].to_list(), rows["subset"].cast(pl.String).to_list(), strict=True))
-
-
-def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
-    """The table, from copies of the sets that have subsets: dataset, subset, digest.
-
-    Raises:
-        ValueError: two pairs of one digest are of different subsets.
-    """
-    parts = []
-    for dataset in datasets:
-        pairs = pl.read_parquet(mirror / dataset / "test.parquet", columns=["subset", "sentence1", "sentence2"])
-        digest = pl.Series("digest", digests(pairs), dtype=pl.UInt64)
-        part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digest).unique().sort("digest")
-        if part["digest"].n_unique() != part.height:
-            raise ValueError(f"{dataset}: a pair is of two subsets; its digest does not tell them apart")
-        parts.append(part)
-    return pl.concat(parts).cast({"dataset": pl.Categorical, "subset": pl.Categorical})

@@ -199,7 +199,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
         "models.training.loop",
         "models.objectives.bsl",
         "models.objectives.vicreg",
-        "storage.readers.sts",
+        "storage.readers.pair_columns",
     } <= training
     assert "models.translation.decode" in reach(stages()["translate"])
     assert "models.encoder.packed" in embedding

@@ -243,5 +243,5 @@ def test_clusters_are_read_from_lists_and_from_columns(tmp_path):
     with pytest.raises(SourceError, match="set 1 has no list `sentences` with a list `labels` of the same length"):
         read_clusters(str(lines))
     flat.write_bytes(b"PAR1 this is not it")
-    with pytest.raises(SourceError, match=r"flat\.parquet is not a Parquet file"):
+    with pytest.raises(SourceError, match=r"flat\.parquet is no whole Parquet file"):
         read_clusters(str(flat))

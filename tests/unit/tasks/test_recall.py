@@ -7,7 +7,7 @@ from models.partitions import in_range
 from storage.artifacts.store import Store
 from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.memory_lookup import MemoryLookup
-from tests.unit.storage.test_memory import FINGERPRINT, publish
+from tests.unit.storage.artifacts.test_translation_memory import FINGERPRINT, publish
 
 TOP = 2**63  # the first id of the upper range of two
 

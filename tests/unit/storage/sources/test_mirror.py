@@ -9,8 +9,7 @@ from storage.errors import SourceError
 from storage.readers.read_report import ReadReport
 from storage.sources.mirror import Mirror
 from storage.sources.read import read_scored_pairs
-from storage.sources.set_names import perhaps_meant
-from storage.sources.sources import SourceSpec, resolve_source
+from storage.sources.sources import SourceSpec, perhaps_meant, resolve_source
 
 PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score": [1.5] * 250})
 

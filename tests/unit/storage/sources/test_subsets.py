@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from storage.datasets.sts import STS
-from storage.sources.subsets import TABLE, make_table, with_subsets
+from storage.sources.subsets import TABLE, digests, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
@@ -40,6 +40,18 @@ def test_the_subsets_of_real_pairs_raw_or_tokenised_are_restored(dataset, side):
     assert restored["subset"].equals(real["subset"], null_equal=False, check_names=False)
     counts = dict(restored["subset"].value_counts().iter_rows())
     assert counts == COUNTS.get(dataset, counts)
+
+
+def make_table(mirror: Path, datasets: tuple[str, ...]) -> pl.DataFrame:
+    """The table, from copies of the sets that have subsets."""
+    parts = []
+    for dataset in datasets:
+        pairs = pl.read_parquet(mirror / dataset / "test.parquet", columns=["subset", "sentence1", "sentence2"])
+        digest = pl.Series("digest", digests(pairs), dtype=pl.UInt64)
+        part = pairs.select(pl.lit(dataset).alias("dataset"), "subset", digest).unique().sort("digest")
+        assert part["digest"].n_unique() == part.height  # else a digest would not tell two subsets apart
+        parts.append(part)
+    return pl.concat(parts).cast({"dataset": pl.Categorical, "subset": pl.Categorical})
 
 
 @real

@@ -30,7 +30,7 @@ from storage.filesystem.atomic import whole
 from storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, WHY, key, put
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture

@@ -31,12 +31,12 @@ def test_parquet_texts_must_be_strings(report, tmp_path):
 
 
 def test_damaged_parquet(write, report, tmp_path):
-    with pytest.raises(SourceError, match=r"is not a Parquet file"):
+    with pytest.raises(SourceError, match=r"is no whole Parquet file"):
         texts(write("a.parquet", b"PAR1 this is not it"), report)
     pl.DataFrame({"text": [f"{number}" * 9 for number in range(5000)]}).write_parquet(tmp_path / "b.parquet")
     content = bytearray((tmp_path / "b.parquet").read_bytes())
     content[200:400] = bytes(200)
-    with pytest.raises(SourceError, match="damaged Parquet file"):
+    with pytest.raises(SourceError, match="is no whole Parquet file"):
         texts(write("c.parquet", bytes(content)), report)
 
 
