@@ -63,7 +63,7 @@ def test_a_sweep_on_workers_is_planned_without_them(site):
     assert stages(here).count("train") == 2
     elsewhere = planned_stages(ablation, {**asked, "site": site.model_copy(update={"cluster": "tcp://nowhere:8786"})})
     assert {step.ref.path for step in elsewhere} == {step.ref.path for step in here}
-    on_pool = planned_stages(ablation, {**asked, "site": site, "pool": True})
+    on_pool = planned_stages(ablation, {**asked, "site": site.model_copy(update={"pool": True})})
     assert {step.ref.path for step in on_pool} == {step.ref.path for step in here}
 
 
@@ -82,5 +82,5 @@ def test_no_option_is_taken_for_a_field_of_the_site_by_its_name(verb):
     (own,) = [action.choices[verb] for action in parser_of([verb])._actions if isinstance(action.choices, dict)]
     place = argparse.ArgumentParser()
     add_site_options(place)
-    meant = {action.dest for action in place._actions} | {"processes"}
+    meant = {action.dest for action in place._actions} | {"processes", "pool"}
     assert {action.dest for action in own._actions} & set(RunContext.model_fields) <= meant
