@@ -28,9 +28,8 @@ from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import device_of, limit_threads
-from tasks.stage.inputs import StageInputs
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     BROWSE,
     TAKEN,
@@ -19,8 +19,7 @@ from flows.cli.terminal.options import (
     print_line,
     print_table,
 )
-from flows.cli.terminal.overrides import changes_of as changes_set
-from flows.cli.terminal.overrides import checked, value_of
+from flows.cli.terminal.overrides import changes_of, value_of
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
@@ -61,10 +60,10 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 
 
 def _adapt(arguments: argparse.Namespace) -> int:
-    changes = changes_of(arguments)  # what is misspelt is said before anything is started
+    from flows.config import difference, override
     from flows.recipes.adaptation import AdaptConfig
 
-    config = checked(AdaptConfig(), changes)
+    config = override(AdaptConfig(), *layers_of(arguments))  # what is misspelt is said before anything is started
     if arguments.suite:
         from tasks.evaluation.kinds import frozen_names
 
@@ -81,6 +80,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     from flows.adaptation import adapt
 
     start = arguments.encoder
+    changes = difference(AdaptConfig(), config)
     ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
     if ref is None:
         return 1
@@ -93,32 +93,23 @@ def _adapt(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings that a person changes: those of the file, then those of options, then those of `--set`.
+def layers_of(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the settings that a person changes: those of the file, then those of options, then those of `--set`.
 
     Raises:
         ValueError: the file is no JSON object, or a setting has another form.
     """
-    from flows.config import merged
-
-    changes: dict[str, Any] = {}
-    if arguments.config is not None:
-        read = value_of(Path(arguments.config).read_text(encoding="utf-8"))
-        if not isinstance(read, dict):
-            raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")
-        changes = read
+    file = value_of(Path(arguments.config).read_text(encoding="utf-8")) if arguments.config is not None else {}
+    if not isinstance(file, dict):
+        raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")  # noqa: TRY004
+    if arguments.suite and not isinstance(scored := file.get("evaluation", {}), dict):
+        raise ValueError(f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings")
     given = {name: getattr(arguments, name) for name in ("views", "translators")}
-    changes |= {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
-    if arguments.suite:
-        scored = changes.setdefault("evaluation", {})
-        if not isinstance(scored, dict):
-            raise ValueError(
-                f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings"
-            )
-        scored["sets"] = arguments.suite
-    if arguments.precision is not None:
-        changes = merged(changes, {name: {"precision": arguments.precision} for name in ("training", "evaluation")})
-    return merged(changes, changes_set(arguments.set))
+    options = {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
+    suite = {"evaluation": {"sets": arguments.suite}} if arguments.suite else {}
+    precision = {"precision": arguments.precision} if arguments.precision is not None else {}
+    computed = dict.fromkeys(("training", "evaluation"), precision) if precision else {}
+    return [file, options, suite, computed, changes_of(arguments.set)]
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.commands import command_of
-from flows.precision import settled, tell_precision
-from flows.run_context import run_context_of
+from flows.run_context import command_of, run_context_of, settled, tell_precision
 from flows.sweep.method_runs import Entry, Ground, entry_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flows.precision import computed
+from flows.run_context import computed
 from flows.sweep.method_settings import FieldSettings, augmentation, pairing
 from flows.sweep.methods import FOREVER, LABELS, START, WORDS, Method
 from flows.sweep.start_encoder import Contender, contender_of

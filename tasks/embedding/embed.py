@@ -16,8 +16,7 @@ from tasks.embedding.encode import Encoding
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.reuse import ReusableVectors
 from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, encoded, is_large
-from tasks.embedding.signature import encoder_made
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import MADE, encoder_made
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
 

@@ -14,8 +14,7 @@ from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 

@@ -19,8 +19,7 @@ from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from storage.sources.transfer_sets import CLASS, read_transfer_table
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads

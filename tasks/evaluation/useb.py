@@ -17,8 +17,7 @@ from storage.readers.benchmarks.useb import READERS
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_comparison, publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 

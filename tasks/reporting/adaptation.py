@@ -16,8 +16,7 @@ from tasks.reporting.model_card import CARD
 from tasks.reporting.run.content import Told
 from tasks.reporting.run.report import HTML, PAGE
 from tasks.reporting.sections import own_text
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_markdown
 
 

@@ -28,9 +28,8 @@ from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
 from tasks.evaluation.own_text_sets import own_probes
 from tasks.reporting.run.content import Told
 from tasks.reporting.sections import own_text
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import limit_threads
-from tasks.stage.inputs import StageInputs
 from tasks.stage.ui import show_image, show_markdown
 from tasks.training.step_timing import seconds_a_step
 

@@ -11,8 +11,7 @@ from models.evaluation.published import AVERAGE, columns_of, rows_of
 from models.report.reproduction import reproduction_page
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.artifacts.schemas import REPRODUCTION
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from storage.artifacts.schemas import STUDY
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.sts import cosines_of
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_image, show_markdown, show_table
 
 if TYPE_CHECKING:

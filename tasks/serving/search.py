@@ -25,8 +25,7 @@ from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources, told_of
 from tasks.embedding.embed import embed
 from tasks.embedding.encode import Encoding
-from tasks.evaluation.candidates import find_candidate
-from tasks.evaluation.settings import Reading
+from tasks.evaluation.systems import Reading, find_candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

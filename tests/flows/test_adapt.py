@@ -10,7 +10,7 @@ import pytest
 
 from flows.adaptation import adapt, guards, run_adapt
 from flows.cli.main import main
-from flows.config import overridden
+from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
@@ -142,7 +142,7 @@ def mismatched(work: Work, passages: PassagesRef) -> None:
 def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site) -> None:
     from storage.sources.own_text import sources
 
-    config = overridden(AdaptConfig(), SMALL)
+    config = override(AdaptConfig(), SMALL)
     start, reading = resolve_encoder(site, READING)
     passages = read_passages(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(

@@ -63,7 +63,8 @@ def test_report_names_what_it_is_made_of(undisturbed, encoder):
     html = (folder / "report.html").read_text()
     assert "<dd>0 made" not in html
     assert " made, 0 cached<" in html
-    assert f"bsl run tiny --set ingest.corpus.limit=96 --set encoder.model={encoder['model']} --set " in html
+    assert "bsl run tiny --set ingest.corpus.limit=96 --set " in html
+    assert f" --set encoder.model={encoder['model']} " in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
     assert sorted(systems) == [

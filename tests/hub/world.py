@@ -10,7 +10,7 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.needs import of_the_hub
+from flows.hub import of_the_hub
 from flows.recipes import RECIPES, recipe
 from models.translation.catalog import MINI
 from storage.assets.catalog import EMBEDDED

@@ -32,7 +32,7 @@ from tasks.reporting.commit import commit
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.lineage import described, lineage
 from tasks.settings import RunSettings
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ from storage.artifacts.refs import (
     ReportRef,
     ViewsRef,
 )
-from tasks.reporting.model_card import CARD, card_content, folded_card
+from tasks.reporting.model_card import CARD, CardSubject, card_content, folded_card
 from tasks.reporting.run.content import ReportSettings, RunArtifacts, Told, making_rows, run_content
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_image, show_link, show_markdown
@@ -103,7 +103,8 @@ def _write_cards(
     said = verdict.sentence if verdict else ""
     for file, (ref, system) in encoders.items():
         length = int(str(work.store.manifest(ref).figures["max_length"]))
-        card = card_content(asked.title, asked.settings, scores, ref, rows, length, said, system)
+        subject = CardSubject(ref, rows, length, system)
+        card = card_content(asked.title, asked.settings, scores, subject, said)
         (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
 
 

@@ -2,9 +2,9 @@
 
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
-from flows.needs import needed, of_the_hub
+from flows.hub import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
-from flows.recipes.own import own_files
+from flows.recipes.listing import own_files
 from flows.recipes.untrained import GLOVE
 from storage.sources.sources import SourceSpec
 from tests.every import every

@@ -7,8 +7,8 @@ import pytest
 from flows.cli.main import main, parser_of
 from flows.config import override
 from flows.recipes import RECIPES, recipe
+from flows.recipes.isbert import ROW, TASKS
 from flows.recipes.published_rows import COMMANDS, ROWS, cells_of, deviations, row_of
-from flows.recipes.transfer import ROW, TASKS
 from models.evaluation.published import columns_of, rows_of
 from tasks.evaluation.kinds import names_of, tuned_names
 from tests.every import every

@@ -12,8 +12,7 @@ from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CheckpointRef, ReportRef
 from storage.artifacts.store import Store
 from storage.errors import ArtifactMissingError
-from tasks.evaluation.candidates import find_candidate, find_candidates
-from tasks.evaluation.settings import Reading
+from tasks.evaluation.systems import Reading, find_candidate, find_candidates
 from tasks.stage.run_context import RunContext
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny

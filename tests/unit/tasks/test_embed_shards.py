@@ -61,7 +61,7 @@ def shards_of(site) -> list[ArtifactRef]:
 
 
 class Told:
-    """What a watcher is told of progress."""
+    """What a listener is told of progress."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
@@ -78,7 +78,7 @@ class Told:
 
 def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
     told = Told()
-    with watch.watched_by(told):
+    with watch.listening(told):
         manifest, vectors = embedded(site := site_in(tmp_path / "cut"), model)
     assert (manifest.figures["sentences"], manifest.figures["embedded"]) == (12, 12)
     assert manifest.figures["dimensions"] == vectors.shape[1]

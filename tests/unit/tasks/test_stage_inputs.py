@@ -6,8 +6,7 @@ from models.evaluation.bootstrap import BootstrapConfig
 from storage.artifacts.keys import artifact_key
 from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.artifacts.store import Store
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.run_context import RunContext
 from tests.hostile import VIEWS, WHY, key
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 
-from flows.cli.bench import show_rows
+from flows.cli.diagnostics import show_rows
 from models.bench import compiled, encoding, parity, training, translation
 from models.bench.budget import finished, within
 from models.bench.card import Card, measured, precisions_of, seconds

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
-from flows.needs import of_the_hub
 from flows.recipes import RECIPES
 from flows.recipes.encoders import ENCODERS
+from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from storage.hub.models import model_files
 from storage.hub.repositories import listing
 from storage.readers.formats import is_readable
+from storage.sources.mirror import MODEL
+from storage.sources.word_vectors import is_vectors_file
+from tasks.embedding.encoders import MADE_HERE, TAUGHT
+from tasks.evaluation.kinds import frozen_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from flows.config import PipelineConfig
     from storage.hub.repositories import Kind, Listing
-
-ROOT: Final = Path(__file__).parents[1]
-_PLACES: Final = ("flows/recipes", "models", "storage/datasets")  # where commits are written down
+    from storage.sources.sources import SourceSpec
 
 
 @dataclass(frozen=True)
@@ -94,32 +96,32 @@ def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
     return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
 
 
-def update(findings: Iterable[Finding], root: Path = ROOT) -> dict[Path, list[str]]:
-    """Write newest commits into the source, in the place of older ones or of None.
-
-    Returns:
-        File → ids that were given another commit in it.
-    """
-    files = [path for place in _PLACES for path in sorted((root / place).rglob("*.py"))]
-    texts = {path: path.read_text(encoding="utf-8") for path in files}
-    written: dict[Path, list[str]] = {}
-    for finding in [finding for finding in findings if finding.verdict in {"moved", "unpinned"}]:
-        for path, text in texts.items():
-            texts[path] = _replaced(text, finding)
-            if texts[path] != text:
-                written.setdefault(path, []).append(finding.pin.name)
-    for path in written:
-        path.write_text(texts[path], encoding="utf-8")
-    return written
-
-
-def _replaced(text: str, finding: Finding) -> str:
-    old, new = finding.pin.revision, str(finding.newest)
-    if old is not None:
-        return text.replace(old, new)
-    return re.sub(rf'("{re.escape(finding.pin.name)}",\s*(?:revision=)?)None\b', rf'\g<1>"{new}"', text)
-
-
 def unexplained(known: Sequence[Pin]) -> list[Pin]:
     """Pins without a commit and without a reason."""
     return [pin for pin in known if pin.revision is None and not pin.reason]
+
+
+def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
+    """Models at their pins, sources, and the data sets that trainings and the evaluation read, each once.
+
+    Files of one's own (`own_files`) and what is embedded are not among them; data sets that no Hub has are.
+
+    Raises:
+        UnknownSuiteError: as a run of it would.
+    """
+    models = [f"{MODEL}{name}@{revision}" if revision else f"{MODEL}{name}" for name, revision in config.models()
+              if of_the_hub(name)]  # fmt: skip
+    sources = [
+        spec for spec in config.ingest.sources if spec.path is None and not f"{spec.dataset}".startswith(EMBEDDED)
+    ]
+    dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
+    words = [*frozen_names(config.evaluation.sets), *config.scored, *dev]
+    sets = [name for name in (word.partition("/")[0] for word in words) if name in DATASETS]
+    return tuple(dict.fromkeys([*models, *sources, *sets]))
+
+
+def of_the_hub(model: str) -> bool:
+    """Whether a model's name is a repository's: no embedded asset, no file, folder or artifact."""
+    if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
+        return False
+    return not (MADE_HERE.fullmatch(model) or TAUGHT.fullmatch(model) or Path(model).exists())

@@ -1,19 +1,23 @@
-"""`bsl mirror FOLDER [NAME …]`: data sets and models into a folder for machines without the Hub."""
+"""`bsl mirror FOLDER [NAME …]`: what machines without the Hub need; `bsl pins`: commits of the Hub that are read."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from flows.cli.terminal.options import add_json, add_settings, print_json
+from flows.cli.terminal.options import add_json, add_settings, print_json, print_table
 from flows.cli.terminal.overrides import configured
 from flows.run_context import run_context_of
 from storage.datasets.registry import DATASETS
 from storage.errors import StorageError
 from storage.sources.mirror import MODEL, Mirror
 from storage.sources.sources import SourceSpec, perhaps_meant
+
+if TYPE_CHECKING:
+    from flows.hub import Finding
 
 RECIPE: Final = "recipe:"
 
@@ -76,7 +80,7 @@ def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
     wanted: list[str | SourceSpec] = []
     for name in names:
         if name.startswith(RECIPE):
-            from flows.needs import needed
+            from flows.hub import needed
 
             wanted += needed(configured(name.removeprefix(RECIPE), settings))
         else:
@@ -86,7 +90,7 @@ def _wanted(names: list[str], settings: list[str]) -> list[str | SourceSpec]:
 
 def _own(names: list[str], settings: list[str]) -> list[str]:
     """What the named recipes read of a person's own, each once."""
-    from flows.recipes.own import own_files
+    from flows.recipes.listing import own_files
 
     recipes = [configured(name.removeprefix(RECIPE), settings) for name in names if name.startswith(RECIPE)]
     return list(dict.fromkeys(file for config in recipes for file in own_files(config)))
@@ -101,3 +105,39 @@ def _pinned(name: str) -> str:
     pins = dict(model for make in RECIPES.values() for model in make().models())
     revision = pins.get(name.removeprefix(MODEL))
     return f"{name}@{revision}" if revision else name
+
+
+def define_pins(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument("--check", action="store_true", help="ask the Hub what has changed since")
+    add_json(parser)
+    parser.set_defaults(call=_pins)
+
+
+def _pins(arguments: argparse.Namespace) -> int:
+    """Exit code 1 if the Hub does not give what a pin names, or a pin is missing and nothing says why."""
+    from flows.hub import look, pins, unexplained
+
+    known = pins()
+    if not arguments.check:
+        if arguments.json:
+            print_json([asdict(pin) for pin in known])
+        else:
+            rows = [_row(pin.kind, pin.name, pin.revision or "newest", pin.reason) for pin in known]
+            print_table("Commits of the Hub", rows)
+        return 1 if unexplained(known) else 0
+    findings = [look(pin) for pin in known]
+    if arguments.json:
+        print_json({"pins": [asdict(finding) for finding in findings]})
+    else:
+        print_table("Commits of the Hub, and what they are now", [_compared(finding) for finding in findings])
+    return 1 if unexplained(known) or any(finding.verdict == "lacking" for finding in findings) else 0
+
+
+def _compared(finding: Finding) -> dict[str, str]:
+    commits = [(commit or "none")[:12] for commit in (finding.pin.revision, finding.newest)]
+    return _row(finding.verdict, finding.pin.name, " → ".join(commits), finding.detail)
+
+
+def _row(*cells: str) -> dict[str, str]:
+    return dict(zip(("", "repository", "commit", "remark"), cells, strict=True))

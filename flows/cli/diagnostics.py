@@ -1,4 +1,4 @@
-"""`bsl doctor RECIPE`: will this run find everything it needs?"""
+"""`bsl doctor RECIPE`: will this run find everything it needs? `bsl bench gpu|cpu`: parity and rates of a device."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from flows.run_context import run_context_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from models.bench.figures import Check as BenchCheck
+    from models.bench.figures import Rate
     from tasks.diagnostics.doctor import Check
-
 
 _DIGEST: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b")  # of which a person needs the beginning
 
@@ -79,3 +80,37 @@ def _tell(recipe: str, checks: Sequence[Check]) -> None:
     console.print(table)
     for remedy in dict.fromkeys(check.remedy for check in checks if check.remedy):
         console.print(f"• {remedy}", markup=False, highlight=False, soft_wrap=True)
+
+
+def define_bench(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument("what", choices=["gpu", "cpu"], help="what to measure: at most 10 and 5 minutes")
+    parser.add_argument("--device", default="cuda", help="which GPU: cuda, cuda:1, … (cuda)")
+    parser.add_argument("--quick", action="store_true", help="small shapes: checks count, rates mean little")
+    add_json(parser)
+    parser.set_defaults(call=_bench)
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from tasks.diagnostics.bench import bench, described
+
+    device = "cpu" if arguments.what == "cpu" else arguments.device
+    return show_rows(described(device), bench(device, quick=arguments.quick), json=arguments.json)
+
+
+def show_rows(title: str, rows: Iterable[BenchCheck | Rate], *, json: bool) -> int:
+    """Each row with its figure as it comes, and the tables of what came however it ends; 1 if a check was missed."""
+    from models.bench.figures import Check as BenchCheck
+    from models.bench.figures import as_json, markdown, spelled
+
+    found: list[BenchCheck | Rate] = []
+    try:
+        for row in rows:
+            found.append(row)
+            print(spelled(row), file=sys.stderr, flush=True)
+    finally:
+        if json:
+            print_json(as_json(found))
+        else:
+            print(markdown(title, found), flush=True)
+    return 1 if any(isinstance(row, BenchCheck) and row.verdict == "MISSED" for row in found) else 0
