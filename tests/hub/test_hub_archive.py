@@ -12,10 +12,11 @@ from storage.datasets.archives import SENTEVAL
 from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
 from storage.readers.read_report import ReadReport
+from storage.sources import subsets
 from storage.sources.mirror import Mirror
 from storage.sources.read import read_source
 from storage.sources.scored_sets import read_declared_pairs
-from storage.sources.sources import SourceSpec, resolve_source, subsets
+from storage.sources.sources import SourceSpec, resolve_source
 from storage.sources.subsets import digests
 from storage.sources.transfer_sets import read_transfer_table
 from tests.hub.client import offline, use
