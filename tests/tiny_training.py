@@ -16,7 +16,7 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet
 from models.training.loop import TrainingResult, train

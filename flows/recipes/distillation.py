@@ -10,7 +10,7 @@ from flows.recipes.shared import ALONE, beside_original, round_trips
 from flows.recipes.tiny import whole_sample
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.training.config import congen_config, distil_config
 from models.translation.catalog import OPUS_MT
 from models.translation.filters import UNFILTERED

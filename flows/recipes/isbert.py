@@ -8,7 +8,7 @@ from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
 from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig
 from storage.sources import SourceSpec
 from tasks.corpus.config import IngestConfig

@@ -10,7 +10,7 @@ from flows.recipes.shared import ACROSS
 from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.pairs import PairConfig
 from models.training.config import distil_config, multilingual_distil_config
 

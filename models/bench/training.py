@@ -13,8 +13,8 @@ from models.bench.figures import Rate
 from models.bench.fixtures import LENGTH, base_encoder
 from models.encoder.arithmetic import arithmetic
 from models.encoder.tokens import tokenise
+from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
-from models.objectives.two_branch_config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from models.bench.card import Card
     from models.bench.fixtures import Fixtures
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
 
 
 def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:

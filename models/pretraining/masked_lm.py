@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
-from models.language_model.masking import Masking
+from models.objectives.language_modeling.masking import Masking
 from models.pretraining.batches import length_batches, pad
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.pretraining.config import LearningConfig
 from models.pretraining.masked_lm import MaskedLMConfig
 from models.pretraining.translation import TranslationModelConfig

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from models.language_model.linear_cross_entropy import linear_cross_entropy
+from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
 from models.pretraining.batches import length_batches, pad
 
 if TYPE_CHECKING:

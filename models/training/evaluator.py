@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
+    from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
     from models.training.token_file import TokenFile
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
     from models.training.config import TrainingConfig
     from models.training.evaluator import DevSet
     from models.training.token_file import TokenFile

@@ -10,7 +10,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
     from models.training.config import TrainingConfig
 
 Tensors = dict[str, torch.Tensor]

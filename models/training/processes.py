@@ -19,7 +19,7 @@ from models.encoder.sharing import processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
 
 T = TypeVar("T")
 
@@ -90,10 +90,10 @@ def seed_step(seed: int, step: int) -> None:
 
 
 def agree_on_gradients(objective: Objective, parameters: Sequence[torch.nn.Parameter]) -> None:
-    """Sum the gradients of `split` parts, of which each process has its share; average the others, which are equal."""
+    """Sum the gradients of data-parallel modules, whose batch is shared out; average the others, which are equal."""
     if processes() == 1:
         return
-    shared = {id(p) for part in objective.split for p in getattr(objective, part).parameters()}
+    shared = {id(p) for part in objective.data_parallel for p in getattr(objective, part).parameters()}
     learning = [p for p in parameters if p.grad is not None]
     flat = torch.cat([p.grad.flatten() for p in learning if p.grad is not None])
     distributed.all_reduce(flat)

@@ -22,7 +22,7 @@ from models.training.snapshots import Snapshot, copied
 if TYPE_CHECKING:
     import torch
 
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
 
 LogRow = dict[str, float | int | None]
 
@@ -59,7 +59,7 @@ class LiveRun:
 
     def snapshot(self) -> Snapshot:
         """Copy everything out."""
-        tensors = {name: copied(getattr(self.objective, name).state_dict()) for name in self.objective.parts}
+        tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
         tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
         tensors["rng"] = copied(capture_rng())
         tensors["best"] = dict(self.best)
@@ -73,8 +73,8 @@ class LiveRun:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Copy everything back in."""
-        for name in self.objective.parts:
-            getattr(self.objective, name).load_state_dict(snapshot.tensors[name])
+        for name, module in self.objective.saved_modules().items():
+            module.load_state_dict(snapshot.tensors[name])
         restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
         restore_rng(snapshot.tensors["rng"])
         counters = snapshot.counters

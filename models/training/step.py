@@ -11,7 +11,7 @@ from models.training.readings import StepFigures, check_finite
 from models.training.schedule import learning_rate
 
 if TYPE_CHECKING:
-    from models.objectives.batch import Batch
+    from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
     from models.training.run import LiveRun
 

@@ -12,8 +12,7 @@ from models.encoder.sharing import processes
 from models.transfer import wait
 
 if TYPE_CHECKING:
-    from models.objectives.base import Objective
-    from models.objectives.batch import Batch
+    from models.objectives.objective import Batch, Objective
 
 # Dense bf16 FLOP/s that the makers' data sheets declare, by words of the device's name; the first that fits counts.
 PEAK_FLOPS = {
@@ -37,9 +36,9 @@ class Throughput:
     """
 
     def __init__(self, objective: Objective) -> None:
-        parts = {name: _matmul_weights(getattr(objective, name)) for name in objective.parts}
-        self._online, self._target = parts.pop("online"), parts.pop("target", 0)
-        self._heads = sum(parts.values())
+        weights = {name: _matmul_weights(module) for name, module in objective.saved_modules().items()}
+        self._online, self._target = weights.pop("online"), weights.pop("target", 0)
+        self._heads = sum(weights.values())
         self._device = objective.online.device
         self._peak = peak_flops(self._device)
         self._started: float | None = None

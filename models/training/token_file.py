@@ -18,7 +18,7 @@ import pyarrow as pa
 from models.encoder.tokens import Tokens, prompt_of
 from models.errors import TrainingError
 from models.files import written_whole
-from models.objectives.batch import COLUMN_OF, Batch
+from models.objectives.objective import COLUMN_OF, Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.objectives.batch import Need
+    from models.objectives.objective import Need
     from models.training.teacher import Teacher
 
 logger = logging.getLogger(__name__)

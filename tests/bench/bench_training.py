@@ -34,9 +34,9 @@ from models.bench.encoding import matrices  # noqa: E402
 from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
-from models.objectives.base import Objective  # noqa: E402
+from models.objectives.config import BSLConfig  # noqa: E402
+from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.objectives.two_branch_config import BSLConfig  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402

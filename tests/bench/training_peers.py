@@ -9,8 +9,7 @@ import torch
 from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
-from models.objectives.base import Objective
-from models.objectives.batch import Batch
+from models.objectives.objective import Batch, Objective
 from models.training.batches import BatchOrder
 from models.training.token_file import TokenFile
 from storage.embedded import embedded_path

@@ -7,7 +7,7 @@ from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
 from storage.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.evaluation.signature import rows_digest
-from models.objectives.supervised_config import CrossRegressionConfig
+from models.objectives.config import CrossRegressionConfig
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.signature import encoder_made
 from tasks.stage.device import device_of, limit_threads

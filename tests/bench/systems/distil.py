@@ -20,7 +20,7 @@ from sentence_transformers.sentence_transformer.losses import MSELoss
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig

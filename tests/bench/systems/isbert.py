@@ -17,8 +17,8 @@ from models.encoder.appended import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.objectives.batch import Batch
-from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.config import ISBERTConfig
+from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig

@@ -11,7 +11,7 @@ from flows.cli.terminal.overrides import checked
 from flows.config import overridden
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from models.report.adaptation import unasked
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext

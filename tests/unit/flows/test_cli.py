@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from flows.cli.verbs import VERBS
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from storage.store import Store
 
 

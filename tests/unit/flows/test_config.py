@@ -7,7 +7,7 @@ from flows.cli.terminal.overrides import configured
 from flows.config import Overrides, override
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
-from models.objectives.two_branch_config import VICRegConfig
+from models.objectives.config import VICRegConfig
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.pretraining.collections import ENGLISH, EVALUATION
 from models.pretraining.recipe import StudentRecipe
 from storage.manifest import Provenance

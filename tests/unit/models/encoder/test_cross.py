@@ -15,8 +15,8 @@ from models.encoder.network import Encoder
 from models.encoder.tokens import Tokens
 from models.errors import TrainingError
 from models.evaluation.correlation import spearman
+from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.objectives.registry import build_objective
-from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.evaluator import DevSet

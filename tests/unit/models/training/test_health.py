@@ -3,8 +3,7 @@
 import pytest
 
 from models.errors import CollapseError, DeclineError, WorseningError
-from models.objectives.contrastive_config import ContrastiveConfig
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig, ContrastiveConfig
 from models.training.config import CollapseConfig, TrainingConfig
 from models.training.evaluator import Evaluation
 from models.training.health import check_health, divergence_remedy

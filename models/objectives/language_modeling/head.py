@@ -22,7 +22,7 @@ from transformers.activations import ACT2FN
 
 from models.encoder.transformer import quiet_loading
 from models.errors import TrainingError
-from models.language_model.linear_cross_entropy import linear_cross_entropy
+from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,7 +25,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.network import Encoder
 from models.encoder.tokens import tokenise
 from models.errors import TrainingError
-from models.language_model.decoder import Decoder, decoder_position
+from models.objectives.language_modeling.decoder import Decoder, decoder_position
 from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
 
 SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -140,7 +140,7 @@ def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
 @pytest.mark.parametrize("by_length", [True, False])
 def test_no_token_knows_those_behind_it(tokens, by_length, monkeypatch):
     """Also where all sentences attend at once, padded, as on a GPU."""
-    import models.language_model.decoder as module
+    import models.objectives.language_modeling.decoder as module
 
     lay_out = module.lay_out
     monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))

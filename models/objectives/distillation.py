@@ -1,16 +1,12 @@
-"""Distillation: a student learns what a teacher makes of the same sentences; of the teacher only vectors are needed.
+"""Distillation: a student learns a teacher's vectors of the same sentences, or their similarities.
 
-`similarities`: how alike a sentence is to others. They are the teacher's vectors in a queue and of the batch (ConGen:
-Limkonchotiwat et al., 2022, section 3), or, without a queue, the rest of the batch, each network among its own vectors.
-`vectors`: the teacher's vector itself (Reimers and Gurevych, 2020, section 2): with a translation as second view, a
-student of several languages learns the space of a teacher of one.
-
-Shapes: B pairs, S width of the student, D width of the teacher, Q places of the queue, N sentences that each one is
-compared with.
+Shapes: B pairs, S width of the student, D width of the teacher, Q places of the queue, N sentences that each sentence
+is compared with.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,28 +17,40 @@ from torch.nn import functional
 from models.encoder.encode import encode_tokens
 from models.encoder.heads import Dense
 from models.errors import TrainingError
-from models.objectives.base import Objective
-from models.objectives.nested import nested
-from models.objectives.precision import full_precision
+from models.objectives.info_nce import off_diagonal
+from models.objectives.objective import VectorObjective, full_precision
 from models.objectives.queue import VectorQueue
-from models.objectives.ranking import off_diagonal
 from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.distil_config import DistilConfig
+    from models.objectives.config import DistilConfig
+    from models.objectives.objective import Batch, VectorLoss
 
 ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
 RIDGE = 1e-2
 
 
-class Distil(Objective):
-    """A student, a projection to the teacher's width where the loss needs one, and a queue of the teacher's vectors."""
+class Distil(VectorObjective):
+    """KL(p ‖ q) of a sentence's similarities to others, or the distance of its vector from the teacher's.
 
-    parts = ("online", "projection", "queue")
+    `similarities`: p and q are the teacher's and the student's softmax over the teacher's vectors in a queue and of the
+    batch (ConGen: Limkonchotiwat et al., Findings of EMNLP 2022, section 3), or, without a queue, over the rest of the
+    batch, each network among its own vectors. `vectors`: the teacher's vector itself (Reimers and Gurevych, EMNLP 2020,
+    section 2); with a translation as second view, a student of several languages learns the space of a teacher of one.
+    The student has a projection to the teacher's width where the loss needs one.
+
+    Example:
+        >>> objective = Distil(encoder, DistilConfig())
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) and (B, D) vectors → a scalar
+        True
+    """
+
+    saved = ("online", "projection", "queue")
     needs = frozenset({"teacher"})
 
     def __init__(self, online: Encoder, config: DistilConfig) -> None:
@@ -53,7 +61,7 @@ class Distil(Objective):
         self.train()
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
-        """Make the projection, and fill the queue.
+        """Make the projection and fill the queue.
 
         Raises:
             TrainingError: The queue has more places than the teacher has sentences.
@@ -61,7 +69,7 @@ class Distil(Objective):
         self.queue.fill(vectors_ND, self.config.queue)
         if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
             kept = self.config.projection == "kept"
-            # A kept one stands before the scaling to length 1 that ends the student.
+            # A projection that is kept comes before the scaling to length 1 that ends the student.
             dense = self._dense(self.online.unscaled() if kept else self.online, sample, vectors_ND.shape[1])
             if kept:
                 self.online.add_head(dense)
@@ -77,8 +85,8 @@ class Distil(Objective):
             dense.linear.bias.data.copy_(bias_D)
         return dense
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """The loss of a batch of pairs, averaged over the views that are read: a scalar.
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return the student's vectors of the views that it reads, and the mean loss over these views.
 
         Raises:
             TrainingError: The student's vectors have another width than the teacher's, which it has not met.
@@ -93,16 +101,15 @@ class Distil(Objective):
                 f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "
                 "behind the projection; call `meet_teacher` before the first step"
             )
-        losses = [
-            nested(lambda cut_BS: self.loss(cut_BS, t_BD), self.config.dims, h_RS.shape[1], h_BS)
-            for h_BS in h_RS.chunk(len(views))
-        ]
-        loss = torch.stack(losses).mean()
+        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=t_BD)
+
+    def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
+        loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in views]).mean()
         self.queue.push(t_BD)
         return loss
 
     def loss(self, h_BS: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
-        """What the student's vectors h of one view are off the teacher's vectors t, a scalar ≥ 0."""
+        """Return the loss of the student's vectors h of one view against the teacher's t, a scalar ≥ 0."""
         config = self.config
         if config.loss == "vectors":
             return vector_distance(h_BS, t_BD, config.distance)
@@ -115,7 +122,7 @@ class Distil(Objective):
 
 
 def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """W (D, S) and b (D,) that bring W·h + b nearest to t in squares, W held small by a ridge.
+    """Return W (D, S) and b (D,) that bring W·h + b nearest to t in squares, under a ridge penalty.
 
     The ridge is `RIDGE` times the mean variance of h: a student's dimensions are seldom independent.
     """
@@ -130,7 +137,7 @@ def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, to
 
 @full_precision
 def vector_distance(h_BD: torch.Tensor, t_BD: torch.Tensor, distance: str) -> torch.Tensor:
-    """How far vectors are from the teacher's, a scalar ≥ 0.
+    """Return the distance of vectors from the teacher's, a scalar ≥ 0.
 
     Args:
         h_BD: The student's.
@@ -150,7 +157,7 @@ def similarity_divergence(
     student_temperature: float,
     teacher_temperature: float,
 ) -> torch.Tensor:
-    """KL(p ‖ q), averaged over the batch: a scalar ≥ 0.
+    """Return KL(p ‖ q), averaged over the batch: a scalar ≥ 0.
 
     p and q are the softmax of the teacher's and of the student's cosines with N other sentences, each divided by its
     temperature. With a queue these are its vectors and the batch's, all of the teacher (N = Q + B); without one they

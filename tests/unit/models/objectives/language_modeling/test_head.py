@@ -20,7 +20,7 @@ from transformers import (
 
 from models.encoder.static import StaticTable
 from models.errors import TrainingError
-from models.language_model.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from storage.embedded import embedded_path
 from tests.tiny_encoder import write_tiny
 

@@ -15,9 +15,9 @@ import numpy as np
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens
 from models.errors import TrainingError
-from models.language_model.head import embeddings_of, vocabulary_head
-from models.language_model.masking import Masking
-from models.objectives.base import Objective
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masking import Masking
+from models.objectives.objective import Objective
 from models.transfer import uploaded
 
 if TYPE_CHECKING:
@@ -25,15 +25,24 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.language_config import MaskedLMConfig
+    from models.objectives.config import MaskedLMConfig
+    from models.objectives.objective import Batch
 
 
 class MaskedLM(Objective):
-    """The encoder's transformer under a head over the vocabulary; second views are not used."""
+    """Mean of −log p(token | rest) over hidden tokens; second views are not used.
 
-    parts = ("online", "head")
-    split = ("online", "head")
+    Source: Devlin et al., NAACL 2019, section 3.1; continued on a corpus as by Gururangan et al., ACL 2020.
+
+    Example:
+        >>> objective = MaskedLM(encoder, MaskedLMConfig(share=0.15))
+        >>> objective.read_vocabulary(tokenizer)
+        >>> objective(batch, batch_tokens=512).item() > 0  # (N, D) states of hidden tokens → a scalar
+        True
+    """
+
+    saved = ("online", "head")
+    data_parallel = ("online", "head")
 
     def __init__(self, online: Encoder, config: MaskedLMConfig) -> None:
         """Take the head that lies beside the encoder's weights, or a new one.
@@ -48,7 +57,7 @@ class MaskedLM(Objective):
         self.train()
 
     def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Which token is the mask, and which are never hidden.
+        """Learn which token is the mask, and which are never hidden.
 
         Raises:
             EncoderError: There is no mask token.
@@ -56,7 +65,7 @@ class MaskedLM(Objective):
         self._masking = Masking.of(tokenizer)
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
+        """Return the mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
         shown, chosen_N, labels_N = self._hidden(batch)
         rows = own_share(np.arange(len(shown)))
         own = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])

@@ -11,12 +11,17 @@ from sentence_transformers import SentenceTransformer
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.errors import TrainingError
-from models.objectives.batch import Batch
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import (
+    BSLConfig,
+    ContrastiveConfig,
+    DistilConfig,
+    RegressionConfig,
+    SCLConfig,
+    SimCSEConfig,
+    VICRegConfig,
+)
+from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
-from models.objectives.supervised_config import RegressionConfig, SCLConfig
-from models.objectives.two_branch_config import BSLConfig, VICRegConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train

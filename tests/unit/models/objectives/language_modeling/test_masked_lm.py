@@ -10,7 +10,7 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import TrainingError
-from models.objectives.language_config import MaskedLMConfig
+from models.objectives.config import MaskedLMConfig
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig

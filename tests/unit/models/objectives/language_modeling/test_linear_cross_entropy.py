@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.language_model import linear_cross_entropy as module
-from models.language_model.linear_cross_entropy import linear_cross_entropy
+from models.objectives.language_modeling import linear_cross_entropy as module
+from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
 
 
 def drawn(rows, dtype=torch.float64):

@@ -17,9 +17,9 @@ import numpy as np
 from models.encoder.sharing import gather_shares, own_share
 from models.encoder.tokens import Tokens
 from models.errors import TrainingError
-from models.language_model.decoder import Decoder, decoder_position
-from models.language_model.head import embeddings_of, vocabulary_head
-from models.objectives.base import Objective
+from models.objectives.language_modeling.decoder import Decoder, decoder_position
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.objective import Objective
 from models.transfer import uploaded
 
 if TYPE_CHECKING:
@@ -27,15 +27,25 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.language_config import TSDAEConfig
+    from models.objectives.config import TSDAEConfig
+    from models.objectives.objective import Batch
 
 
 class TSDAE(Objective):
-    """Encoder and decoder with one set of weights; what the decoder has besides is `decoder` and `head`."""
+    """Mean of −log p(token | those before it, the damaged sentence's vector) over the tokens of the whole sentence.
 
-    parts = ("online", "decoder", "head")
-    split = ("online", "decoder", "head")
+    Source: Wang, Reimers and Gurevych, Findings of EMNLP 2021, equation 1. Encoder and decoder share their weights;
+    `decoder` and `head` are the decoder's own.
+
+    Example:
+        >>> objective = TSDAE(encoder, TSDAEConfig())
+        >>> objective.read_vocabulary(tokenizer)
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) vectors, (N, D) states → a scalar
+        True
+    """
+
+    saved = ("online", "decoder", "head")
+    data_parallel = ("online", "decoder", "head")
 
     def __init__(self, online: Encoder, config: TSDAEConfig) -> None:  # noqa: ARG002 - it has no settings
         """Take the head beside the encoder's weights, or a new one, and make the attentions to the vector.
@@ -50,7 +60,7 @@ class TSDAE(Objective):
         self.train()
 
     def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """At which position a sentence begins, which the padding token says in some architectures.
+        """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
 
         Raises:
             TrainingError: The encoder does not run packed.
@@ -58,7 +68,7 @@ class TSDAE(Objective):
         self._first = decoder_position(self.online.backbone, int(tokenizer.pad_token_id), self.online.config.length)
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """Mean cross-entropy (nats) of each next token of the second views, a scalar (their equation 1)."""
+        """Return the mean cross-entropy (nats) of each next token of the second views, a scalar (their equation 1)."""
         if self._first is None:
             raise TrainingError(
                 "objective tsdae has not seen the tokenizer; give it to build_objective, which knows where a sentence "

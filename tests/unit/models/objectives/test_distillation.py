@@ -16,8 +16,8 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import InterruptedRunError, TrainingError
-from models.objectives.distil import RIDGE, Distil, linear_fit
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
+from models.objectives.distillation import RIDGE, Distil, linear_fit
 from models.objectives.queue import VectorQueue
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
