@@ -20,8 +20,8 @@ from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
+from models.training.distributed import is_first, joined
 from models.training.loop import train
-from models.training.processes import is_first, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

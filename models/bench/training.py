@@ -17,11 +17,11 @@ from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
+from models.training.metrics import Throughput
 from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.throughput import Throughput
-from models.training.token_file import open_token_file
+from models.training.token_cache import open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,13 +63,13 @@ def _config(size: int) -> TrainingConfig:
 
 def live(
     fixtures: Fixtures, device: torch.device, config: TrainingConfig, **shape: int
-) -> tuple[LiveRun, Callable[[int], int]]:
+) -> tuple[TrainingState, Callable[[int], int]]:
     """A run on BERT-base's shapes, and what takes its step of a number and says how many tokens that had."""
     net = build_objective(base_encoder(**shape), config.objective).to(device)
-    run = LiveRun("", 10**9, net, make_optimizer(net, config))
+    run = TrainingState("", 10**9, net, make_optimizer(net, config))
     folder = fixtures.scratch / "tokens"
     folder.mkdir(exist_ok=True)
-    data = open_token_file(folder, fixtures.pairs.lazy(), fixtures.tokenizer, LENGTH)
+    data = open_token_cache(folder, fixtures.pairs.lazy(), fixtures.tokenizer, LENGTH)
     order = BatchOrder(len(data), config, data.lengths_of)
 
     def step(number: int) -> int:

@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 
 class ObjectiveSettings(BaseModel):
-    """Settings of one objective, and what reports say of it."""
+    """Settings of one objective, and its name and source in reports."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     title: ClassVar[str]
-    """What reports call it."""
+    """Name in reports."""
     citation: ClassVar[str]
-    """The work that it is from."""
+    """Source in reports."""
 
     name: str
 
     @property
     def label(self) -> str:
-        """What tables call it under these settings."""
+        """Name in tables, under these settings."""
         return self.title
 
 
 class MatryoshkaConfig(ObjectiveSettings):
-    """Settings of an objective that can supervise the first dimensions of a vector beside all of them."""
+    """Settings of an objective that `Matryoshka` can wrap."""
 
     dims: tuple[Annotated[int, Field(ge=2)], ...] = ()
-    """Deviation: the loss is summed over the whole vectors and their first d dimensions for each d given here, so that
-    vectors may be cut there (Kusupati et al., 2022); () supervises the whole alone, as published."""
+    """Deviation: sum the loss over whole vectors and their first d dimensions for each d, so that vectors can be cut
+    there (Kusupati et al., 2022); () takes whole vectors only, as published."""
 
     @model_validator(mode="after")
     def _are_of_one_space(self) -> Self:
@@ -53,7 +53,7 @@ class MatryoshkaConfig(ObjectiveSettings):
 
 
 class TwoBranchConfig(MatryoshkaConfig):
-    """Online network, predictor and momentum target: what BSL, VICReg and Barlow Twins share here."""
+    """Settings of the online network, predictor and momentum target, which BSL, VICReg and Barlow Twins share."""
 
     predictor: Literal["paper", "released", "released-2021"] = "paper"
     """`paper`: one d→kd→kd→d block (§4); `released`: three chained d→kd→kd→d blocks, normalised after the first
@@ -72,11 +72,9 @@ class TwoBranchConfig(MatryoshkaConfig):
     """Whether the target runs in training mode. The paper does not say; the released code leaves it on. Off by default:
     on `bert-mini` it was better with both seeds (FIDELITY.md)."""
     target_norm: Literal["none", "center", "standardize"] = "none"
-    """What is taken out of the target's vectors before the loss.
-    Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. As
-    published (`none`), the mean direction that all vectors of a small masked language model share already gives a
-    constant prediction cosine 0.97, and training keeps only that; without it, only what tells sentences apart is
-    left."""
+    """Statistics removed from the target's vectors before the loss; `none` as published.
+    Deviation: `center` subtracts a running mean, `standardize` also divides by a running standard deviation. Vectors of
+    a small masked language model share a mean direction, with which a constant prediction has cosine 0.97."""
     target_norm_momentum: float = Field(default=0.9, ge=0, lt=1)
     """Share of the running statistics kept at each step; used by `center` and `standardize` only."""
 
@@ -102,15 +100,15 @@ class BSLConfig(TwoBranchConfig):
     """Weight of a contrastive term between prediction and target beside the loss, as in MoCo v3 (Chen et al., 2021).
     Deviation: 0 is published; above 0 a prediction must find its target vector among the batch's and the queue's."""
     queue: int = Field(default=0, ge=0, le=1 << 20)
-    """Target vectors of earlier batches that are further negatives of that term, the last ones seen (MoCo, He et al.,
-    2020: 65,536); 0 leaves the batch's alone."""
+    """Target vectors of the latest batches that are further negatives of that term (MoCo, He et al., 2020: 65,536); 0
+    takes the batch's only."""
     ranking: Literal["listnet", "listmle", "js"] = "listnet"
-    """How the online encoder's lists of similarities are held against the target's (RankCSE, Liu et al., 2023, section
-    3): `listnet` is the cross-entropy of who comes first, `listmle` the likelihood of the target's whole order, `js`
-    the Jensen-Shannon divergence that RankCSE takes between two views."""
+    """Loss between the online encoder's and the target's lists of similarities (RankCSE, Liu et al., 2023, section 3):
+    `listnet` is the cross-entropy of the first place, `listmle` the likelihood of the target's order, `js` the
+    Jensen-Shannon divergence."""
     ranking_weight: float = Field(default=0.0, ge=0, le=10)
     """Weight of the ranking term beside the loss.
-    Deviation: 0 is published; above 0 the online encoder learns in which order the target has a batch's sentences."""
+    Deviation: 0 is published; above 0 the online encoder learns the target's order of a batch's sentences."""
     ranking_temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the online encoder's cosines in the ranking term (RankCSE: τ2 = 0.05)."""
     ranking_target_temperature: float = Field(default=0.025, gt=0, le=1)
@@ -127,7 +125,7 @@ class BSLConfig(TwoBranchConfig):
 
     @property
     def label(self) -> str:
-        """The paper's claim is "without negative pairs": with them, or with ranks, it is another method."""
+        """Name in tables: with negatives or ranks it is another method than the paper's."""
         terms = {
             "in-batch negatives": self.contrastive_weight,
             "target negatives": self.target_contrastive_weight,
@@ -169,7 +167,7 @@ class BarlowConfig(TwoBranchConfig):
 
 
 class ContrastiveConfig(MatryoshkaConfig):
-    """The paper's contrastive comparison (§4.4, Table 7): other sentences of the batch are pushed away; no target."""
+    """Settings of the paper's contrastive baseline (section 4.4, Table 7)."""
 
     title: ClassVar[str] = "contrastive training"
     citation: ClassVar[str] = (
@@ -181,8 +179,7 @@ class ContrastiveConfig(MatryoshkaConfig):
     temperature: float = Field(default=0.05, gt=0, le=1)
     """Divides the cosines. The paper does not give its value; SimCSE's is taken."""
     anchor_weight: float = Field(default=0.0, ge=0, le=100)
-    """Weight of a term that holds the encoder to what it was before training: how alike a batch's sentences are to each
-    other (distillation from itself).
+    """Weight of a term that keeps the similarities of a batch's sentences as before training (self-distillation).
     Deviation: 0 is published; above 0 less is learnt, and less forgotten."""
 
 
@@ -247,17 +244,16 @@ class DistilConfig(MatryoshkaConfig):
     """Of `similarities`: weight of the distance of the vectors beside the divergence.
     Deviation: 0 is published."""
     projection: Literal["kept", "dropped"] = "kept"
-    """What becomes of the linear layer from the student's width to the teacher's, made only where they differ and
-    vectors are compared across: `kept` in the encoder, whose vectors then are as wide as the teacher's and lie in its
-    space (ConGen), or `dropped` after training."""
+    """The linear layer from the student's width to the teacher's, made where vectors of different widths are compared:
+    `kept` in the encoder, whose vectors are then in the teacher's space (ConGen), or `dropped` after training."""
     projection_start: Literal["fitted", "random"] = "fitted"
-    """That layer's first weights: ridge regression of the teacher's vectors on the student's, over a sample of the
-    pairs, so that training starts near the teacher, or `random` (ConGen). Deviation: `fitted`."""
+    """First weights of that layer: `random` (ConGen). Deviation: `fitted` by ridge regression of the teacher's vectors
+    on the student's, over a sample of the pairs."""
     activation: Literal["none", "tanh"] = "none"
-    """Behind that layer (ConGen: tanh)."""
+    """Activation after that layer (ConGen: tanh)."""
     views: Literal["both", "first"] = "both"
-    """Which views the student reads; all are held against the teacher's vector of the sentence they were made from.
-    `first` where the second is the same sentence again."""
+    """Views that the student reads, each compared with the teacher's vector of the pair's sentence; `first` where the
+    second view is the same sentence."""
 
     @property
     def compares_vectors(self) -> bool:
@@ -277,7 +273,7 @@ class ClassifierSettings(ObjectiveSettings):
     """A classifier of pairs above the encoder, which is dropped after training; needs pairs with labels."""
 
     features: tuple[Feature, ...] = Field(default=("u", "v", "|u-v|"), min_length=1)
-    """What the classifier sees of a pair's vectors u and v, side by side (SBERT section 6 compares the choices)."""
+    """Features of a pair's vectors u and v, concatenated (SBERT section 6 compares them)."""
     head: Literal["linear", "two-layer"] = "linear"
     """`linear`: one layer (SBERT section 3); `two-layer`: a second one between, half as wide as its input and without a
     nonlinearity (SCL's code)."""

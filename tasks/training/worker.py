@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from models.progress import OnProgress
     from models.training.loop import TrainingResult
-    from models.training.teacher import Teacher
+    from models.training.teacher_vectors import TeacherVectors
 
 
 class TrainingJob(BaseModel):
@@ -53,8 +53,8 @@ def run_job(
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.loading import load_encoder
+    from models.training.distributed import is_first
     from models.training.loop import train
-    from models.training.processes import is_first
 
     store = job.site.open_store()
     online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
@@ -85,9 +85,9 @@ def measured(result: TrainingResult) -> dict[str, JsonValue]:
     }
 
 
-def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> Teacher:
-    from models.training.processes import first_here_alone
-    from models.training.teacher import open_teacher
+def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> TeacherVectors:
+    from models.training.distributed import first_here_alone
+    from models.training.teacher_vectors import open_teacher
 
     with first_here_alone():
         return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))

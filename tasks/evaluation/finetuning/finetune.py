@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from models.encoder.config import EncoderConfig
     from models.training.config import TrainingConfig
-    from models.training.evaluator import DevSet
+    from models.training.dev_evaluation import DevSet
     from storage.refs import CheckpointRef
     from storage.weights import ResolvedModel
     from tasks.stage.cached import Work

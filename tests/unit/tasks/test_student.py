@@ -11,8 +11,8 @@ from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
-from models.pretraining.collections import ENGLISH, EVALUATION
-from models.pretraining.recipe import StudentRecipe
+from models.pretraining.config import StudentRecipe
+from models.pretraining.corpora import ENGLISH, EVALUATION
 from storage.manifest import Provenance
 from storage.refs import ArtifactRef
 from storage.weights import resolve_model

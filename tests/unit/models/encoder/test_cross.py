@@ -19,7 +19,7 @@ from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
-from models.training.evaluator import DevSet
+from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder

@@ -22,7 +22,7 @@ from models.objectives.queue import VectorQueue
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from models.training.teacher import Teacher
+from models.training.teacher_vectors import TeacherVectors
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 from tests.tiny_training import CONFIG, run
 
@@ -233,7 +233,7 @@ def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere
         collapse=None,
     )
     pairs = learnt.select(pl.col("sentence_id").cast(pl.UInt64), text_1="en", text_2="de")
-    teacher = Teacher(np.arange(320, dtype=np.uint64), vectors[:320])
+    teacher = TeacherVectors(np.arange(320, dtype=np.uint64), vectors[:320])
 
     def nearness(network, column):
         found = encode(network, own, kept[column].to_list())

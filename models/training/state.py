@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from models.randomness import capture_rng, restore_rng
-from models.training.evaluator import Evaluation
+from models.training.dev_evaluation import Evaluation
+from models.training.metrics import EVALUATED, LogRow
 from models.training.optimizer import optimizer_tensors, restore_optimizers
 from models.training.snapshots import Snapshot, copied
 
@@ -24,21 +23,9 @@ if TYPE_CHECKING:
 
     from models.objectives.objective import Objective
 
-LogRow = dict[str, float | int | None]
-
-EVALUATED = ("alignment", "uniformity", "std", "effective_rank", "dev_spearman")
-LOG_SCHEMA = pl.Schema(
-    {"step": pl.UInt32()} | dict.fromkeys(("loss", "lr", "momentum", "grad_norm", *EVALUATED), pl.Float64())
-)
-
-
-def log_row(step: int, **values: float | None) -> LogRow:
-    """A row of the log; what is not given is None."""
-    return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
-
 
 @dataclass
-class LiveRun:
+class TrainingState:
     """The objects that change during training."""
 
     fingerprint: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.objectives.objective import Need
-    from models.training.teacher import Teacher
+    from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ CHUNK = 50_000  # pairs in memory at once while the file is written
 DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
 
 
-class TokenFile:
+class TokenCache:
     """Tokenised pairs of any number; only what is looked at is in memory.
 
     Attributes:
@@ -46,7 +46,7 @@ class TokenFile:
         teacher: Whose vectors come with the pairs; None if the objective needs none.
     """
 
-    def __init__(self, path: Path, pad_id: int, digest: str, teacher: Teacher | None = None) -> None:
+    def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         self.digest, self.teacher, self._pad_id = digest, teacher, pad_id
         chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
@@ -98,14 +98,14 @@ class TokenFile:
         return ids[starts[row] : starts[row + 1]]
 
 
-def open_token_file(
+def open_token_cache(
     folder: Path,
     pairs: pl.LazyFrame,
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     needs: frozenset[Need] = frozenset(),
-    teacher: Teacher | None = None,
-) -> TokenFile:
+    teacher: TeacherVectors | None = None,
+) -> TokenCache:
     """The pairs as tokens, from a file in `folder` that is written unless it is there.
 
     Args:
@@ -127,10 +127,10 @@ def open_token_file(
     if not path.is_file():
         with written_whole(path) as unfinished:
             _write(unfinished, pairs, tokenizer, max_length, columns)
-    return TokenFile(path, int(tokenizer.pad_token_id), digest, teacher)
+    return TokenCache(path, int(tokenizer.pad_token_id), digest, teacher)
 
 
-def _needed(teacher: Teacher | None, needs: frozenset[Need]) -> Teacher | None:
+def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
     if "teacher" not in needs:
         return None
     if teacher is None:
@@ -166,7 +166,7 @@ def _digest(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int,
     needs: frozenset[Need],
-    teacher: Teacher | None,
+    teacher: TeacherVectors | None,
 ) -> str:
     columns, row = [COLUMN_OF[need] for need in sorted(needs)], 0
     views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))

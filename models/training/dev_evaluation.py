@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
-    from models.training.token_file import TokenFile
+    from models.training.token_cache import TokenCache
 
     Vectors = NDArray[np.floating]
 
@@ -69,12 +69,12 @@ class Evaluation:
     dev_spearman: float | None
 
 
-class Evaluator:
+class DevEvaluator:
     """Evaluates an encoder on a fixed sample of training pairs and on the dev set."""
 
     def __init__(
         self,
-        pairs: TokenFile,
+        pairs: TokenCache,
         dev: DevSet | None,
         tokenizer: PreTrainedTokenizerBase,
         max_length: int,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sacrebleu
 
-from models.pretraining.texts import fingerprint
+from models.pretraining.corpora import fingerprint
 from models.translation.filters import loops
 
 if TYPE_CHECKING:

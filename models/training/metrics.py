@@ -1,11 +1,17 @@
-"""How fast a run trains: pairs and tokens a second, and the share of the processor's arithmetic that is used."""
+"""Metrics of training: the log's rows, losses read from the device when there is time, and throughput.
+
+A GPU that is asked for a number at each step waits at each step.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+import polars as pl
 import torch
 
 from models.encoder.sharing import processes
@@ -13,6 +19,8 @@ from models.transfer import wait
 
 if TYPE_CHECKING:
     from models.objectives.objective import Batch, Objective
+
+READ_EVERY: Final = 16  # steps of a GPU between two readings; a CPU has nothing to wait for
 
 # Dense bf16 FLOP/s that the makers' data sheets declare, by words of the device's name; the first that fits counts.
 PEAK_FLOPS = {
@@ -26,6 +34,75 @@ PEAK_FLOPS = {
     "L4": 121e12,
     "A10": 125e12,
 }
+
+LogRow = dict[str, float | int | None]
+
+EVALUATED = ("alignment", "uniformity", "std", "effective_rank", "dev_spearman")
+LOG_SCHEMA = pl.Schema(
+    {"step": pl.UInt32()} | dict.fromkeys(("loss", "lr", "momentum", "grad_norm", *EVALUATED), pl.Float64())
+)
+
+
+def log_row(step: int, **values: float | None) -> LogRow:
+    """A row of the log; what is not given is None."""
+    return dict.fromkeys(LOG_SCHEMA) | {"step": step} | values
+
+
+@dataclass(frozen=True)
+class StepMetrics:
+    """A step's figures, the computed ones scalars on the device; whoever turns them into numbers waits for the step."""
+
+    loss: torch.Tensor
+    grad_norm: torch.Tensor
+    lr: float
+    momentum: float | None
+
+
+class DeferredMetrics:
+    """Losses and gradient norms that were computed and not yet looked at."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._every = 1 if device.type == "cpu" else READ_EVERY
+        self._rows: list[LogRow] = []
+        self._figures: list[torch.Tensor] = []
+
+    def add(self, row: LogRow, figures: StepMetrics) -> None:
+        """Take over a step's figures, which a later `read` puts into its row of the log.
+
+        Raises:
+            FloatingPointError: as `read`, if that is due.
+        """
+        self._rows.append(row)
+        self._figures += [figures.loss.detach(), figures.grad_norm]
+        if len(self._rows) >= self._every:
+            self.read()
+
+    def read(self) -> None:
+        """Fill in the rows that lack their figures.
+
+        Raises:
+            FloatingPointError: One is not finite; the arguments are its step, name and value, of the first one if
+                there are several. No step after it counts, and no snapshot may be made of them.
+        """
+        if not self._rows:
+            return
+        values, rows = torch.stack(self._figures).tolist(), self._rows
+        self._rows, self._figures = [], []
+        for row, loss, norm in zip(rows, values[::2], values[1::2], strict=True):
+            row.update(loss=loss, grad_norm=norm)
+            check_finite(int(row["step"] or 0), loss, "loss")
+            check_finite(int(row["step"] or 0), norm, "gradient norm")
+
+
+def check_finite(step: int, value: torch.Tensor | float, quantity: str) -> None:
+    """Refuse a scalar that is NaN or infinite.
+
+    Raises:
+        FloatingPointError: It is; the arguments are step, quantity and value.
+    """
+    number = float(value.detach() if isinstance(value, torch.Tensor) else value)
+    if not math.isfinite(number):
+        raise FloatingPointError(step, quantity, number)
 
 
 class Throughput:

@@ -25,7 +25,7 @@ CHUNK = 50_000  # sentences in memory at once while the table is written
 
 
 @dataclass(frozen=True)
-class Teacher:
+class TeacherVectors:
     """A table of vectors, which may be memory-mapped.
 
     Attributes:
@@ -66,7 +66,7 @@ class Teacher:
         return np.asarray(self.vectors[np.searchsorted(self.ids, ids)])
 
 
-def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> Teacher:
+def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """A teacher whose vectors are memory-mapped, from files in `folder` that are written unless they are there.
 
     Args:
@@ -83,7 +83,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> Teacher:
             unfinished.mkdir()
             _write(unfinished, rows)
     ids, vectors = (np.load(path / f"{part}.npy", mmap_mode="r") for part in ("ids", "vectors"))
-    return Teacher(ids, vectors)
+    return TeacherVectors(ids, vectors)
 
 
 def _write(folder: Path, rows: pl.LazyFrame) -> None:

@@ -1,13 +1,25 @@
-"""Sentence pairs of several languages with English, split so that held-out pairs share no side with training."""
+"""Sentence pairs of several languages with English: held-out pairs share no side with training, and the nearest pairs.
+
+Nearness to a domain is Moore and Lewis's (2010), with unigrams.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from models.pretraining.texts import fingerprint
+from models.pretraining.corpora import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -48,3 +60,38 @@ def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> Par
 def _mark(frame: pl.DataFrame) -> pl.DataFrame:
     marks = [pl.Series(f"{side}_mark", [fingerprint(text) for text in frame[side]]) for side in ("en", "other")]
     return frame.with_columns(marks).filter(pl.col("en_mark") != "", pl.col("other_mark") != "")
+
+
+def closeness(texts: Sequence[str], domain: Iterable[str], general: Iterable[str]) -> np.ndarray:
+    """How much likelier each text is in one domain than in general.
+
+    Args:
+        texts: Sentences to judge.
+        domain: Sentences of the domain.
+        general: Sentences of the corpus at large.
+
+    Returns:
+        (N,) mean over words of log p(word | domain) − log p(word | general), add-one smoothed; higher is closer.
+    """
+    one, other = _frequencies(domain), _frequencies(general)
+    offset = math.log((other.total() + len(other) + 1) / (one.total() + len(one) + 1))
+    ratios = {word: math.log((one[word] + 1) / (other[word] + 1)) + offset for word in {*one, *other}}
+    return np.array([_mean([ratios.get(word, offset) for word in _words(text)]) for text in texts])
+
+
+def nearest(scores: np.ndarray, share: float) -> np.ndarray:
+    """Mask of the `share` of scores that are highest, ties included."""
+    mask: np.ndarray = scores >= np.quantile(scores, 1.0 - share)
+    return mask
+
+
+def _frequencies(texts: Iterable[str]) -> Counter[str]:
+    return Counter(word for text in texts for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
