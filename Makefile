@@ -19,7 +19,7 @@ WEAK := tests/flows/test_adapt.py tests/unit/models/training \
   tests/unit/models/encoder/test_int8.py tests/unit/models/translation/test_ctranslate.py \
   tests/unit/models/encoder/test_arithmetic.py tests/unit/tasks/test_embed.py
 
-.PHONY: install develop run test test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
+.PHONY: install develop run test test-slow test-avx2 lint bench bench-gpu bench-cpu docs ui audit sbom clean
 ifneq ($(TORCH),$(BUILT))
 .PHONY: $(INSTALLED)
 endif
@@ -29,6 +29,9 @@ run: install  ## the main job: raw sentences to an evaluated encoder, on this ma
 
 test: lint  ## every gate: style, types, import contract, tests
 	$(BIN)/python -m pytest
+
+test-slow: develop  ## the tests that `make test` leaves out: kills, long drives
+	$(BIN)/python -m pytest -m slow
 
 test-avx2: develop  ## a part of the tests as on a processor with AVX2 only: torch and oneDNN read the variables when they load
 	ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(WEAK)

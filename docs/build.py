@@ -21,7 +21,10 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
 START: Final = "README.md"
 DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
-GUIDES: Final = ("own-text", "comparing", "hub", "operation", "python", "troubleshooting")
+GUIDES: Final = (
+    *("get-started", "own-text", "evaluate", "reproduce", "deploy", "air-gapped", "hub", "python", "troubleshooting"),
+    "research-log",
+)
 
 
 def assemble(folder: Path) -> None:
@@ -37,7 +40,8 @@ def assemble(folder: Path) -> None:
     for drawn in (CHART, MEMORY):
         shutil.copyfile(drawn, folder / drawn.name)
     for guide in GUIDES:
-        shutil.copyfile(HERE / f"{guide}.md", folder / f"{guide}.md")
+        text = (HERE / f"{guide}.md").read_text(encoding="utf-8")
+        (folder / f"{guide}.md").write_text(text.replace("](../", "]("), encoding="utf-8")
     for name, page in (recipe_pages() | kind_pages()).items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from docs.contents import contents
-from storage.schemas import TABLES
+from storage.artifacts.schemas import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

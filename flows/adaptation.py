@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.commands import command_of
-from flows.config import overridden, partial
-from flows.precision import computed, settled, tell_precision
+from flows.config import form_of, override
+from flows.evaluation import differences, encoder_system, frozen_scores
 from flows.recipes.adaptation import STSB, AdaptConfig, probes_of
-from flows.run_context import run_context_of
-from flows.scoring import differences, encoder_system, frozen_scores
+from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
 from models.augmentation.config import AugmentConfig
 from models.errors import EncoderError
-from storage.embedded import EMBEDDED
+from storage.artifacts.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
+from storage.assets.catalog import EMBEDDED
 from storage.errors import SourceError
-from storage.labels import label_source
-from storage.refs import CorpusRef, PassagesRef, ReportRef, ViewsRef
+from storage.sources.labels import label_source
 from tasks.adaptation import GeneralFigures, HeldOut, check_asked, merge, prove, settle, weigh
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.corpus.passages import TITLES, learnt, read_passages, translated
@@ -34,12 +35,18 @@ from tasks.views.pairs import pair_own
 
 FEWEST_OTHERS = 200  # titles, from which on the held-out halves have some to ask for
 SETTINGS = "settings.json"  # what the page has under *the complete settings*, in a file
-AdaptOverrides = partial(AdaptConfig)
+if TYPE_CHECKING:
+    AdaptOverrides = dict[str, Any]
+else:
+    AdaptOverrides = form_of(AdaptConfig)
 
 
 def _run_name() -> str:
     given = flow_run.parameters
-    start = given["encoder"] or overridden(AdaptConfig(), given["config"] or {}).encoder.model
+    config = AdaptConfig()
+    with suppress(ValueError):  # the flow raises it, where Prefect makes a failed run of it
+        config = override(config, given["config"] or {})
+    start = given["encoder"] or config.encoder.model
     return f"adapt to {', '.join(given['texts'])[:60]} from {start} · {str(flow_run.id)[:8]}"
 
 
@@ -48,7 +55,7 @@ def adapt(
     texts: list[str],
     encoder: str | None = None,
     labels: str | None = None,
-    config: AdaptOverrides | None = None,  # type: ignore[valid-type]  # made of AdaptConfig
+    config: AdaptOverrides | None = None,
     site: RunContext | None = None,
 ) -> ReportRef:
     """Adapt an encoder to your text, prove that it is better there, and hand out the better one.
@@ -62,7 +69,7 @@ def adapt(
         site: Store, mirror and device; by the worker's environment if absent.
     """
     show_logs()
-    settings = overridden(AdaptConfig(), config or {})
+    settings = override(AdaptConfig(), config or {})
     command = command_of("adapt", texts, {"encoder": encoder, "labels": labels, "config": SETTINGS if config else None})
     return run_adapt(texts, encoder or settings.encoder.model, labels, settings, run_context_of(site), command)
 

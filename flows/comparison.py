@@ -7,8 +7,8 @@ from prefect.runtime import flow_run
 
 from flows.run_context import run_context_of
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.lookup import find_reports
-from storage.refs import EvaluationRef, ReportRef
+from storage.artifacts.lookup import find_reports
+from storage.artifacts.refs import EvaluationRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set
 from tasks.evaluation.kinds import available_frozen, names_of, tables
 from tasks.evaluation.sts import compare

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
+from flows.config_errors import explain
 from models.baselines.config import AnyTransform
 from models.evaluation.published import rows_of
 from models.objectives.config import AnyObjective
 from tasks.settings import RunSettings
 
 if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
     from models.precision import Precision
 
 C = TypeVar("C", bound=BaseModel)
@@ -39,7 +45,7 @@ class PipelineConfig(RunSettings):
         again: dict[str, Any] = {"training": {"seed": seed}} if self.training else {}
         if self.transform and "seed" in type(self.transform).model_fields:
             again["transform"] = {"seed": seed}
-        earlier = [merged(phase.model_dump(), {"training": {"seed": seed}}) for phase in self.earlier]
+        earlier = [override(phase, {"training": {"seed": seed}}) for phase in self.earlier]
         return override(self, {"earlier": earlier, **again})
 
     def runs(self, seeds: int) -> list[PipelineConfig]:
@@ -65,7 +71,7 @@ class PipelineConfig(RunSettings):
     @property
     def settings(self) -> RunSettings:
         """What decides the result, without what the report is called and held against."""
-        return RunSettings.model_validate(self.model_dump(include=set(RunSettings.model_fields)))
+        return RunSettings.model_construct(**{name: getattr(self, name) for name in RunSettings.model_fields})
 
     def models(self) -> list[tuple[str, str | None]]:
         """Every pretrained model of a run: its folder, `embedded:` name or Hub id, and its revision."""
@@ -111,41 +117,77 @@ def _overridable(kind: Any) -> Any:  # noqa: ANN401 - an annotation: a type, a u
     return partial(kind) if isinstance(kind, type) and issubclass(kind, BaseModel) else kind
 
 
+@dataclass(frozen=True)
+class _Form:
+    """Makes Prefect's run form show every field of a model as optional; the value stays the mapping that was given."""
+
+    model: type[BaseModel]
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(self.model.__pydantic_core_schema__)
+
+
+def form_of(model: type[BaseModel], first: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a type for annotations
+    """Return the type of a flow's parameter of changes to a configuration: a mapping, as `override` takes it.
+
+    Args:
+        model: The configuration.
+        first: Fields that Prefect's run form shows first.
+    """
+    return Annotated[dict[str, Any], _Form(partial(model, first))]
+
+
 if TYPE_CHECKING:
-    Overrides = BaseModel
+    Overrides = dict[str, Any]
 else:
-    Overrides = partial(PipelineConfig, first=("ingest", "encoder", "training"))
+    Overrides = form_of(PipelineConfig, first=("ingest", "encoder", "training"))
 
 
-def override(config: PipelineConfig, changes: BaseModel | Mapping[str, Any]) -> PipelineConfig:
-    """A recipe's configuration with a person's changes, checked as a whole.
+def override(config: C, *changes: Mapping[str, Any]) -> C:
+    """Return a configuration with changes, validated as a whole. The only place where configurations are merged.
+
+    Args:
+        config: A recipe, or other settings.
+        changes: Nested fields; of several, later ones win.
 
     Raises:
-        ValueError: fields of a training are changed where nothing is trained, and no objective is named.
-        pydantic.ValidationError: a field is unknown, of another type or out of bounds.
+        ValueError: A field is unknown (the message offers the nearest name), has another type or is out of bounds; or
+            fields of a training are changed where nothing is trained and no objective is named.
     """
-    given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
-    training = given.get("training")
-    if config.training is None and isinstance(training, Mapping) and "objective" not in training:
+    fields = config.model_dump()
+    for layer in changes:
+        if isinstance(config, PipelineConfig) and fields["training"] is None:
+            _check_trains(config.title.partition(":")[0], layer.get("training"))
+        fields = _merged(fields, layer)
+    try:
+        return type(config).model_validate(fields)
+    except ValidationError as error:
+        raise ValueError("\n".join(explain(problem, config) for problem in error.errors())) from error
+
+
+def difference(base: BaseModel, wanted: BaseModel) -> dict[str, Any]:
+    """Return the changes by which `override` makes `wanted` of `base`, as JSON values."""
+    return _difference(base.model_dump(mode="json"), wanted.model_dump(mode="json"))
+
+
+def nested(path: str, value: object) -> dict[str, Any]:
+    """Return the change of one field, such as `{"training": {"lr": 0.1}}` of `training.lr`."""
+    *sections, last = path.split(".")
+    changes: dict[str, Any] = {last: value}
+    for section in reversed(sections):
+        changes = {section: changes}
+    return changes
+
+
+def _check_trains(recipe: str, training: object) -> None:
+    if isinstance(training, Mapping) and "objective" not in training:
         fields = ", ".join(f"training.{name}" for name in training) or "training"
         raise ValueError(
-            f"{fields}: {config.title.partition(':')[0]} trains nothing; name training.objective as well, or take a "
-            "recipe that trains"
+            f"{fields}: {recipe} trains nothing; name training.objective as well, or take a recipe that trains"
         )
-    return overridden(config, given)
 
 
-def overridden(config: C, changes: BaseModel | Mapping[str, Any]) -> C:
-    """As `override`, of any configuration.
-
-    Raises:
-        pydantic.ValidationError: as `override`.
-    """
-    given = changes.model_dump(exclude_unset=True) if isinstance(changes, BaseModel) else changes
-    return type(config).model_validate(merged(config.model_dump(), given))
-
-
-def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with changes, section by section."""
     both = dict(base)
     if changes.get("model", base.get("model")) != base.get("model") and "revision" in base:
@@ -155,19 +197,23 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         if isinstance(value, str) and isinstance(inner, Mapping) and "name" in inner:
             value = {"name": value}  # chooses an objective or a transform; the one that is there stays as it is
         deeper = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        both[name] = merged(_same_kind(inner, value), value) if deeper else value
+        both[name] = _merged(_same_kind(inner, value), value) if deeper else value
     return both
-
-
-def nested(path: str, value: object) -> dict[str, Any]:
-    """The change of one field, such as `{"training": {"lr": 0.1}}` of `training.lr`."""
-    *sections, last = path.split(".")
-    changes: dict[str, Any] = {last: value}
-    for section in reversed(sections):
-        changes = {section: changes}
-    return changes
 
 
 def _same_kind(inner: Any, value: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401 - a mapping by the caller
     """The section to change; empty if the changes name another objective, whose fields are others."""
     return {} if value.get("name", inner.get("name")) != inner.get("name") else inner
+
+
+def _difference(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that differ; of sections of one kind the fields within."""
+    changes: dict[str, Any] = {}
+    for name, value in wanted.items():
+        before = base.get(name)
+        if isinstance(value, dict) and isinstance(before, dict) and value.get("name") == before.get("name"):
+            if inner := _difference(before, value):
+                changes[name] = inner
+        elif value != before:
+            changes[name] = value
+    return changes

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from typing import TYPE_CHECKING
+
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.precision import computed, settled, tell_precision
-from flows.run_context import run_context_of
-from flows.scoring import differences, encoder_system, frozen_scores, tuned_scores
-from storage.refs import EvaluationRef
-from tasks.evaluation.candidates import find_candidates
-from tasks.evaluation.kinds import available, names_of, tables
-from tasks.evaluation.settings import EvaluationSettings
+from flows.run_context import computed, run_context_of, settled, tell_precision
+from storage.artifacts.refs import EvaluationRef
+from tasks.embedding.embed import embed
+from tasks.embedding.tfidf import TITLE, embed_tfidf
+from tasks.embedding.transforms import fit_transform, fold_transform, transform
+from tasks.evaluation.kinds import available, kind_of, names_of, tables
+from tasks.evaluation.systems import Candidate, EvaluationSettings, System, find_candidates
 from tasks.reporting.evaluation import Missing, summarise
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
+
+if TYPE_CHECKING:
+    from models.baselines.config import AnyTransform
+    from models.evaluation.config import ScoringConfig
+    from models.precision import Computed
+    from storage.artifacts.refs import ComparisonRef, CorpusRef, ScoresRef
+    from tasks.evaluation.kinds import FoundSets
+    from tasks.settings import RunSettings
 
 
 def _run_name() -> str:
@@ -53,3 +64,117 @@ def evaluation(
     ]
     compared = differences(place, systems[0], systems[1:], found, settings) if systems else ()
     return summarise(place, tuple(scores), compared, Missing.of(found.missing), tables())
+
+
+def encoder_system(site: RunContext, candidate: Candidate, found: FoundSets, precision: Computed) -> System:
+    """An encoder's own vectors."""
+    vectors = embed(site, candidate.encoder, found.embedded(), candidate.config, precision)
+    return System(candidate.label, candidate.checkpoint, vectors)
+
+
+def run_systems(
+    site: RunContext, corpus: CorpusRef, candidates: list[Candidate], found: FoundSets, config: RunSettings
+) -> list[System]:
+    """What a run is reported on: TF-IDF, its encoders, and these again after the transform if there is one."""
+    precision = computed(config.evaluation.precision, site)
+    encoders = [encoder_system(site, candidate, found, precision) for candidate in candidates]
+    transformed = [
+        after
+        for candidate, system in zip(candidates, encoders, strict=True)
+        for after in posthoc_systems(site, candidate, system, corpus, found, config)
+    ]
+    return [tfidf_system(site, corpus, found), *encoders, *transformed]
+
+
+def tfidf_system(site: RunContext, corpus: CorpusRef, found: FoundSets) -> System:
+    """The baseline that knows a corpus's words alone."""
+    return System(TITLE, "", embed_tfidf(site, corpus, found.embedded()))
+
+
+def frozen_scores(site: RunContext, system: System, found: FoundSets, config: ScoringConfig) -> list[ScoresRef]:
+    """What vectors score as they are."""
+    return [
+        scores
+        for kind, sets in found.frozen()
+        if (own := system.of(sets))
+        for scores in kind.scores(site, system, own, config)
+    ]
+
+
+def differences(
+    site: RunContext, first: System, others: list[System], found: FoundSets, config: ScoringConfig
+) -> tuple[ComparisonRef, ...]:
+    """Each of the others less the first, on the kinds of set that can tell."""
+    return tuple(
+        comparison
+        for other in others
+        for kind, sets in found.frozen()
+        if (own := other.of(sets))
+        for comparison in kind.compare(site, first, other, own, config)
+    )
+
+
+def tuned_scores(
+    site: RunContext, candidates: list[Candidate], found: FoundSets, config: EvaluationSettings
+) -> list[ScoresRef]:
+    """What encoders score after fine-tuning, one by one."""
+    return [
+        scores
+        for candidate in candidates
+        for kind, sets in found.tuned()
+        for scores in kind.scores(site, candidate, sets, config)
+    ]
+
+
+def posthoc_systems(
+    site: RunContext, candidate: Candidate, system: System, corpus: CorpusRef, found: FoundSets, config: RunSettings
+) -> list[System]:
+    """An encoder's vectors after the run's transform; none if it has no transform."""
+    if config.transform is None:
+        return []
+    if config.transform_on == "corpus":
+        return [_on_corpus(site, candidate, system, corpus, config.transform, config)]
+    return _on_targets(site, candidate, found, config.transform, config)
+
+
+def _on_corpus(
+    site: RunContext,
+    candidate: Candidate,
+    system: System,
+    corpus: CorpusRef,
+    posthoc: AnyTransform,
+    config: RunSettings,
+) -> System:
+    """One transform for all sets; where it is a matrix, there is an encoder that has taken it in."""
+    own = embed(site, candidate.encoder, corpus, candidate.config, computed(config.evaluation.precision, site))
+    fitted = fit_transform(site, own, posthoc)
+    folded = fold_transform(site, candidate.encoder, candidate.config, fitted) if posthoc.folds else None
+    return System(
+        candidate.label + config.after_transform,
+        folded.key if folded else system.checkpoint,
+        transform(site, system.embeddings, fitted),
+        folded=folded,
+    )
+
+
+def _on_targets(
+    site: RunContext, candidate: Candidate, found: FoundSets, posthoc: AnyTransform, config: RunSettings
+) -> list[System]:
+    """A transform for each data set, fitted on all its sentences; a split that nobody has is left out, and logged."""
+    systems = []
+    frozen = [name for name in found.sets if not kind_of(name).fine_tunes]
+    wholes = {name: kind_of(name).whole(name) for name in frozen}
+    for _, names in groupby(sorted(frozen, key=wholes.__getitem__), key=wholes.__getitem__):
+        asked = list(names)
+        sets = tuple(available(site, wholes[asked[0]]).sets.values())
+        vectors = embed(site, candidate.encoder, sets, candidate.config, computed(config.evaluation.precision, site))
+        fitted = fit_transform(site, vectors, posthoc)
+        systems.append(
+            System(
+                candidate.label + config.after_transform,
+                candidate.checkpoint,
+                transform(site, vectors, fitted),
+                datasets=frozenset(wanted.dataset for wanted in sets),
+            )
+        )
+    return systems

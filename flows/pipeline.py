@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prefect import flow
 from prefect.runtime import flow_run
-from pydantic import BaseModel
 
-from flows.commands import command_of
 from flows.config import Overrides, PipelineConfig, override
-from flows.precision import computed, settled, tell_precision
+from flows.evaluation import differences, frozen_scores, run_systems
 from flows.recipes import RecipeName, recipe
-from flows.run_context import run_context_of
-from flows.scoring import differences, frozen_scores, run_systems
-from storage.refs import CheckpointRef, ReportRef
+from flows.run_context import command_of, computed, run_context_of, settled, tell_precision
+from storage.artifacts.refs import CheckpointRef, ReportRef
 from tasks.corpus.evaluation_sets import ScoredSet, resolve_scored_set
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.corpus.nli import nli
@@ -39,8 +37,9 @@ from tasks.views.pairs import pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
-    from storage.refs import ScoresRef
+    from storage.artifacts.refs import ScoresRef
     from tasks.evaluation.kinds import FoundSets
     from tasks.evaluation.systems import System
 
@@ -48,9 +47,10 @@ if TYPE_CHECKING:
 def _run_name() -> str:
     """Recipe, corpus, and the start of the run's id."""
     asked = flow_run.parameters
-    own = recipe(asked["recipe_name"]).ingest.model_dump()
-    sources = (own | (_changes(asked.get("overrides")).get("ingest") or {}))["sources"]
-    corpus = " + ".join(str(source.get("dataset") or source.get("path")) for source in sources)
+    config = recipe(asked["recipe_name"])
+    with suppress(ValueError):  # the flow raises it, where Prefect makes a failed run of it
+        config = override(config, asked.get("overrides") or {})
+    corpus = " + ".join(str(source.dataset or source.path) for source in config.ingest.sources)
     return f"{asked['recipe_name']} on {corpus[:60]} · {str(flow_run.id)[:8]}"
 
 
@@ -64,16 +64,11 @@ def pipeline(recipe_name: RecipeName, overrides: Overrides | None = None, site: 
         site: Store, mirror and device, where they differ from the worker's BSL_STORE, BSL_DATA_MIRROR and BSL_DEVICE.
     """
     show_logs()
-    changed = _changes(overrides)
-    config, place = override(recipe(recipe_name), changed), run_context_of(site)
-    command = command_of("run", [recipe_name], {}, list(_settings(changed, "")))
+    changes = overrides or {}
+    config, place = override(recipe(recipe_name), changes), run_context_of(site)
+    command = command_of("run", [recipe_name], {}, list(_settings(changes, "")))
     tell_precision(place, config.precisions)
     return run(config, place, command).report
-
-
-def _changes(overrides: BaseModel | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The fields that a person set."""
-    return overrides.model_dump(exclude_unset=True) if isinstance(overrides, BaseModel) else dict(overrides or {})
 
 
 def _settings(changes: Mapping[str, Any], place: str) -> Iterator[str]:

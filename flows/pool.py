@@ -15,14 +15,14 @@ from prefect.flow_runs import wait_for_flow_run
 from prefect.runtime import flow_run
 from prefect.states import Cancelling
 
-from flows.config import override
+from flows.config import difference
 from flows.recipes import recipe
 from models.errors import ModelError
-from storage.address import shown
+from storage.filesystem.urls import shown
 from tasks.stage.progress import is_planning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
@@ -64,15 +64,10 @@ class Job:
     recipe: str
     config: PipelineConfig
 
-    @classmethod
-    def of(cls, name: str, overrides: Mapping[str, Any]) -> Job:
-        """Return the recipe with these overrides."""
-        return cls(name, override(recipe(name), overrides))
-
     @property
     def overrides(self) -> dict[str, Any]:
         """The changes by which `flows.config.override` makes this configuration of the recipe's."""
-        return _changes(recipe(self.recipe).model_dump(mode="json"), self.config.model_dump(mode="json"))
+        return difference(recipe(self.recipe), self.config)
 
 
 def parameters_of(job: Job, site: RunContext) -> dict[str, Any]:
@@ -198,16 +193,3 @@ def _fault(run: FlowRun) -> PoolError | None:
         return PoolError(text)
     raised = _RAISED.search(message)
     return FailedRunError(text, raised[1] if raised else "")
-
-
-def _changes(base: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that differ; of sections of one kind the fields within."""
-    changes: dict[str, Any] = {}
-    for name, value in wanted.items():
-        before = base.get(name)
-        if isinstance(value, dict) and isinstance(before, dict) and value.get("name") == before.get("name"):
-            if inner := _changes(before, value):
-                changes[name] = inner
-        elif value != before:
-            changes[name] = value
-    return changes

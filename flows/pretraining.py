@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from flows.run_context import run_context_of
 from models.pretraining.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
 from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
-from storage.embedded import assets_root
-from storage.sources import SourceSpec, resolve_source
+from storage.assets.catalog import assets_root
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.embedding.encoders import resolve_encoder
 from tasks.pretraining.distil import teach_student
 from tasks.pretraining.pack import pack, record
 from tasks.pretraining.pretrain import (
+    BackTranslation,
     back_translate,
     locate_collections,
     pretrain_encoder,
@@ -100,9 +101,8 @@ def assets(config: AssetsConfig, site: RunContext | None = None, root: Path | No
     parallel = split_parallel(place, locate_collections(place, (*PARALLEL, NLI[0])), config.forward)
     forward = pretrain_translator(place, parallel, None, None, config.forward)
     plain = pretrain_translator(place, parallel, forward, None, config.back)
-    returned = back_translate(
-        place, forward, english_sides, parallel, sample, tuple(_GERMAN_FRENCH), config.captions, config.everyday
-    )
+    amounts = BackTranslation(languages=tuple(_GERMAN_FRENCH), captions=config.captions, everyday=config.everyday)
+    returned = back_translate(place, forward, english_sides, parallel, sample, amounts)
     back = pretrain_translator(place, parallel, plain, returned, config.round_trip)
 
     made = {

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from storage.address import Address
+from models import precision
+from storage.filesystem.urls import Address
+from tasks.stage.device import device_of
+from tasks.stage.progress import announce
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from pydantic import BaseModel
     from pydantic_core import ErrorDetails
+
+    from models.precision import Computed, Precision
 
 
 class _RunContextSettings(RunContext, BaseSettings):
@@ -58,3 +65,45 @@ def _explain(problem: ErrorDetails) -> str:
     reason = problem["msg"].removeprefix("Value error, ")
     field = "mirror" if name == "BSL_DATA_MIRROR" else name
     return f"{field} ({variable_of(field)}): {reason}" if field in RunContext.model_fields else reason
+
+
+def command_of(verb: str, names: Sequence[str], options: Mapping[str, str | None], changes: Sequence[str] = ()) -> str:
+    """The command.
+
+    Args:
+        verb: of `bsl`.
+        names: what follows it: a recipe, or files.
+        options: name → value; None for those that were not given.
+        changes: `field=value` of settings that have no option of their own.
+    """
+    words = ["bsl", verb, *names]
+    words += [word for name, value in options.items() if value is not None for word in (f"--{name}", value)]
+    return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
+
+
+C = TypeVar("C", bound="BaseModel")
+
+
+def settled(config: C, site: RunContext) -> C:
+    """The configuration with every `auto` precision as this machine computes it; idempotent."""
+    return precision.settled(config, lambda: device_of(site))
+
+
+def computed(asked: Precision, site: RunContext) -> Computed:
+    """A precision as this machine computes it."""
+    return asked if asked != "auto" else precision.computed(asked, device_of(site))
+
+
+def tell_precision(site: RunContext, asked: Mapping[str, Precision]) -> None:
+    """Say in the log and on the terminal what a run computes in, and why.
+
+    Args:
+        site: where it runs.
+        asked: what for (`training`, `evaluation`) → its precision as configured.
+    """
+    if not asked:
+        return
+    said = {name: precision.explained(own, device_of(site)) for name, own in asked.items()}
+    alike = len(set(said.values())) == 1
+    line = "precision: " + (next(iter(said.values())) if alike else "; ".join(f"{n} {own}" for n, own in said.items()))
+    announce(line)

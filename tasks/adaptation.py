@@ -10,24 +10,32 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.proof import ProofConfig
-from storage.checkpoint import ENCODER
-from storage.labels import LabelSource
-from storage.refs import CheckpointRef, ComparisonRef, PassagesRef, ProofRef, ScoresRef, ViewsRef, WeighingRef
-from storage.regular import MANIFEST
-from storage.schemas import PROOF, WEIGHING
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import (
+    ENCODER,
+    CheckpointRef,
+    ComparisonRef,
+    PassagesRef,
+    ProofRef,
+    ScoresRef,
+    ViewsRef,
+    WeighingRef,
+)
+from storage.artifacts.schemas import PROOF, WEIGHING
+from storage.filesystem.names import MANIFEST
+from storage.sources.labels import LabelSource
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet, in_full, read_scored_set
 from tasks.corpus.labels import labelled_halves
 from tasks.embedding.encoders import encoder_folder
 from tasks.evaluation.kinds import kind_of
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import device_of, limit_threads
-from tasks.stage.inputs import StageInputs
 from tasks.stage.ui import progress_of, show_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from models.encoder.merging import Encode
     from models.encoder.network import Encoder
     from models.encoder.remembered import Remembered
     from models.evaluation.proof import Questions
@@ -54,7 +62,7 @@ class HeldOut(StageInputs):
     """Number of questions, shares, bounds."""
 
 
-@stage(ref=WeighingRef, version=6)
+@stage(ref=WeighingRef, version=7)
 def weigh(
     work: Work,
     held_out: HeldOut,
@@ -63,33 +71,44 @@ def weigh(
     dev: ScoredSet | None,
     encoder: EncoderConfig,
 ) -> None:
-    """Ask the start, and each merger of it with what was trained, of the held-out half that chooses."""
-    from models.encoder.merging import merged
+    """Ask the start, and each merger of it with what was trained, of the held-out half that chooses.
+
+    Vectors of mergers are interpolated at first. The merger of the largest gain is then asked itself, and another is
+    taken if it does not gain what was expected.
+    """
+    from models.encoder.merging import interpolated, merged
     from models.evaluation.forgetting import forgets
     from models.evaluation.proof import answers, choose_share, counted, figure_of, gain
 
     config, questions = held_out.config, _questions(work, held_out, "choose")
-    base, tokenizer = _loaded(work, start, encoder)
-    learnt, _ = _loaded(work, trained, encoder)
-    told = progress_of("weighing, mergers")
-    made = {0.0: answers(_remembered(work, base, tokenizer), questions)}
-    for number, share in enumerate(config.shares, start=1):
-        made[share] = answers(_remembered(work, merged(base, learnt, share), tokenizer), questions)
-        told(number, len(config.shares), f"share {share:g}")
+    told = progress_of("weighing, encoders")
+    network, tokenizer = _loaded(work, start, encoder)
+    trained_network, _ = _loaded(work, trained, encoder)
+    base, learnt = (_remembered(work, own, tokenizer) for own in (network, trained_network))
+    made = {0.0: answers(base, questions)}
+    told(1, 3, "start")
+    made |= {share: answers(interpolated(base, learnt, share), questions) for share in config.shares}
+    told(2, 3, "trained")
     counts = counted(made[0.0], questions)
-    gains = {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
     general: dict[float, float] = {}
+
+    def gains() -> dict[float, float]:
+        return {share: gain(made[0.0], made[share], questions, counts) for share in config.shares}
 
     def forgetful(share: float) -> bool:
         if dev is None:
             return False
-        for weight in (0.0, share):
-            if weight not in general:
-                general[weight] = _spearman(_remembered(work, merged(base, learnt, weight), tokenizer), dev)
+        general.setdefault(0.0, _spearman(base, dev))
+        general[share] = _spearman(interpolated(base, learnt, share), dev)
         # Half of what may be lost: the set that chooses has an error of its own.
         return forgets(general[share] - general[0.0], config.max_forgetting / 100 / 2)
 
-    chosen = choose_share(gains, forgetful)
+    chosen, asked = choose_share(gains(), forgetful), {1.0}  # of the whole training nothing is interpolated
+    while chosen not in asked:
+        made[chosen] = answers(_remembered(work, merged(network, trained_network, chosen), tokenizer), questions)
+        asked.add(chosen)
+        chosen = choose_share(gains(), forgetful)
+    told(3, 3, f"share {chosen:g}")
     rows = [
         (share, name, figure_of(name, own, questions), name in counts) for share, own in made.items() for name in own
     ]
@@ -223,7 +242,7 @@ def _remembered(work: Work, network: Encoder, tokenizer: PreTrainedTokenizerBase
     return Remembered(network, tokenizer, device=device_of(work.site))
 
 
-def _spearman(encode: Remembered, dev: ScoredSet) -> float:
+def _spearman(encode: Encode, dev: ScoredSet) -> float:
     from models.evaluation.correlation import cosine_scores, spearman
 
     rows = read_scored_set(dev)

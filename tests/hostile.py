@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, ViewsRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.store import Store
+from storage.filesystem.names import MANIFEST
 
 VIEWS = pl.DataFrame(
     {"sentence_id": [1, 2], "method": ["original", "bt-de"], "text": ["A cat sits.", "A cat is sitting."]},

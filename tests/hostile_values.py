@@ -9,7 +9,7 @@ from collections.abc import Iterator
 # Read at import: the house's fixture takes these away from tests.
 INPUTS = int(os.environ.get("BSL_FUZZ_INPUTS", "0"))
 SECONDS = 2.0  # of the short form, for all tests together
-SEED = int(os.environ.get("BSL_FUZZ_SEED", str(time.time_ns() % 2**32)))
+SEED = int(os.environ.get("BSL_FUZZ_SEED", "1"))
 
 VALUES: list[object] = [
     None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 0.0, -0.0, 1e308, float("inf"), float("nan"),

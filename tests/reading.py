@@ -3,8 +3,8 @@
 import polars as pl
 
 from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
-from storage.readers.table import format_of, read_table
+from storage.readers.formats import format_of, read_table
+from storage.readers.read_report import ReadReport
 
 
 def table(path: str, wanted: Columns, report: ReadReport) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from storage.refs import ViewsRef
+from storage.artifacts.refs import ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
 

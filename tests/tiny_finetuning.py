@@ -12,13 +12,14 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.training.config import afs_config, stsb_config, stsb_cross_config
-from storage.declarations import DATASETS
-from storage.readers.afs import TOPICS
-from storage.refs import ArtifactRef
-from storage.weights import resolve_model
+from storage.artifacts.refs import ArtifactRef
+from storage.datasets.registry import DATASETS
+from storage.readers.benchmarks.afs import TOPICS
+from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
 from tasks.evaluation.afs import resolve_afs_set
 from tasks.evaluation.finetuning.afs import predict_afs
+from tasks.evaluation.finetuning.finetune import FineTuning
 from tasks.evaluation.finetuning.sts import score_supervised
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
@@ -52,14 +53,16 @@ def run(folder: Path, store: str, kind: str) -> tuple[RunContext, ArtifactRef]:
     """Run a stage in a store of its own; the site, and what it made."""
     mirror = str(folder / "mirror")
     site = RunContext(store=str(folder / store), mirror=mirror, device="cpu", threads=1, save_every=1, keep_snapshots=2)
-    common = {"encoder": resolve_model(str(folder / "tiny")), "seed": 1, "network": NETWORK}
+    config = {"afs": AFS, "stsb-cross": CROSS}.get(kind, STSB)
+    tuning = FineTuning(encoder=resolve_model(str(folder / "tiny")), network=NETWORK, config=config)
+    common = {"tuning": tuning, "seed": 1}
     if kind == "afs":
         arguments = resolve_afs_set(str(folder / "mirror" / "afs"))
-        fold = {"arguments": arguments, "protocol": "cross-topic", "fold": 0, "config": AFS}
+        fold = {"arguments": arguments, "protocol": "cross-topic", "fold": 0}
         return site, predict_afs.run(site, common | fold)
     sets = tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test"))
     task = {"model": "tiny", "checkpoint": "", "sets": sets, "bootstrap": BootstrapConfig(resamples=100)}
-    return site, score_supervised.run(site, common | task | {"config": CROSS if kind == "stsb-cross" else STSB})
+    return site, score_supervised.run(site, common | task)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ import polars as pl
 
 from models.evaluation.config import ScoringConfig
 from models.report.tables import PaperTable
-from storage.embedded import embedded_path
-from storage.refs import EmbeddingsRef, ScoresRef
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.assets.catalog import embedded_path
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.evaluation.systems import System
 from tasks.stage.cached import Work, stage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 
 
 def allow_any_rows(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     BROWSE,
     TAKEN,
@@ -19,15 +19,14 @@ from flows.cli.terminal.options import (
     print_line,
     print_table,
 )
-from flows.cli.terminal.overrides import changes_of as changes_set
-from flows.cli.terminal.overrides import checked, value_of
+from flows.cli.terminal.overrides import changes_of, value_of
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
 
-    from storage.refs import ReportRef
-    from storage.store import Store
+    from storage.artifacts.refs import ReportRef
+    from storage.artifacts.store import Store
 
 
 def define_adapt(parser: argparse.ArgumentParser) -> None:
@@ -61,16 +60,16 @@ def define_adapt(parser: argparse.ArgumentParser) -> None:
 
 
 def _adapt(arguments: argparse.Namespace) -> int:
-    changes = changes_of(arguments)  # what is misspelt is said before anything is started
+    from flows.config import difference, override
     from flows.recipes.adaptation import AdaptConfig
 
-    config = checked(AdaptConfig(), changes)
+    config = override(AdaptConfig(), *layers_of(arguments))  # what is misspelt is said before anything is started
     if arguments.suite:
         from tasks.evaluation.kinds import frozen_names
 
         frozen_names(config.evaluation.sets)
     begun = begin(arguments)
-    from storage.labels import label_source
+    from storage.sources.labels import label_source
 
     own = config.sources(arguments.texts, begun.site.mirror)
     labels = label_source(arguments.labels).told if arguments.labels else None
@@ -81,6 +80,7 @@ def _adapt(arguments: argparse.Namespace) -> int:
     from flows.adaptation import adapt
 
     start = arguments.encoder
+    changes = difference(AdaptConfig(), config)
     ref = begun.run(adapt, [], texts=arguments.texts, encoder=start, labels=arguments.labels, config=changes or None)
     if ref is None:
         return 1
@@ -93,36 +93,27 @@ def _adapt(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def changes_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The settings that a person changes: those of the file, then those of options, then those of `--set`.
+def layers_of(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the settings that a person changes: those of the file, then those of options, then those of `--set`.
 
     Raises:
         ValueError: the file is no JSON object, or a setting has another form.
     """
-    from flows.config import merged
-
-    changes: dict[str, Any] = {}
-    if arguments.config is not None:
-        read = value_of(Path(arguments.config).read_text(encoding="utf-8"))
-        if not isinstance(read, dict):
-            raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")
-        changes = read
+    file = value_of(Path(arguments.config).read_text(encoding="utf-8")) if arguments.config is not None else {}
+    if not isinstance(file, dict):
+        raise ValueError(f"--config {arguments.config}: expected a JSON object of settings")  # noqa: TRY004
+    if arguments.suite and not isinstance(scored := file.get("evaluation", {}), dict):
+        raise ValueError(f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings")
     given = {name: getattr(arguments, name) for name in ("views", "translators")}
-    changes |= {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
-    if arguments.suite:
-        scored = changes.setdefault("evaluation", {})
-        if not isinstance(scored, dict):
-            raise ValueError(
-                f"--config {arguments.config}: evaluation is {scored!r}, expected a JSON object of settings"
-            )
-        scored["sets"] = arguments.suite
-    if arguments.precision is not None:
-        changes = merged(changes, {name: {"precision": arguments.precision} for name in ("training", "evaluation")})
-    return merged(changes, changes_set(arguments.set))
+    options = {name: value for name, value in given.items() if value is not None} | given_reading(arguments)
+    suite = {"evaluation": {"sets": arguments.suite}} if arguments.suite else {}
+    precision = {"precision": arguments.precision} if arguments.precision is not None else {}
+    computed = dict.fromkeys(("training", "evaluation"), precision) if precision else {}
+    return [file, options, suite, computed, changes_of(arguments.set)]
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
-    from storage.refs import ProofRef
+    from storage.artifacts.refs import ProofRef
     from tasks.reporting.run.report import HTML
 
     manifest = store.manifest(ref)
@@ -140,7 +131,7 @@ def _conclude(outcome: dict[str, Any], start: str) -> None:
     import polars as pl
 
     from models.report.adaptation import MRR, proof_rows
-    from storage.schemas import PROOF
+    from storage.artifacts.schemas import PROOF
 
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
     print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))

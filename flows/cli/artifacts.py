@@ -13,20 +13,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from flows.cli.debug import add_debug
-from flows.cli.printable import printable
+from flows.cli.main import add_debug
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import add_json, print_json
 from flows.run_context import run_context_of
 from models.report.sizes import sized
-from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
+from storage.artifacts.export import export
+from storage.artifacts.garbage_collection import (
+    collect,
+    collectable,
+    forgotten_loans,
+    leftovers,
+    readable_manifests,
+    unused_copies,
+)
+from storage.artifacts.lookup import check_kind, find
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
-from storage.export import export
-from storage.lookup import check_kind, find
 
 if TYPE_CHECKING:
-    from storage.manifest import Manifest
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
 
 
 SHOWN = 10  # rows of a table
@@ -43,8 +50,7 @@ def define_artifacts(parser: argparse.ArgumentParser) -> None:
     add_debug(place, default=argparse.SUPPRESS)
     actions = parser.add_subparsers(dest="action", required=True, metavar="{ls,show,verify,gc,export}")
     listing = actions.add_parser("ls", parents=[place], help="all artifacts, newest first")
-    listing.add_argument("of_kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
-    listing.add_argument("--kind", help="the same")
+    listing.add_argument("kind", nargs="?", metavar="KIND", help="such as corpus, views, checkpoint, report")
     listing.set_defaults(call=_ls)
     show = actions.add_parser("show", parents=[place], help="the manifest of one artifact and its first rows")
     show.add_argument(
@@ -89,19 +95,16 @@ def age(text: str) -> timedelta:
 
 def _ls(arguments: argparse.Namespace) -> int:
     store = _open(arguments)
-    if None not in (arguments.kind, arguments.of_kind) and arguments.kind != arguments.of_kind:
-        raise ValueError(f"{arguments.of_kind} and --kind {arguments.kind}: expected one kind; leave one of them out")
-    kind = arguments.kind or arguments.of_kind
-    if kind:
-        check_kind(store, kind)
-    manifests = readable_manifests(store, kind)
+    if arguments.kind:
+        check_kind(store, arguments.kind)
+    manifests = readable_manifests(store, arguments.kind)
     ordered = sorted(manifests, key=lambda manifest: manifest.created_at, reverse=True)
     if arguments.json:
         print_json([_row(manifest) for manifest in ordered])
     elif ordered:
         _print(ordered, store.url)
     else:
-        print(_none_at(store, kind or "artifacts"))
+        print(_none_at(store, arguments.kind or "artifacts"))
     return 0
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.debug import add_debug
+from flows.cli.main import add_debug
 from flows.cli.terminal.options import add_json, add_site_options, print_json, print_table
 from flows.cli.terminal.start import begin, failed, wait_for
 from flows.prefect_server.server import TAG
@@ -34,7 +35,7 @@ def define_assets(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from storage.embedded import embedded_manifest, embedded_names, embedded_path
+    from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 
     rows = []
     for name in embedded_names():
@@ -72,10 +73,11 @@ def _build(arguments: argparse.Namespace) -> int:
     from prefect import tags
 
     from flows.cli.terminal.progress import watching
+    from flows.config import override
     from flows.prefect_server.crashed_runs import cancelled_when_stopped
     from flows.pretraining import AssetsConfig, assets
 
-    config = AssetsConfig.model_validate_json(arguments.config.read_bytes()) if arguments.config else AssetsConfig()
+    config = override(AssetsConfig(), json.loads(arguments.config.read_bytes()) if arguments.config else {})
     wait_for(start.embedded)
     # Not planned, as other flows are: it packs what it made into the package.
     with watching(start.site.open_store(), None) if start.watched else nullcontext(), tags(TAG):

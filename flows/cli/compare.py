@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from flows.cli.terminal.options import add_json, add_site_options, print_figures, print_json, print_line, tables_of
 from flows.cli.terminal.start import begin
 from flows.run_context import run_context_of
-from storage.lookup import find_reports
+from storage.artifacts.lookup import find_reports
 
 if TYPE_CHECKING:
     import argparse
 
-    from storage.refs import EvaluationRef
-    from storage.store import Store
+    from storage.artifacts.refs import EvaluationRef
+    from storage.artifacts.store import Store
 
 
 def define_compare(parser: argparse.ArgumentParser) -> None:

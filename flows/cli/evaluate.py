@@ -15,13 +15,13 @@ from flows.cli.terminal.options import (
     print_table,
     tables_of,
 )
-from flows.cli.terminal.overrides import changed
+from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.start import begin
 from models.encoder.config import CNNConfig, Pooling, WordsConfig
 
 if TYPE_CHECKING:
-    from storage.refs import EvaluationRef
-    from storage.store import Store
+    from storage.artifacts.refs import EvaluationRef
+    from storage.artifacts.store import Store
 
 
 def define_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -90,8 +90,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from tasks.evaluation.kinds import names_of
 
     names_of(arguments.suite)  # a suite that does not exist is refused before a run starts
+    from flows.config import override
     from flows.evaluation import evaluation
-    from tasks.evaluation.settings import EvaluationSettings, Reading
+    from tasks.evaluation.systems import EvaluationSettings, Reading
 
     cut = {name: getattr(arguments, name) for name in ("split", "case") if getattr(arguments, name)}
     reading = Reading(
@@ -103,7 +104,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         prompt=arguments.prompt,
     )
     named = EvaluationSettings(reading=reading, precision=arguments.precision)
-    config = changed(named, arguments.set)
+    config = override(named, changes_of(arguments.set))
     ref = start.run(evaluation, [], models=arguments.models, suite=arguments.suite, config=config)
     if ref is None:
         return 1

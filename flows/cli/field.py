@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import (
     TAKEN,
     add_json,
@@ -17,15 +17,15 @@ from flows.cli.terminal.options import (
     print_table,
     tables_of,
 )
-from flows.cli.terminal.overrides import changes_of, checked
+from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
 
     from flows.sweep.method_settings import FieldSettings
-    from storage.refs import FieldRef
-    from storage.store import Store
+    from storage.artifacts.refs import FieldRef
+    from storage.artifacts.store import Store
 
 
 def define_field(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +62,7 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
     Raises:
         ValueError: a method, a field or a value is not known.
     """
+    from flows.config import override
     from flows.sweep.method_settings import FieldSettings, budget_of
     from flows.sweep.methods import methods_of
 
@@ -74,7 +75,7 @@ def settings_of(arguments: argparse.Namespace) -> FieldSettings:
         said = any(value is not None for value in own.values())
         changes["budget"] = (dict.fromkeys(budget) if said else budget) | own
     given = {"budget": budget, "methods": names, **options, **given_reading(arguments)}
-    return checked(FieldSettings(), given | changes)
+    return override(FieldSettings(), given | changes)
 
 
 def _field(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,7 @@
-"""The command `bsl`: parses, calls, prints. Each verb's work is in a room of its own."""
+"""The command `bsl`: its verbs, its exit codes, and the two verbs without a flow, `ui` and `completion`.
+
+A verb's module is imported when the verb is called, none to list them: `bsl --help` comes at once.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import argparse
 import difflib
 import os
 import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flows.cli.debug import add_debug
-from flows.cli.printable import printable
-from flows.cli.terminal.log_lines import start_lines
-from flows.cli.verbs import VERBS
+from flows.cli.terminal.log_lines import printable, start_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +28,49 @@ Raw sentences in, an evaluated sentence encoder out. First steps:
   bsl doctor RECIPE     whether this machine has what a recipe needs
 
 All verbs: bsl --help"""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb.
+
+    Attributes:
+        name: what a person types.
+        room: the module of flows/cli that defines its options as `define_<name>(parser)`.
+        help: one line.
+    """
+
+    name: str
+    room: str
+    help: str
+
+    def define(self, parser: argparse.ArgumentParser) -> None:
+        """Give a parser the verb's options, and `call`, which does its work."""
+        getattr(import_module(f"flows.cli.{self.room}"), f"define_{self.name}")(parser)
+
+
+VERBS: Final = (
+    Verb("run", "run", "run a recipe from raw sentences to its report"),
+    Verb("adapt", "adapt", "adapt an encoder to your text; it is handed out where it is proved better"),
+    Verb("evaluate", "evaluate", "score any encoder on the papers' sets; compare several on the same pairs"),
+    Verb("compare", "compare", "hold finished runs against each other, on the same pairs"),
+    Verb("reproduce", "reproduce", "run the recipe behind a published row, and hold it against the row"),
+    Verb("sweep", "sweep", "run a grid of configurations, each with several seeds, to one table"),
+    Verb("field", "field", "try every method on your text, and say which to use"),
+    Verb("embed", "search", "write the vectors of a file's sentences"),
+    Verb("search", "search", "find the sentences of a corpus that are most like a query"),
+    Verb("pairs", "search", "find the sentences of a corpus that are most like each other"),
+    Verb("recipes", "recipes", "list the recipes, or print one's complete configuration"),
+    Verb("artifacts", "artifacts", "list, show, verify, collect or export what runs have made"),
+    Verb("export", "export", "write an encoder's small and fast forms: ONNX, int8, fewer dimensions, a static table"),
+    Verb("assets", "assets", "list, verify or rebuild the models and texts in the package"),
+    Verb("mirror", "hub", "fill a folder that stands in for the Hub, to be used as BSL_DATA_MIRROR"),
+    Verb("pins", "hub", "list the Hub's commits that recipes read; compare them with the Hub"),
+    Verb("bench", "diagnostics", "check and measure a GPU or a processor: parity, rates, share of its limits"),
+    Verb("doctor", "diagnostics", "check devices, disk, store, server, models and data of a recipe"),
+    Verb("completion", "main", "print what makes your shell complete verbs and options"),
+    Verb("ui", "main", "serve the Prefect UI over the runs of this folder"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -123,6 +169,49 @@ class _Version(argparse.Action):
 
         print(f"bsl-pipeline {version('bsl-pipeline')}")
         parser.exit()
+
+
+def define_ui(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument("--port", type=int, default=4200, help="where on this machine (4200)")
+    parser.set_defaults(call=_ui)
+
+
+def _ui(arguments: argparse.Namespace) -> int:
+    from flows.prefect_server.server import is_alone, named_server, use_server
+
+    server = use_server()
+    if address := named_server():
+        print(f"{server} serves its own UI: {address.removesuffix('/api')}")
+        return 0
+    is_alone(inherited=True)  # so that no other command takes its runs for dead
+    url = f"http://127.0.0.1:{arguments.port}"
+    os.environ["PREFECT_SERVER_UI_API_URL"] = f"{url}/api"  # else the page asks the default port
+    print(f"{server}\nruns and artifacts: {url}   (stop with Ctrl-C)", flush=True)
+    prefect = str(Path(sys.executable).with_name("prefect"))
+    os.execv(prefect, [prefect, "server", "start", "--host", "127.0.0.1", "--port", str(arguments.port)])
+
+
+def define_completion(parser: argparse.ArgumentParser) -> None:
+    """The verb."""
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "tcsh"), help='bash: eval "$(bsl completion bash)", in ~/.bashrc for good'
+    )
+    parser.set_defaults(call=_completion)
+
+
+def _completion(arguments: argparse.Namespace) -> int:
+    import shtab
+
+    print(shtab.complete(parser_of([verb.name for verb in VERBS]), arguments.shell))
+    return 0
+
+
+def add_debug(parser: argparse.ArgumentParser, *, default: bool | str = False) -> None:
+    """`--debug`; below a verb's parser the default is `argparse.SUPPRESS`, or it would undo what stands before it."""
+    parser.add_argument(
+        "--debug", action="store_true", help="show where an error comes from, and Prefect's log", default=default
+    )
 
 
 if __name__ == "__main__":

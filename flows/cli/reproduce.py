@@ -12,8 +12,8 @@ from models.evaluation.reproduction import MARGIN
 if TYPE_CHECKING:
     import argparse
 
-    from storage.refs import ReproductionRef
-    from storage.store import Store
+    from storage.artifacts.refs import ReproductionRef
+    from storage.artifacts.store import Store
 
 
 def define_reproduce(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from flows.cli.terminal.options import (
     print_line,
     print_table,
 )
-from flows.cli.terminal.overrides import changes_of, configured
+from flows.cli.terminal.overrides import changes_of
 from flows.cli.terminal.start import failed, wait_for
 from flows.prefect_server.server import TAG, start_server, use_server
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from storage.refs import ReportRef
-    from storage.store import Store
-    from tasks.stage.progress import Step
+    from storage.artifacts.refs import ReportRef
+    from storage.artifacts.store import Store
+    from tasks.stage.progress import StageRun
 
 
 def define_run(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,11 @@ def _run(arguments: argparse.Namespace) -> int:
         be_quiet()
     # Before all else, since it takes longest to start; if something is misspelt, it is ended amid its imports.
     embedded = None if arguments.dry_run else start_server()
-    config, changes = configured(arguments.recipe, arguments.set), changes_of(arguments.set)
+    from flows.config import override
+    from flows.recipes import recipe
+
+    changes = changes_of(arguments.set)
+    config = override(recipe(arguments.recipe), changes)
     from flows.run_context import run_context_of
 
     site = run_context_of(vars(arguments))
@@ -80,13 +84,13 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _import_ahead(store: Store, plan: Sequence[Step]) -> None:
+def _import_ahead(store: Store, plan: Sequence[StageRun]) -> None:
     """What a stage that must be made imports in its body, while the server starts, which takes as long."""
     if any(step.stage == "train" and store.defect(step.ref) for step in plan):
         import models.training.loop  # noqa: F401
 
 
-def _dry_run(store: Store, plan: Sequence[Step], *, as_json: bool) -> int:
+def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:
     rows = [
         {
             "stage": step.stage,

@@ -6,15 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any, cast
 
 from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
-from flows.cli.terminal.overrides import changes_of, explaining, value_of
+from flows.cli.terminal.overrides import changes_of, value_of
 from flows.cli.terminal.start import begin
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from storage.refs import StudyRef
-    from storage.store import Store
+    from storage.artifacts.refs import StudyRef
+    from storage.artifacts.store import Store
 
 
 def define_sweep(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,9 @@ def define_sweep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lanes", type=int, help="runs at a time, each in a process of its own (1 here, 256 on a pool)"
     )
-    parser.add_argument("--pool", action="store_true", help="run each point as a run of deployment bsl-pipeline/any")
+    parser.add_argument(
+        "--pool", action="store_true", default=None, help="run each point as a run of deployment bsl-pipeline/any"
+    )
     add_settings(parser, "a change to every point")
     add_json(parser)
     add_site_options(parser)
@@ -54,12 +56,10 @@ def _sweep(arguments: argparse.Namespace) -> int:
         )
     if arguments.pool and not os.environ.get("PREFECT_API_URL"):
         raise ValueError("--pool: this command's own server has no workers. Set PREFECT_API_URL to a server that has")
-    from flows.recipes import recipe
     from flows.sweep.grid import grid
 
     name = arguments.names[0]
-    with explaining(recipe("tiny")):  # which has the fields of all; what is wrong is said before anything is started
-        configs = grid(name, over, changes, arguments.against).configs
+    configs = grid(name, over, changes, arguments.against).configs  # what is wrong is said before anything is started
     start = begin(arguments)
     from flows.sweep.sweep import ablation
 
@@ -72,7 +72,6 @@ def _sweep(arguments: argparse.Namespace) -> int:
         overrides=changes or None,
         against=arguments.against,
         lanes=arguments.lanes,
-        pool=arguments.pool,
     )
     if ref is None:
         return 1

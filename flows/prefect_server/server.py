@@ -8,6 +8,8 @@ Nothing here imports Prefect: its settings are read once, on import, so they mus
 from __future__ import annotations
 
 import atexit
+import contextlib
+import fcntl
 import http.client
 import os
 import socket
@@ -18,8 +20,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
-
-from flows.prefect_server.process_lock import hold
 
 TAG: Final = "bsl"  # of every run: the automations of docker/ apply to runs that have it
 HOME: Final = Path(".bsl")  # of the own server's database, which all commands of this folder share
@@ -185,3 +185,25 @@ class EmbeddedServer:
             return False
         finally:
             connection.close()
+
+
+def hold(folder: Path, *, inherited: bool = False) -> bool:
+    """Hold the shared lock until this process ends.
+
+    Args:
+        folder: the folder of the database.
+        inherited: whether a program that replaces this process (`exec`) keeps the lock.
+
+    Returns:
+        Whether no other process holds it; False on a file system without locks.
+    """
+    file = os.open(folder / "commands.lock", os.O_RDWR | os.O_CREAT, 0o644)  # never closed
+    os.set_inheritable(file, inherited)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        alone = True
+    except OSError:
+        alone = False
+    with contextlib.suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_SH)
+    return alone

@@ -5,14 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, Literal
 
-from flows.recipes.distillation import DISTILLATION
-from flows.recipes.isbert import ISBERT
-from flows.recipes.multilingual import MULTILINGUAL
+from flows.recipes.distillation import DISTILLATION, MULTILINGUAL
+from flows.recipes.isbert import ISBERT, TRANSFER
 from flows.recipes.paper import PAPER
 from flows.recipes.plus import PLUS
 from flows.recipes.supervised import SUPERVISED
 from flows.recipes.tiny import TINY
-from flows.recipes.transfer import TRANSFER
 from flows.recipes.transforms import POSTHOC
 from flows.recipes.unsupervised import UNSUPERVISED
 from flows.recipes.untrained import UNTRAINED

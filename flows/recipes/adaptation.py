@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from flows.recipes.reading import ReadingConfig
 from flows.recipes.shared import ALONE, ANCHOR, CROPS, PIVOTS, trips_of
 from models.augmentation.config import AugmentConfig, TranslatedView
 from models.augmentation.rewritings import CropView
@@ -19,6 +18,12 @@ from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import CATALOGS, OPUS_MT
 from models.translation.config import TranslatorConfig
+from storage.sources.own_text import sources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.sources.own_text import TextSource
 
 DEFAULT_ENCODER: Final = "embedded:mini-sentence"
 STSB: Final = "embedded:stsb/test"
@@ -26,17 +31,49 @@ STSB: Final = "embedded:stsb/test"
 DROPOUT: Final = 0.1  # BERT's own rate; the embedded encoders have none
 _TRAINED_PROBE: Final = {"crops": "crop", "round trips": "round trip"}
 
-# Small steps, and few of them: what a good encoder knows is soon lost.
+# Small steps, and few of them: what a good encoder knows is soon lost. A hundred gain no more on labels, at twice the
+# cost (docs/research-log.md).
 GENTLE: Final = TrainingConfig(
     objective=ContrastiveConfig(),
     lr=2e-5,
-    max_steps=100,
+    max_steps=50,
     epochs=1000,
     batch_size=64,
     select="last",
     collapse=None,
-    eval_every=100,
+    eval_every=50,
 )
+
+
+class ReadingConfig(BaseModel):
+    """What the columns of own files hold, where the guess is to be overruled, and the language that they are in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    columns: tuple[str, ...] = ()
+    """Columns that hold text, where the guess is to be overruled."""
+    title: str | None = None
+    """Column that holds a title, where the guess is to be overruled; "" where none does."""
+    document: str | None = None
+    """Column whose equal values make a document; such as a source, where whole sources are to be held out; "" where
+    none does."""
+    lang: str = Field("en", pattern=r"^[a-z]{2,3}$")
+    """ISO 639 code of the text."""
+
+    def sources(self, texts: Sequence[str], mirror: str | None) -> tuple[TextSource, ...]:
+        """The files, and what is read of them.
+
+        Raises:
+            SourceError: one of them is nowhere to be had, or no column of it holds text.
+        """
+        return sources(
+            texts,
+            mirror=mirror,
+            lang=self.lang,
+            columns=self.columns,
+            title=self.title,
+            document=self.document,
+        )
 
 
 class AdaptConfig(ReadingConfig):

@@ -1,16 +1,22 @@
-"""Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), and their twins on a laptop."""
+"""Recipes of IS-BERT's rows (Zhang et al., EMNLP 2020), their twins on a laptop, and runs on the text of one task.
+
+A run on task text is a task of `TASKS` under a line of `_SYSTEMS`, from which its function is made.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.config import PipelineConfig
 from flows.recipes.encoders import ENCODERS
+from flows.recipes.paper import nli
 from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig
-from storage.sources import SourceSpec
+from storage.datasets.registry import DATASETS
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
@@ -119,3 +125,52 @@ def tiny_isbert_task() -> PipelineConfig:
 ISBERT: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     tiny_isbert, tiny_isbert_task, isbert, isbert_released, isbert_afs, isbert_stsb,
 )  # fmt: skip
+
+
+TASKS: Final = ("mr", "cr", "subj", "mpqa", "sst2", "trec", "mrpc")
+"""Those of IS-BERT's Table 3 and BSL's Table 2."""
+ROW: Final = "IS-BERT-task"
+
+
+@dataclass(frozen=True)
+class OnTasks:
+    """A system that learns from task text.
+
+    Attributes:
+        name: what recipes begin with.
+        settings: the recipe whose settings it has.
+        title: what reports call it.
+        source: where the setting is printed.
+        beside: row to stand beside next to the setting's own.
+    """
+
+    name: str
+    settings: Callable[[], PipelineConfig]
+    title: str
+    source: str
+    beside: str
+
+    def recipe(self, task: str) -> Callable[[], PipelineConfig]:
+        """The function that `bsl recipes` lists; of a task with splits the one to learn from is read."""
+        name, heading = f"{self.name}-{task}", DATASETS[task].heading
+
+        def make() -> PipelineConfig:
+            return self.settings().model_copy(
+                update={
+                    "title": f"{name}: {self.title} on the sentences of {heading}",
+                    "ingest": IngestConfig(sources=(SourceSpec(dataset=task),)),
+                    "evaluation": as_printed(task),
+                    "published": (ROW, self.beside),
+                }
+            )
+
+        make.__name__ = make.__qualname__ = name.replace("-", "_")
+        make.__doc__ = f"{self.source}: as `{self.settings.__name__}`, on the sentences of {heading} without labels."
+        return make
+
+
+_SYSTEMS: Final = (
+    OnTasks("isbert", isbert, "IS-BERT", "IS-BERT-task (IS-BERT, Table 3)", "BERT avg."),
+    OnTasks("bsl", nli, "BSL", "BSL in the setting of IS-BERT-task (Table 2)", "BSL-BERT"),
+)
+TRANSFER: Final = tuple(system.recipe(task) for system in _SYSTEMS for task in TASKS)

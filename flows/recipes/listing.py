@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.own import own_files
 from flows.recipes.published_rows import COMMANDS, RECORDS, ROWS
 from flows.recipes.shared import ENTAIL
 from models.evaluation.published import rows_of
-from storage.declarations import DATASETS, suites_of
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS, suites_of
+from storage.sources.word_vectors import is_vectors_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.config import PipelineConfig
-    from storage.declared.dataset import Dataset
-    from storage.sources import SourceSpec
+    from storage.datasets.declaration import Dataset
+    from storage.sources.sources import SourceSpec
     from tasks.settings import Phase
 
 TOKENS_PER_S: Final = 9_297
@@ -186,3 +186,11 @@ def _pairs(phase: Phase, config: PipelineConfig, sentences: int) -> int:
         pairs = DATASETS[dataset].rows[split]
     training = phase.training
     return min(pairs * training.epochs, (training.max_steps or 10**12) * training.batch_size)
+
+
+def own_files(config: PipelineConfig) -> tuple[str, ...]:
+    """Files of sentences, lexicons, word vectors and folders of models, none of which a mirror brings, each once."""
+    paths = [f"folder {source.path!r}" for source in config.ingest.sources if source.path is not None]
+    lexicons = [view.lexicon[1] for view in config.augment.rewritings if view.lexicon]
+    models = [name for name, _ in config.models() if name.startswith((".", "/", "~")) or is_vectors_file(name)]
+    return tuple(dict.fromkeys([*paths, *lexicons, *models]))

@@ -4,7 +4,7 @@ Two things do: in-batch negatives (SimCSE) beside the paper's loss, and the firs
 `bert-mini` contrastive training, pooled alike, is its equal. A centred or standardised target (DINO), negatives and a
 queue from the target (MoCo), the target's ranking of a batch (RankCSE), a momentum that rises to 1 (BYOL), dropout in
 the target, and crops or entailed hypotheses beside the round trips are points of the study `plus`: on `bert-mini` they
-gave nothing, or less (BENCHMARKS.md).
+gave nothing, or less (docs/research-log.md).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from flows.recipes import RECIPES, recipe
-from flows.recipes.transfer import TASKS
+from flows.recipes.isbert import TASKS
 from flows.recipes.untrained import GLOVE
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "BSL-BERT, MLM": ("mlm",),
     "BSL-BERT, 5M Book": ("books",),
     "BSL-BERT, 5M Book + NLI": ("books-nli",),
-    "BSL-SBERT": ("sbert", "bsl-sbert-nli"),
+    "BSL-SBERT": ("sbert", "bsl-sbert-nli", "sbert-released"),
     "BSL-SRoBERTa": ("sroberta", "bsl-sroberta-nli"),
     "BSL-uns": ("multilingual",),
     "BSL-sup": ("multilingual-sup", "xlmr-sbert-bsl"),
@@ -47,6 +47,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "[CLS], RoBERTa-base": ("roberta-cls",),
     "BERT-flow": ("flow",),
     "BERT-flow (target), BERT-base": ("flow-target",),
+    "BERT-flow on SBERT": ("flow-sbert",),
     "whitening-256 (NLI), BERT-base": ("whitening",),
     "whitening-256 (target), BERT-base": ("whitening-target",),
     "SimCSE, BERT-base": ("simcse", "published-simcse"),
@@ -69,7 +70,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "XLM-R ← SBERT-nli-stsb": ("xlmr-sbert", "published-xlmr-distilled"),
     "LaBSE": ("published-labse",),
     "paraphrase-multilingual-mpnet-base-v2": ("published-mpnet-multilingual",),
-    "allpalln-lambda0.3-SCL": ("scl",),
+    "allpalln-lambda0.3-SCL": ("scl", "scl-released"),
     "allpalln-lambda0.1-SCL": ("scl-transfer",),
     "3p3n-lambda0.5-SCL": ("scl-3p3n",),
     "SBERT baseline (SCL)": ("scl-baseline",),

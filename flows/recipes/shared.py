@@ -9,7 +9,7 @@ from models.augmentation.rewritings import EntailView
 from models.evaluation.config import EvaluationConfig
 from models.pairs import PairConfig, ViewPair
 from models.translation.filters import UNFILTERED
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from flows.recipes.shared import ALONE, NO_VIEWS, as_printed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from models.training.config import TrainingConfig, nli_config, scl_config, stsb_config
-from storage.sources import SourceSpec
+from models.training.config import TrainingConfig, nli_config, scl_config, scl_released_config, stsb_config
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:
@@ -127,6 +127,17 @@ def scl() -> PipelineConfig:
     )
 
 
+def scl_released() -> PipelineConfig:
+    """SCL as its code trains it: as `scl`, a constant rate after warm-up, and the temperature of its padded mean.
+
+    The code divides a sentence's vector by the length of the batch's longest sentence. That scales the dot products by
+    0.216 in the mean, which the temperature makes good.
+    """
+    return scl().model_copy(
+        update={"title": "scl-released: SCL as its code was released", "training": scl_released_config()}
+    )
+
+
 def scl_transfer() -> PipelineConfig:
     """SCL's best row of SentEval (SCL, Table 3): as `scl`, λ 0.1."""
     return _variant("scl-transfer: SCL, λ 0.1", SCLConfig(weight=0.1), "allpalln-lambda0.1-SCL")
@@ -227,6 +238,6 @@ def _tiny(
 
 SUPERVISED: Final[tuple[Callable[[], PipelineConfig], ...]] = (
     sbert_nli, sroberta_nli, bsl_sbert_nli, bsl_sroberta_nli, bert_nli, sbert_stsb, sbert_nli_stsb,
-    scl, scl_transfer, scl_3p3n, scl_baseline, scl_augment, scl_augment_3p3n,
+    scl, scl_released, scl_transfer, scl_3p3n, scl_baseline, scl_augment, scl_augment_3p3n,
     tiny_sbert, tiny_scl, tiny_bsl_sbert, tiny_stsb,
 )  # fmt: skip

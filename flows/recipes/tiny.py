@@ -15,7 +15,7 @@ from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig
 from models.translation.catalog import MINI
 
-# Deviations, with what else was tried in BENCHMARKS.md: so small an encoder and such weak views need them.
+# Deviations, with what else was tried in docs/research-log.md: so small an encoder and such weak views need them.
 # It learns within 100 steps what captions teach, then forgets what they lack. No printed row is made by it, so that it
 # hands out nothing worse than what it began with.
 TRAINING: Final = TrainingConfig(

@@ -46,6 +46,17 @@ def flow_target() -> PipelineConfig:
     )
 
 
+def flow_sbert() -> PipelineConfig:
+    """BERT-flow on SBERT (Table 1): as `flow`, on the last layer's mean of SBERT's own checkpoint by softmax on NLI."""
+    return flow().model_copy(
+        update={
+            "title": "flow-sbert: BERT-flow on SBERT, fitted on SNLI and MultiNLI",
+            "encoder": ENCODERS["bert-base-nli-mean-tokens"].config,
+            "published": ("BERT-flow on SBERT", "SBERT"),
+        }
+    )
+
+
 def whitening() -> PipelineConfig:
     """BERT-whitening-256: BERT-base's first-last average, whitened by SNLI and MultiNLI; exported as an encoder."""
     return flow().model_copy(
@@ -111,6 +122,6 @@ def tiny_whitening_target() -> PipelineConfig:
 
 
 POSTHOC: Final[tuple[Callable[[], PipelineConfig], ...]] = (
-    flow, flow_target, whitening, whitening_target,
+    flow, flow_target, flow_sbert, whitening, whitening_target,
     tiny_flow, tiny_flow_target, tiny_whitening, tiny_whitening_target,
 )  # fmt: skip

@@ -23,7 +23,7 @@ from models.objectives.config import (
 from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final
 from prefect import flow
 from prefect.runtime import flow_run
 
-from flows.commands import command_of
-from flows.precision import settled, tell_precision
-from flows.run_context import run_context_of
+from flows.run_context import command_of, run_context_of, settled, tell_precision
 from flows.sweep.method_runs import Entry, Ground, entry_of
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import LABELS, PROBED, Method, methods_of
@@ -24,8 +22,8 @@ from flows.sweep.start_encoder import Contender, contender_of, inapplicable
 from models.augmentation.config import AugmentConfig
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
-from storage.labels import LabelSource, label_source
-from storage.refs import FieldRef
+from storage.artifacts.refs import FieldRef
+from storage.sources.labels import LabelSource, label_source
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.corpus.labels import said_of
 from tasks.corpus.passages import learnt, read_passages
@@ -41,8 +39,8 @@ from tasks.views.augment import augment
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.refs import PassagesRef, ViewsRef
-    from storage.texts import TextSource
+    from storage.artifacts.refs import PassagesRef, ViewsRef
+    from storage.sources.own_text import TextSource
 
 logger = logging.getLogger(__name__)
 

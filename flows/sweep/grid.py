@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.config import PipelineConfig, merged, nested, override
+from flows.config import PipelineConfig, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.sweep.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
@@ -143,7 +143,7 @@ def _configured(declared: Study, values: Mapping[str, Any], changes: Mapping[str
 
 
 def _unstopped(config: PipelineConfig) -> PipelineConfig:
-    earlier = [merged(phase.model_dump(), _as_it_ends(phase.training)) for phase in config.earlier]
+    earlier = [override(phase, _as_it_ends(phase.training)) for phase in config.earlier]
     return override(config, {"earlier": earlier, **(_as_it_ends(config.training) if config.training else {})})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flows.precision import computed
+from flows.run_context import computed
 from flows.sweep.method_settings import FieldSettings, augmentation, pairing
 from flows.sweep.methods import FOREVER, LABELS, START, WORDS, Method
 from flows.sweep.start_encoder import Contender, contender_of
@@ -29,8 +29,7 @@ from tasks.views.pairs import pair
 if TYPE_CHECKING:
     from models.augmentation.config import AugmentConfig
     from models.precision import Computed
-    from storage.labels import LabelSource
-    from storage.refs import (
+    from storage.artifacts.refs import (
         CheckpointRef,
         CorpusRef,
         EmbeddingsRef,
@@ -40,7 +39,8 @@ if TYPE_CHECKING:
         TransformRef,
         ViewsRef,
     )
-    from storage.weights import ResolvedModel
+    from storage.sources.labels import LabelSource
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
 JUDGE: Final = "embedded:stsb/dev"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from flows.recipes.reading import ReadingConfig
+from flows.recipes.adaptation import ReadingConfig
 from flows.recipes.shared import CROPS, NO_VIEWS, trips_of
 from flows.recipes.tiny import whole_sample
 from flows.sweep.methods import NAMES

@@ -1,7 +1,7 @@
 """The methods that `bsl field` holds against each other: a table of points, from a name to what is trained or fitted.
 
 Settings are those of the `tiny-*` recipes for an encoder as small as theirs, of the papers for a larger one, and gentle
-ones for an encoder that is good already, which the papers' rates unlearn (BENCHMARKS.md).
+ones for an encoder that is good already, which the papers' rates unlearn (docs/research-log.md).
 """
 
 from __future__ import annotations

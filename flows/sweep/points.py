@@ -11,20 +11,21 @@ import logging
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from threading import Event
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
 from models.errors import InterruptedRunError, ModelError
 from models.translation.errors import TranslationStoppedError
-from tasks.stage.cluster import ClusterError, on_cluster
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.progress import announce, is_planning, planning, warn
+from tasks.stage.shards import ClusterError, on_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from flows.config import PipelineConfig
     from tasks.stage.run_context import RunContext
 
 Of = TypeVar("Of")
@@ -50,22 +51,6 @@ class Attempt:
     job: Job
 
 
-@dataclass(frozen=True)
-class Engine:
-    """Where the runs of a sweep are made.
-
-    Attributes:
-        site: store and device; on its cluster if it names one.
-        lanes: runs at a time, each in a process of this machine; on a pool the most that are sent; None for one here,
-            many there.
-        pool: whether they are runs of `bsl-pipeline/any` on a work pool.
-    """
-
-    site: RunContext
-    lanes: int | None = None
-    pool: bool = False
-
-
 def is_fault(error: BaseException) -> bool:
     """Whether an error is of the point itself, such as a training that diverged, and not of the machines or a stop."""
     if isinstance(error, FailedRunError):
@@ -81,12 +66,14 @@ def _own(kind: type[ModelError]) -> Iterator[type[ModelError]]:
             yield from _own(narrower)
 
 
-def run_points(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelError]:
+def run_points(attempts: Sequence[Attempt], site: RunContext, lanes: int | None = None) -> list[Run | ModelError]:
     """Make all runs of a sweep.
 
     Args:
         attempts: the runs; the first is made alone, since it makes what the others share.
-        engine: where they are made.
+        site: store and device; on its cluster or on a work pool if it says so.
+        lanes: runs at a time, each in a process of this machine; on a pool the most that are sent; None for one here,
+            many there.
 
     Returns:
         Each run, or why it left nothing, in their order.
@@ -94,35 +81,34 @@ def run_points(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelE
     Raises:
         Exception: whatever ended a run that is no fault of its own.
     """
-    if engine.pool:
-        return _on_pool(attempts, engine)
+    if site.pool:
+        return _on_pool(attempts, site, lanes or _ON_POOL)
     first, others = attempts[0], attempts[1:]
-    outcomes = [_said(first, _outcome(first, engine.site))]
-    faults = _made_elsewhere(others, engine)
+    outcomes = [_said(first, _outcome(first, site))]
+    faults = _made_elsewhere(others, site, lanes or 1)
     if faults is None:
-        return outcomes + [_said(each, _outcome(each, engine.site)) for each in others]
+        return outcomes + [_said(each, _outcome(each, site)) for each in others]
     # What is there is found by the same way.
-    return outcomes + [fault or run(each.job.config, engine.site) for each, fault in zip(others, faults, strict=True)]
+    return outcomes + [fault or run(each.job.config, site) for each, fault in zip(others, faults, strict=True)]
 
 
-def run_point(site: RunContext, recipe: str, overrides: dict[str, Any]) -> ModelError | None:
+def run_point(site: RunContext, config: PipelineConfig) -> ModelError | None:
     """Run a point to its report, in another process; its own fault is returned.
 
     Args:
         site: where that process runs.
-        recipe: name of the recipe.
-        overrides: changes to it.
+        config: the point's.
 
     Raises:
         Exception: whatever ended it that is no fault of its own.
     """
-    outcome = _run_or_fault(Job.of(recipe, overrides), site)
+    outcome = _run_or_fault(config, site)
     return outcome if isinstance(outcome, ModelError) else None
 
 
-def _run_or_fault(job: Job, site: RunContext) -> Run | ModelError:
+def _run_or_fault(config: PipelineConfig, site: RunContext) -> Run | ModelError:
     try:
-        return run(job.config, site)
+        return run(config, site)
     except ModelError as error:
         if is_fault(error):
             return error
@@ -131,7 +117,7 @@ def _run_or_fault(job: Job, site: RunContext) -> Run | ModelError:
 
 def _outcome(attempt: Attempt, site: RunContext) -> Run | ModelError:
     try:
-        return _run_or_fault(attempt.job, site)
+        return _run_or_fault(attempt.job.config, site)
     except Exception as error:
         logger.error("%s: %s", attempt.name, error)  # noqa: TRY400 - who catches it shows the rest
         raise
@@ -146,14 +132,12 @@ def _said(attempt: Attempt, outcome: Result) -> Result:
     return outcome
 
 
-def _made_elsewhere(attempts: Sequence[Attempt], engine: Engine) -> list[ModelError | None] | None:
+def _made_elsewhere(attempts: Sequence[Attempt], site: RunContext, lanes: int) -> list[ModelError | None] | None:
     """Make runs in other processes; what ended those that left nothing, or None where there are no such processes."""
-    site, calls = engine.site, [(attempt.job.recipe, attempt.job.overrides) for attempt in attempts]
     if is_planning():
         return None
     if site.cluster is not None:
-        return list(map(_said, attempts, on_cluster(site, run_point, calls)))
-    lanes = engine.lanes or 1
+        return list(map(_said, attempts, on_cluster(site, run_point, [(attempt.job.config,) for attempt in attempts])))
     if lanes == 1:
         return None
     share = site.model_copy(update={"threads": site.threads or max(1, cores() // lanes)})
@@ -161,7 +145,7 @@ def _made_elsewhere(attempts: Sequence[Attempt], engine: Engine) -> list[ModelEr
 
     def make(attempt: Attempt) -> ModelError | None:
         try:
-            fault = run_apart(run_point, share, (attempt.job.recipe, attempt.job.overrides), off)
+            fault = run_apart(run_point, share, (attempt.job.config,), off)
         except DiedError as error:
             fault = error
         except Exception as error:
@@ -172,10 +156,10 @@ def _made_elsewhere(attempts: Sequence[Attempt], engine: Engine) -> list[ModelEr
     return side_by_side(attempts, make, lanes, off)
 
 
-def _on_pool(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelError]:
+def _on_pool(attempts: Sequence[Attempt], site: RunContext, at_once: int) -> list[Run | ModelError]:
     """Send runs to a work pool; one that cannot even be planned is not sent."""
     with planning():
-        outcomes = [_outcome(attempt, engine.site) for attempt in attempts]
+        outcomes = [_outcome(attempt, site) for attempt in attempts]
     for attempt, outcome in zip(attempts, outcomes, strict=True):
         if isinstance(outcome, ModelError):
             _said(attempt, outcome)
@@ -189,7 +173,7 @@ def _on_pool(attempts: Sequence[Attempt], engine: Engine) -> list[Run | ModelErr
             outcomes[number] = _said(attempts[number], fault or outcomes[number])
 
         orders = [Order(attempts[number].job, plan) for number, plan in some]
-        run_on_pool(orders, engine.site, engine.lanes or _ON_POOL, end)
+        run_on_pool(orders, site, at_once, end)
     return outcomes
 
 

@@ -10,12 +10,11 @@ from pydantic import Field
 
 from flows.config import Overrides, override
 from flows.pipeline import run
-from flows.precision import tell_precision
 from flows.recipes import recipe
 from flows.recipes.published_rows import RECORDS, cells_of, deviations, row_of
-from flows.run_context import run_context_of
+from flows.run_context import run_context_of, tell_precision
 from models.evaluation.reproduction import MARGIN
-from storage.refs import ReproductionRef
+from storage.artifacts.refs import ReproductionRef
 from tasks.reporting.reproduction import RowComparison, reproduce
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext

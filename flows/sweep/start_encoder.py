@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from flows.sweep.methods import SMALL, Start
 from models.encoder.config import EncoderConfig
-from storage.weights import settings_of
+from storage.sources.model_sources import settings_of
 from tasks.embedding.encoders import described_folder, resolve_encoder
 from tasks.embedding.saved_settings import as_saved, can_drop, is_bare
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from flows.sweep.method_settings import FieldSettings
     from flows.sweep.methods import Method
-    from storage.refs import CheckpointRef
-    from storage.weights import ResolvedModel
+    from storage.artifacts.refs import CheckpointRef
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
 _KINDS: Final = {

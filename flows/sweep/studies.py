@@ -100,6 +100,22 @@ _SHARES: Final = (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 # Table 6 stops at 0.9; Table 2 has λ 1 under the same settings.
 _LAST_SHARE: Final = "allpalln-lambda1.0-SCL"
 _FIVE_YEARS: Final = {"evaluation": {"sets": [f"sts{year}/test" for year in range(12, 17)]}}
+_SENTEVAL: Final = {"evaluation": {"sets": ["senteval"]}}
+
+
+def _number(weight: float, positives: int | None, negatives: int | None) -> Mapping[str, Any]:
+    return {"training": {"objective": {"weight": weight, "positives": positives, "negatives": negatives}}}
+
+
+_NUMBERS: Final = {
+    "3p3n-lambda0.5-SCL": _number(0.5, 3, 3),
+    "3palln-lambda0.5-SCL": _number(0.5, 3, None),
+    "allpalln-lambda0.5-SCL": _number(0.5, None, None),
+    "3all3n-lambda1.0-SCL": _number(1.0, 3, 3),
+    "3palln-lambda1.0-SCL": _number(1.0, 3, None),
+    "allpalln-lambda1.0-SCL": _number(1.0, None, None),
+}
+"""Rows of Table 2. `3all3n` is read as its neighbours' 3p3n."""
 _ONE_PASS: Final = {
     "ingest": {"corpus": {"limit": 2500}},
     "training": {"epochs": 1, "max_steps": None, "eval_every": 50},
@@ -162,6 +178,31 @@ STUDIES: Final[Mapping[str, Study]] = {
         {**_FIVE_YEARS, "training": {"objective": {"weight": 0.5}}},  # its line of 1.0 is that of λ 0.5
         lambda at: f"SCL, T = {at[0]}",
         "sts12-16",
+    ),
+    "scl-lambda-senteval": Study(
+        "λ of supervised contrastive learning on SentEval (SCL, Table 4)",
+        "scl",
+        {"training.objective.weight": _SHARES},
+        _SENTEVAL,
+        _share,
+        "senteval-8",
+    ),
+    "scl-temperature-senteval": Study(
+        "Temperature of supervised contrastive learning on SentEval (SCL, Table 5)",
+        "scl",
+        {"training.objective.temperature": (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)},
+        {**_SENTEVAL, "training": {"objective": {"weight": 0.5}}},
+        lambda at: f"SCL, T = {at[0]}",
+        "senteval-8",
+    ),
+    "scl-numbers": Study(
+        "Numbers of positives and negatives of supervised contrastive learning (SCL, Table 2)",
+        "scl",
+        {"variant": tuple(_NUMBERS)},
+        _FIVE_YEARS,
+        lambda at: at[0],
+        "sts12-16",
+        variants=_NUMBERS,
     ),
     "systems": Study(
         "Systems (BSL, Tables 1 and 7; others as quoted)",

@@ -16,12 +16,11 @@ from pydantic import Field
 from flows.config import Overrides
 from flows.pipeline import Run
 from flows.pool import Job
-from flows.precision import settled, tell_precision
-from flows.run_context import run_context_of
+from flows.run_context import run_context_of, settled, tell_precision
 from flows.sweep.grid import Grid, grid
-from flows.sweep.points import Attempt, Engine, run_points
+from flows.sweep.points import Attempt, run_points
 from models.errors import EvaluationError
-from storage.refs import StudyRef
+from storage.artifacts.refs import StudyRef
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.evaluation.kinds import available, frozen_names, kind_of
 from tasks.reporting.study import StudyRuns, StudySettings, study
@@ -48,7 +47,6 @@ def ablation(
     against: list[str] | None = None,
     lanes: Annotated[int, Field(ge=1)] | None = None,
     site: RunContext | None = None,
-    pool: bool = False,
 ) -> StudyRef:
     """Run a grid of configurations, and say which can be told apart.
 
@@ -62,17 +60,15 @@ def ablation(
         lanes: Runs at a time. One, in this process, unless given; several, each in its own process with its share of
             the cores. On a pool 256 unless given.
         site: Store, mirror and device; by the worker's environment if absent. With a `cluster`, points are run on its
-            workers.
-        pool: Run each point as a run of deployment `bsl-pipeline/any`, whose workers share the store. This flow's own
-            run takes a place of its pool beside them.
+            workers; with `pool`, on those of a work pool.
     """
     show_logs()
     place = run_context_of(site)
-    asked = grid(name, over or {}, overrides.model_dump(exclude_unset=True) if overrides else {}, against or ())
+    asked = grid(name, over or {}, overrides or {}, against or ())
     available(place, _shared_sets(asked))  # raises before any training if none of them can be had
     tell_precision(place, asked.configs[0].precisions)
     attempts = _attempts(asked, seeds, place)
-    outcomes = run_points(list(attempts.values()), Engine(place, lanes, pool))
+    outcomes = run_points(list(attempts.values()), place, lanes)
     ended = dict(zip(attempts, outcomes, strict=True))
     finished = [outcome for outcome in outcomes if isinstance(outcome, Run)]
     if not finished:

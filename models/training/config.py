@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -106,6 +106,11 @@ class TrainingConfig(BaseModel):
         return self
 
 
+SCL_SCALE: Final = 0.216
+"""Dot products of SCL's code over those of means of real tokens: (n_u − 1)(n_v − 1) / ((N_u − 1)(N_v − 1)), for
+sentences of n tokens in batches of 64 padded to N, over 19,200 pairs of SNLI in the file's order."""
+
+
 def paper_config() -> TrainingConfig:
     """The settings of the paper (section 4 and Table 8); warm-up, decay and clipping, unsaid there, as released."""
     return TrainingConfig(precision="fp32")
@@ -125,6 +130,15 @@ def released_config() -> TrainingConfig:
 
 
 def supervised_config() -> TrainingConfig:
+    """The paper's settings for BSL after supervised training.
+
+    Predictor, k and weight decay are the paper's. It gives no rate and no momentum for these runs (section 4 speaks of
+    all unsupervised ones): these are of the authors' code at its release (supervised_tuning.py).
+    """
+    return paper_config().model_copy(update={"objective": BSLConfig(momentum=0.9999), "lr": 1e-4})
+
+
+def supervised_released_config() -> TrainingConfig:
     """The settings of the authors' code for BSL after supervised training (supervised_tuning.py at its release)."""
     released = released_config()
     return released.model_copy(update={"objective": released.objective.model_copy(update={"momentum": 0.9999})})
@@ -132,7 +146,7 @@ def supervised_config() -> TrainingConfig:
 
 def supervised_2022_config() -> TrainingConfig:
     """The settings of supervised_tuning.py since 2022: half the learning rate, twice the batch."""
-    return supervised_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
+    return supervised_released_config().model_copy(update={"lr": 5e-5, "batch_size": 128})
 
 
 def multilingual_released_config() -> TrainingConfig:
@@ -185,7 +199,7 @@ def nli_config() -> TrainingConfig:
 def scl_config() -> TrainingConfig:
     """Supervised contrastive learning as published (its section 4.2; its bert_sent_embed.py where the paper is silent).
 
-    Batch 64, Adam 2e-5, constant after warm-up, 1 epoch, all rows of a premise in one batch.
+    Batch 64, Adam 2e-5, linear decay after warm-up, 1 epoch, all rows of a premise in one batch.
     """
     return TrainingConfig(
         objective=SCLConfig(),
@@ -193,13 +207,22 @@ def scl_config() -> TrainingConfig:
         weight_decay=0.0,
         batch_size=64,
         drop_last=False,
-        decay="constant",
         order="given",
         precision="fp32",
         select="last",
         clip=1e9,
         collapse=None,
     )
+
+
+def scl_released_config() -> TrainingConfig:
+    """As `scl_config`, by its code: a constant rate after warm-up, and vectors divided by the padded length.
+
+    The code's mean divides by the length of the batch's longest sentence, so that its dot products are `SCL_SCALE` of
+    ours; the temperature has that factor instead.
+    """
+    objective = SCLConfig(temperature=round(1 / SCL_SCALE, 2))
+    return scl_config().model_copy(update={"objective": objective, "decay": "constant"})
 
 
 def congen_config() -> TrainingConfig:

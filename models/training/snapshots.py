@@ -21,7 +21,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.errors import DamagedSnapshotError, ResumeError
-from models.files import file_sha256, written_whole
+from storage.filesystem.atomic import whole
+from storage.filesystem.digests import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,7 +130,7 @@ def save_snapshot(work: Path, snapshot: Snapshot, keep: int) -> Path:
     the first stays.
     """
     final = work / f"{PREFIX}{snapshot.step:08d}"
-    with written_whole(final) as unfinished:
+    with whole(final, first_stays=True) as unfinished:
         write_snapshot(unfinished, snapshot)
     for old in _snapshots(work)[keep:]:
         shutil.rmtree(old, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from models.errors import TrainingError
-from models.files import written_whole
+from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
     """
     path = folder / f"teacher-{name}"
     if not path.is_dir():
-        with written_whole(path) as unfinished:
+        with whole(path, first_stays=True) as unfinished:
             unfinished.mkdir()
             _write(unfinished, rows)
     ids, vectors = (np.load(path / f"{part}.npy", mmap_mode="r") for part in ("ids", "vectors"))

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from models.encoder.tokens import Tokens, prompt_of
 from models.errors import TrainingError
-from models.files import written_whole
 from models.objectives.objective import COLUMN_OF, Batch
 from models.training.batches import VIEWS, check_pairs, tokenise_pairs
+from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +125,7 @@ def open_token_cache(
     digest = _digest(pairs, tokenizer, max_length, needs, teacher)
     path = folder / f"tokens-{digest[:16]}.arrow"
     if not path.is_file():
-        with written_whole(path) as unfinished:
+        with whole(path) as unfinished:
             _write(unfinished, pairs, tokenizer, max_length, columns)
     return TokenCache(path, int(tokenizer.pad_token_id), digest, teacher)
 

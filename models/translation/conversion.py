@@ -9,8 +9,8 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from models.files import written_whole
 from models.translation.errors import TranslatorLoadError
+from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def convert_once(folder: Path, converted: Path) -> None:
     if converted.is_dir():
         return
     logger.info("converting %s for ctranslate2 into %s", folder, converted)
-    with written_whole(converted) as unfinished:
+    with whole(converted, first_stays=True) as unfinished:
         _convert(folder, unfinished)
 
 

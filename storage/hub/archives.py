@@ -10,7 +10,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from storage.errors import HubError, SourceError
-from storage.files import whole
+from storage.filesystem.atomic import whole
 from storage.hub.repositories import fetch, listing, snapshot
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from storage.artifacts.keys import NotInKey
 from storage.errors import HubError
 from storage.hub.archives import archived_files, check_archived
 from storage.hub.faults import cause, retried
 from storage.hub.repositories import COMMIT, Listing, ask, fetch, listing
-from storage.keys import NotInKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,8 +15,8 @@ import time
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import unquote
 
-from storage.address import shown
 from storage.errors import HubError, HubSilentError, SourceError
+from storage.filesystem.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, ConfigDict
 
+from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.hub.repositories import COMMIT, fetch, last_commit, listing, snapshot
-from storage.keys import NotInKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

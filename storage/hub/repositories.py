@@ -15,9 +15,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from storage.digest import file_sha256
 from storage.errors import HubError, HubSilentError, SourceError
-from storage.files import whole
+from storage.filesystem.atomic import whole
+from storage.filesystem.digests import file_sha256
 from storage.hub.faults import CHANGED, retried
 
 if TYPE_CHECKING:

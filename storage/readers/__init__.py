@@ -1,1 +1,1 @@
-"""From the bytes of raw sources to frames: text, JSON lines, CSV/TSV, Parquet, and the shapes of NLI and STS sets."""
+"""File formats to frames: text, JSON lines, CSV/TSV, Parquet, Arrow; columns of NLI and STS sets."""

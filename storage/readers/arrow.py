@@ -10,7 +10,7 @@ import pyarrow as pa
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
 from storage.readers.parquet import BATCH_ROWS, from_arrow, is_readable
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,12 +16,12 @@ import fsspec
 import pyarrow as pa
 
 from storage.errors import SourceError
-from storage.regular import kind_of
+from storage.filesystem.names import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.readers.report import ReadReport
+    from storage.readers.read_report import ReadReport
 
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20

@@ -1,8 +1,7 @@
-"""CSV and TSV with a header line, which says how a CSV's fields are parted (`header`).
+"""CSV and TSV with a header line, which says how a CSV's fields are parted (`delimited_header`), by the csv module.
 
-Polars parses blocks of whole records. A record may span lines inside quotes, so a block ends where the number of quotes
-so far is even. The first block that Polars refuses, or in which a quote stands where none may, hands the rest of the
-file to the csv module, which is slower, takes a quote inside an unquoted field for a character and knows line numbers.
+It takes a quote inside an unquoted field for a character and knows line numbers. Polars' parser is five times as fast,
+but refuses such files without a line, so that both would have to agree on every file.
 """
 
 from __future__ import annotations
@@ -10,26 +9,24 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, Block, line_blocks, unpacked_by_polars
-from storage.readers.header import LONE_RETURN, read_header, told
-from storage.readers.report import ReadReport
+from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, line_blocks
+from storage.readers.delimited_header import LONE_RETURN, read_header, told
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from storage.readers.blocks import Block
     from storage.readers.columns import Columns
-    from storage.readers.header import Dialect
+    from storage.readers.delimited_header import Dialect
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
-_QUOTE: Final = b'"'
 # Stands for a carriage return within a line, at which the csv module would give up; no decoded byte becomes this.
 _RETURN: Final = "\udc0d"
 
@@ -48,107 +45,31 @@ def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
 def read(
     path: str, wanted: Columns, report: ReadReport, dialect: Dialect, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[pl.DataFrame]:
-    """Frames of the wanted columns, all strings; an empty field is null or an empty text.
+    """Yield frames of the wanted columns, all strings.
 
     Rejected are records that are not UTF-8 or have another number of fields than the header.
 
     Raises:
         SourceError: a quote that is never closed makes the rest of the file one field.
     """
-    header: tuple[str, ...] = ()
-    blocks = _record_blocks(path, report, dialect, block_bytes)
-    for block in blocks:
-        body = block
-        if not header:
-            first = read_header(path, block, dialect)
-            header, dialect, body = first.names, first.dialect, first.body
-        frame = _fast(body.content, header, wanted, dialect)
-        if frame is None:
-            rest = itertools.chain([body], blocks)
-            yield from _slow(_Rest(path, header, body.first_line, rest), wanted, report, dialect)
-            return
-        report.records += frame.height
-        yield frame
-
-
-def _record_blocks(path: str, report: ReadReport, dialect: Dialect, block_bytes: int) -> Iterator[Block]:
-    """Blocks that end outside quotes; where no such end is found, the slow way sorts it out."""
-    if not dialect.quoted:
-        yield from line_blocks(path, report, block_bytes)
+    blocks = line_blocks(path, report, block_bytes)
+    first = next(blocks, None)
+    if first is None:
         return
-    waiting = Block(b"", 1)
-    for block in line_blocks(path, report, block_bytes):
-        joined = Block(waiting.content + block.content, waiting.first_line if waiting.content else block.first_line)
-        end = _end_outside_quotes(joined.content)
-        if end == 0 and len(joined.content) > MAX_LINE_BYTES:
-            end = len(joined.content)
-        head, tail = joined.content[:end], joined.content[end:]
-        waiting = Block(tail, joined.first_line + head.count(b"\n"))
-        if head:
-            yield Block(head, joined.first_line)
-    if waiting.content:
-        yield waiting
+    header = read_header(path, first, dialect)
+    places = [header.names.index(name) for name in wanted.names]
+    records = _records(path, header.body.first_line, itertools.chain([header.body], blocks), report, header.dialect)
+    good = _checked(path, records, len(header.names), report, header.dialect)
+    while True:
+        rows = list(itertools.islice(good, _ROWS))
+        report.records += len(rows)
+        columns = {name: [row[place] for row in rows] for name, place in zip(wanted.names, places, strict=True)}
+        yield pl.DataFrame(columns, schema=dict.fromkeys(wanted.names, pl.String))
+        if len(rows) < _ROWS:
+            return
 
 
-def _end_outside_quotes(content: bytes) -> int:
-    """Length of the longest run of whole lines with an even number of quotes."""
-    end = content.rfind(b"\n") + 1
-    odd = content.count(_QUOTE, 0, end) % 2
-    while end and odd:
-        previous = content.rfind(b"\n", 0, end - 1) + 1
-        odd = (odd + content.count(_QUOTE, previous, end)) % 2
-        end = previous
-    return end
-
-
-def _fast(content: bytes, header: tuple[str, ...], wanted: Columns, dialect: Dialect) -> pl.DataFrame | None:
-    """The parsed block, or None if a record of it needs a closer look."""
-    if not content:
-        return pl.DataFrame(schema=dict.fromkeys(wanted.names, pl.String))
-    if unpacked_by_polars(content) or (dialect.quoted and _quotes_stray(content, dialect)):
-        return None
-    try:
-        frame = pl.read_csv(
-            content,
-            has_header=False,
-            schema=dict.fromkeys(header, pl.String),
-            separator=dialect.separator,
-            quote_char='"' if dialect.quoted and _QUOTE in content else None,
-        ).select(*dict.fromkeys((*wanted.names, header[-1])))
-    except pl.exceptions.PolarsError:  # of several kinds; the slow way says what is wrong
-        return None
-    # A record that ends early leaves its last column null. So does an empty field; the slow way tells them apart.
-    holes = frame.select(pl.any_horizontal(pl.all().is_null().any())).item()
-    return None if holes else frame.select(wanted.names)
-
-
-def _quotes_stray(content: bytes, dialect: Dialect) -> bool:
-    """Whether a quote opens within a field, or text follows one that closes.
-
-    Quotes open and close in turn, also those of a doubled one: of two neighbours the first closes, the second opens.
-    """
-    if _QUOTE not in content:
-        return False
-    bytes_N = np.frombuffer(b"\n" + content + b"\n", dtype=np.uint8)
-    quotes = np.flatnonzero(bytes_N == ord(_QUOTE))
-    before, after = bytes_N[quotes[::2] - 1], bytes_N[quotes[1::2] + 1]
-    opens = np.isin(before, np.frombuffer(f'{dialect.separator}\n"'.encode(), dtype=np.uint8))
-    closes = np.isin(after, np.frombuffer(f'{dialect.separator}\r\n"'.encode(), dtype=np.uint8))
-    return len(quotes) % 2 == 1 or not (opens.all() and closes.all())
-
-
-@dataclass(frozen=True)
-class _Rest:
-    """What is left of a file: its remaining blocks, the first of which starts on `first_line`."""
-
-    path: str
-    header: tuple[str, ...]
-    first_line: int
-    blocks: Iterator[Block]
-
-
-@dataclass(frozen=True)
-class _Record:
+class _Record(NamedTuple):
     """Fields, the 1-based line on which they start, and how many lines they span."""
 
     fields: list[str]
@@ -156,26 +77,21 @@ class _Record:
     span: int
 
 
-def _slow(rest: _Rest, wanted: Columns, report: ReadReport, dialect: Dialect) -> Iterator[pl.DataFrame]:
-    """The rest of the file, record by record."""
-    places = [rest.header.index(name) for name in wanted.names]
-    schema = dict.fromkeys(wanted.names, pl.String)
-    rows: list[list[str]] = []
-    for record in _records(rest, report, dialect):
-        fault = _fault(record, len(rest.header))
-        if fault:
+def _checked(
+    path: str, records: Iterable[_Record], expected: int, report: ReadReport, dialect: Dialect
+) -> Iterator[list[str]]:
+    """The fields of the records that have no fault; the others are rejected."""
+    for record in records:
+        if fault := _fault(record, expected):
             start = dialect.separator.join(record.fields).encode("utf-8", errors="surrogateescape")
-            report.reject(rest.path, record.line, fault, start, lost=record.span)
-            continue
-        rows.append([record.fields[place] for place in places])
-        report.records += 1
-        if len(rows) == _ROWS:
-            yield pl.DataFrame(rows, schema=schema, orient="row")
-            rows = []
-    yield pl.DataFrame(rows, schema=schema, orient="row")
+            report.reject(path, record.line, fault, start, lost=record.span)
+        else:
+            yield record.fields
 
 
-def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Record]:
+def _records(
+    path: str, first_line: int, blocks: Iterable[Block], report: ReadReport, dialect: Dialect
+) -> Iterator[_Record]:
     """All records; blank lines are skipped. Undecodable bytes become surrogates, which `_fault` finds.
 
     A record that the csv module refuses is rejected with the lines that it read of it; the next one starts after them.
@@ -184,29 +100,24 @@ def _records(rest: _Rest, report: ReadReport, dialect: Dialect) -> Iterator[_Rec
 
     def lines() -> Iterator[str]:
         nonlocal first
-        for block in rest.blocks:
-            for line in io.BytesIO(block.content):
-                text = LONE_RETURN.sub(_RETURN, line.decode("utf-8", errors="surrogateescape"))
-                first = first or text
-                yield text
+        for block in blocks:
+            text = LONE_RETURN.sub(_RETURN, block.content.decode("utf-8", errors="surrogateescape"))
+            for line in io.StringIO(text, newline="\n"):
+                first = first or line
+                yield line
 
     reader = dialect.reader(lines())
     before = 0
     while True:
-        first, number = "", rest.first_line + before
+        first, number = "", first_line + before
         try:
             fields = next(reader, None)
         except csv.Error as error:
             span = reader.line_num - before
             if "limit" in str(error):
-                raise _too_long(rest.path, number, error) from error
-            report.reject(
-                rest.path,
-                number,
-                told(error, span),
-                first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape"),
-                span,
-            )
+                raise _too_long(path, number, error) from error
+            refused = first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape")
+            report.reject(path, number, told(error, span), refused, span)
             before = reader.line_num
             continue
         if fields is None:

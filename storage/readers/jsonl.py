@@ -15,7 +15,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.readers.columns import Columns
-    from storage.readers.report import ReadReport
+    from storage.readers.read_report import ReadReport
 
 COLUMN = "text"
 

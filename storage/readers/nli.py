@@ -15,7 +15,7 @@ from storage.errors import SourceError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from storage.readers.report import ReadReport
+    from storage.readers.read_report import ReadReport
     from storage.readers.shapes import Shape
 
 LABELS: Final = ("entailment", "neutral", "contradiction")  # their places are the Hub's numbers

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,7 +13,7 @@ from storage.readers.columns import Columns, require
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from storage.readers.report import ReadReport
+    from storage.readers.read_report import ReadReport
 
 STS: Final = pl.Schema(
     {"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "score": pl.Float64},

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from storage.readers.columns import Columns
-    from storage.readers.report import ReadReport
+    from storage.readers.read_report import ReadReport
 
 TEXT, VIEW = "text", "view"
 _NAMES: Final = (TEXT, VIEW)

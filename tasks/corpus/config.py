@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.text.corpus import CorpusConfig
-from storage.keys import NotInKey
-from storage.sources import SourceSpec
+from storage.artifacts.keys import NotInKey
+from storage.sources.sources import SourceSpec
 
 
 class IngestConfig(BaseModel):

@@ -10,11 +10,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.text.normalize import sentence_ids
-from storage.declarations import DATASETS
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.scored import read_declared_pairs
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.sources.scored_sets import read_declared_pairs
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,10 +11,10 @@ import polars as pl
 
 from models.text.corpus import CORPUS_VERSION, TextChunk, build_corpus
 from models.text.statistics import CorpusStatistics
-from storage.readers.report import BadRecord, ReadReport
-from storage.reading import read_source
-from storage.refs import CorpusRef
-from storage.sources import ResolvedSource, resolve_sources, source_bytes
+from storage.artifacts.refs import CorpusRef
+from storage.readers.read_report import BadRecord, ReadReport
+from storage.sources.read import read_source
+from storage.sources.sources import ResolvedSource, resolve_sources, source_bytes
 from tasks.corpus.config import IngestConfig
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of, show_markdown, show_table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.progress import OnProgress
-    from storage.store import Store
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import polars as pl
 
 from models.own_labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
 from models.text.errors import EmptyCorpusError
-from storage.labels import LabelSource, read_labels
+from storage.sources.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from models.evaluation.labels import Labelled
-    from storage.refs import PassagesRef
-    from storage.store import Store
+    from storage.artifacts.refs import PassagesRef
+    from storage.artifacts.store import Store
 
 TRAIN: Final = "train"  # the part that is learnt
 RARE, BETWEEN = "rare_classes", "idle_labels"

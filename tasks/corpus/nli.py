@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.text.nli import build_nli
+from storage.artifacts.refs import CorpusRef, NliRef
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.reading import is_nli, read_nli_pairs
-from storage.refs import CorpusRef, NliRef
-from storage.sources import ResolvedSource
+from storage.readers.read_report import ReadReport
+from storage.sources.read import is_nli, read_nli_pairs
+from storage.sources.sources import ResolvedSource
 from tasks.corpus.config import IngestConfig
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table

@@ -9,10 +9,10 @@ import polars as pl
 from models.shuffle import scattered
 from models.text.documents import documents
 from models.text.passages import HoldOutConfig, LeftOut, hold_out, passages
-from storage.labels import LabelSource
-from storage.readers.report import ReadReport
-from storage.refs import CorpusRef, PassagesRef
-from storage.texts import TextSource, records
+from storage.artifacts.refs import CorpusRef, PassagesRef
+from storage.readers.read_report import ReadReport
+from storage.sources.labels import LabelSource
+from storage.sources.own_text import TextSource, records
 from tasks.corpus.labels import TRAIN, apart, idle, labelled_rows
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of, show_table

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from models.augmentation.wordnet import FILES
 from storage.errors import HubError, SourceError
-from storage.refusals import writing
-from storage.wordnet import find_wordnet
+from storage.filesystem.os_errors import writing
+from storage.sources.wordnet import find_wordnet
 from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.diagnostics.inspection import look_at_encoder, look_at_model, look_at_source, look_at_translator
 from tasks.evaluation.kinds import UnknownSuiteError, find_set, frozen_names
-from tasks.stage.cluster import look_at_cluster
 from tasks.stage.device import cores, device_of
+from tasks.stage.shards import look_at_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

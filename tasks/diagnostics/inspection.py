@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from storage.artifacts.lookup import find
 from storage.errors import SourceError
 from storage.hub.datasets import check_table
-from storage.lookup import find
-from storage.reading import check_columns
-from storage.sources import ResolvedSource, SourceSpec, resolve_sources
-from storage.weights import ResolvedModel
-from storage.word_vectors import find_vectors_file, is_vectors_file
+from storage.sources.model_sources import ResolvedModel
+from storage.sources.read import check_columns
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_sources
+from storage.sources.word_vectors import find_vectors_file, is_vectors_file
 from tasks.embedding.encoders import TAUGHT, described_folder, encoder_folder, find_encoder, resolve_named_model
 from tasks.stage.device import device_of
 from tasks.translation.translate import try_translator

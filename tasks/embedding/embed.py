@@ -9,22 +9,21 @@ import polars as pl
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.precision import Computed
-from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.encode import Encoding
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.reuse import ReusableVectors
 from tasks.embedding.shards import EMBED_VERSION, WHAT, CorpusVectors, encoded, is_large
-from tasks.embedding.signature import encoder_made
-from tasks.embedding.vectors import MADE
+from tasks.embedding.vectors import MADE, encoder_made
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 
 @stage(ref=EmbeddingsRef, version=EMBED_VERSION)

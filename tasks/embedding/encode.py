@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.errors import NoEmbeddingError
-from storage.files import whole
-from storage.refusals import writing
+from storage.filesystem.atomic import whole
+from storage.filesystem.os_errors import writing
 from tasks.embedding.encoders import encoder_folder
 from tasks.stage.device import device_of, limit_threads
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.precision import Computed
     from models.progress import OnProgress
-    from storage.refs import CheckpointRef
-    from storage.weights import ResolvedModel
+    from storage.artifacts.refs import CheckpointRef
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
 CPU_PART: Final = 2_048  # sentences; half a minute of a BERT on two cores

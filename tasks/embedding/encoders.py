@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import WordsConfig
-from storage.checkpoint import ENCODER
+from storage.artifacts.lookup import find
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import ArtifactMissingError
-from storage.lookup import find
-from storage.refs import CheckpointRef
-from storage.weights import ResolvedModel, resolve_model
-from storage.word_vectors import find_vectors_file, is_vectors_file
-from tasks.embedding.word_vectors import import_vectors
+from storage.sources.model_sources import ResolvedModel, resolve_model
+from storage.sources.word_vectors import VectorsFile, find_vectors_file, is_vectors_file, read_vectors
+from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from models.encoder.config import EncoderConfig
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 MADE_HERE: Final = re.compile(r"(checkpoint|report)/([0-9a-f]{4,64}|latest)")
@@ -110,3 +110,20 @@ def _last_trained(store: Store, report: ArtifactRef) -> str:
     if not trained:
         raise ArtifactMissingError(f"{report} names no checkpoint among its inputs; give checkpoint/<key>")
     return trained[-1].key
+
+
+logger = logging.getLogger(__name__)
+
+
+@stage(ref=CheckpointRef, version=1)
+def import_vectors(work: Work, source: VectorsFile, config: WordsConfig) -> None:
+    """Read word vectors into a table that processes map into memory, with the tokenizer that cuts sentences for it.
+
+    Raises:
+        SourceError: a line of the file is damaged.
+        EncoderError: it has no word.
+    """
+    from models.encoder.words import write_words
+
+    logger.info("reading the word vectors of %s", source.path)
+    work.draft.note(write_words(work.draft.folder / ENCODER, read_vectors(source.path), config))

@@ -11,9 +11,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict
 
 from models.evaluation.objects import TextEncoder, embed_texts, name_of
-from storage.digest import file_sha256
-from storage.keys import NotInKey
-from storage.refs import CorpusRef, EmbeddingsRef
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from storage.filesystem.digests import file_sha256
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.embedding.vectors import MADE
 from tasks.stage.cached import Work, stage

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from storage.artifacts.refs import EmbeddingsRef
 from storage.errors import StorageError
-from storage.refs import EmbeddingsRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from storage.manifest import Provenance
-    from storage.store import Store
+    from storage.artifacts.manifest import Provenance
+    from storage.artifacts.store import Store
 
 STAGES: Final = ("embed", "embed_shard")
 _NAMES: Final = ("model", "revision")  # of an encoder's configuration: what it is called, not what it computes

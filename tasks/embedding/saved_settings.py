@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
-from storage.refs import CheckpointRef
-from storage.weights import ResolvedModel, is_graph, settings_of
+from storage.artifacts.refs import CheckpointRef
+from storage.sources.model_sources import ResolvedModel, is_graph, settings_of
 from tasks.embedding.encoders import described_folder
 
 if TYPE_CHECKING:

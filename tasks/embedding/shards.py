@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, NoEmbeddingError
 from models.precision import Computed
-from storage.refs import ArtifactRef, CheckpointRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import ArtifactRef, CheckpointRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encode import Encoding
 from tasks.stage.cached import Work, stage
 from tasks.stage.shard_plan import PLAN, Shard, digest_of
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.progress import OnProgress
-    from storage.refs import CorpusRef
-    from storage.store import Store
+    from storage.artifacts.refs import CorpusRef
+    from storage.artifacts.store import Store
     from tasks.embedding.reuse import ReusableVectors
     from tasks.stage.run_context import RunContext
 

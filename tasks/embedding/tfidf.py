@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.partitions import bits_for, in_range
-from storage.refs import CorpusRef, EmbeddingsRef
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from tasks.corpus.evaluation_sets import EvaluationSet, unique_sentences
 from tasks.embedding.vectors import MADE, SPARSE, sparse_table
 from tasks.stage.cached import Work, stage
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
     from pydantic import JsonValue
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 TITLE: Final = "Unigram TF-IDF"
 """What tables call it."""

@@ -8,9 +8,8 @@ import polars as pl
 
 from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
-from storage.checkpoint import ENCODER
-from storage.refs import CheckpointRef, EmbeddingsRef, TransformRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import ENCODER, CheckpointRef, EmbeddingsRef, TransformRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
 from tasks.embedding.vectors import MADE, made_of
 from tasks.stage.cached import Work, stage

@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.text.normalize import sentence_ids
+from storage.artifacts.manifest import installed_versions
+from storage.artifacts.schemas import SPARSE_EMBEDDINGS
 from storage.errors import SourceError
-from storage.schemas import SPARSE_EMBEDDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
     from pydantic import JsonValue
     from scipy.sparse import csr_array
 
+    from models.encoder.config import EncoderConfig
     from models.evaluation.probe.problem import Features
-    from storage.refs import EmbeddingsRef
-    from storage.store import Store
+    from storage.artifacts.refs import EmbeddingsRef
+    from storage.artifacts.store import Store
 
 SPARSE: Final = "sparse_embeddings"
 """Table of an embeddings artifact whose vectors are sparse."""
@@ -166,3 +169,40 @@ def _matrix(table: pl.DataFrame) -> csr_array:
     columns, values = (table[name].explode().drop_nulls().to_numpy() for name in ("columns", "values"))
     width = int(columns.max()) + 1 if len(columns) else 1
     return csr_array((values, columns.astype(np.int64), starts), shape=(table.height, width))
+
+
+_ABSENT: Final = "not installed"
+
+
+def encoder_made(folder: Path, config: EncoderConfig, dtype: str) -> dict[str, JsonValue]:
+    """How an encoder makes vectors.
+
+    Args:
+        folder: the encoder's; decides whether its tokenizer adds special tokens, which a static table's does not.
+        config: pooling, length and casing.
+        dtype: `fp32` or `bf16`.
+    """
+    from models.encoder.saved import read_saved, settled  # imports transformers
+
+    saved = read_saved(folder)
+    config = settled(saved, config)
+    words: dict[str, JsonValue] = {"words": saved.words.spelled} if saved.words else {}
+    lower = config.lower_case or (saved.words is not None and saved.words.case == "lower")
+    return {
+        "vectors": "encoder",
+        "pool": config.pooling,
+        "len": config.length,
+        "special": saved.backbone.kind == "Transformer",
+        "norm": config.normalize,
+        **words,
+        "case": "lower" if lower else "kept",
+        "dtype": dtype,
+        "prompt": config.prompt or None,
+        **versions_of("torch", "transformers"),
+    }
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Package → its version without the build (`+cpu`), which says which machine it is for."""
+    installed = installed_versions()
+    return {name: installed[name].partition("+")[0].replace(_ABSENT, "unknown") for name in packages}

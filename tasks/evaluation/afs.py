@@ -8,14 +8,13 @@ import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import PaperTable
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.errors import SourceError
-from storage.readers.afs import TOPICS, read_afs, topic_file
-from storage.refs import EmbeddingsRef, ScoresRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 

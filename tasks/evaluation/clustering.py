@@ -8,17 +8,16 @@ import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import PaperTable
-from storage.declarations import suites_of
-from storage.declared.clustering import CLUSTERING
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.datasets.clustering import CLUSTERING
+from storage.datasets.registry import suites_of
 from storage.errors import SourceError
-from storage.readers.clusters import read_clusters
-from storage.reading import local_files
-from storage.refs import EmbeddingsRef, ScoresRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.readers.benchmarks.clustering import read_clusters
+from storage.sources.read import local_files
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
@@ -40,7 +39,7 @@ class ClusterSet(EvaluationSet):
     source: ResolvedSource
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """As `storage.readers.clusters.CLUSTERS`."""
+        """As `storage.readers.benchmarks.clustering.CLUSTERS`."""
         return {_SPLIT: read_clusters(local_files(self.source)[0])}
 
     def sentences(self) -> pl.Series:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+import polars as pl
+
+from models.report.page import difference_rows, score_rows
+from storage.artifacts.schemas import COMPARISON, SCORES
 from tasks.corpus.evaluation_sets import EvaluationSet
+from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
+    from collections.abc import Mapping, Sequence
 
     from models.evaluation.config import ScoringConfig
     from models.report.tables import PaperTable
-    from storage.refs import ComparisonRef, ScoresRef
+    from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
-    from tasks.evaluation.settings import EvaluationSettings
-    from tasks.evaluation.systems import Candidate, System
+    from tasks.evaluation.systems import Candidate, EvaluationSettings, System
+    from tasks.stage.cached import Work
     from tasks.stage.run_context import RunContext
 
 S = TypeVar("S", bound=EvaluationSet)
@@ -110,3 +113,38 @@ class TunedKind(Kind[S]):
         self, site: RunContext, candidate: Candidate, sets: tuple[S, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """An encoder's figures: cached stages for each seed or fold, and one for all of them."""
+
+
+def publish_scores(work: Work, rows: pl.DataFrame, model: str, checkpoint: str, seed: int, title: str) -> None:
+    """Write a system's figures as the table `scores`, and show them.
+
+    Args:
+        work: of the stage that scored.
+        rows: dataset, subset, split, metric, protocol, value, n, ci_low, ci_high, signature.
+        model: what tables call the system.
+        checkpoint: what identifies it.
+        seed: of the draws, or of the training.
+        title: of the table that people see.
+    """
+    named = rows.with_columns(model=pl.lit(model), seed=pl.lit(seed), checkpoint=pl.lit(checkpoint))
+    scores = named.select(SCORES.names()).cast(SCORES)
+    work.draft.write(scores)
+    show_table(f"{work.draft.provenance.stage.replace('_', '-')}-table", score_rows(scores), title)
+
+
+def publish_comparison(
+    work: Work, rows: Sequence[Mapping[str, object]], names: tuple[str, str], seed: int, title: str
+) -> None:
+    """Write what a second system has more than a first, and show it.
+
+    Args:
+        work: of the stage that compared.
+        rows: the columns of a comparison but for the systems and the seed.
+        names: what tables call the systems.
+        seed: of the draws.
+        title: of the table that people see.
+    """
+    table = pl.DataFrame(rows).with_columns(model=pl.lit(names[1]), reference=pl.lit(names[0]), seed=pl.lit(seed))
+    comparison = table.select(COMPARISON.names()).cast(COMPARISON)
+    work.draft.write(comparison)
+    show_table("comparison-table", difference_rows(comparison), title)

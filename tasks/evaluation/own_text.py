@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from models.evaluation.bootstrap import BootstrapConfig
     from models.evaluation.field import Proof
     from models.evaluation.retrieval import Retrieval
-    from storage.labels import LabelSource
-    from storage.refs import EmbeddingsRef, PassagesRef
-    from storage.store import Store
+    from storage.artifacts.refs import EmbeddingsRef, PassagesRef
+    from storage.artifacts.store import Store
+    from storage.sources.labels import LabelSource
     from tasks.embedding.vectors import Vectors
 
 

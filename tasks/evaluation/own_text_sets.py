@@ -11,8 +11,8 @@ from models.errors import EvaluationError
 from models.evaluation.own_text import ENOUGH, TOO_FEW, probes
 from models.own_labels import TEACH, class_pairs, shares
 from models.text.normalize import sentence_ids
-from storage.labels import LabelSource, read_labels
-from storage.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, PairsRef, PassagesRef, ViewsRef
+from storage.sources.labels import LabelSource, read_labels
 from tasks.corpus.labels import TRAIN, labelled_rows, sides_of
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from models.evaluation.retrieval import Retrieval
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 
 @stage(ref=CorpusRef, version=1)

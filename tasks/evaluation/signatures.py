@@ -9,7 +9,7 @@ import polars as pl
 
 from models.evaluation.signature import rows_digest, signature
 from tasks.corpus.evaluation_sets import rows_of
-from tasks.embedding.signature import versions_of
+from tasks.embedding.vectors import versions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,13 +13,12 @@ from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
 from models.report.tables import PaperTable
-from storage.declarations import DATASETS, suites_of
-from storage.embedded import EMBEDDED
-from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_set, resolve_scored_set
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_comparison, publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 

@@ -11,16 +11,15 @@ from pydantic import BaseModel, ConfigDict
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.report.tables import PaperTable
-from storage.declarations import DATASETS, headings_of, suites_of
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.datasets.registry import DATASETS, headings_of, suites_of
 from storage.errors import SourceError
-from storage.readers.senteval import TRANSFER_SETS
-from storage.refs import EmbeddingsRef, ScoresRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.transfer import CLASS, read_transfer_table
+from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.sources.transfer_sets import CLASS, read_transfer_table
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads

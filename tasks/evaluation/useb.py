@@ -9,16 +9,15 @@ import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import PaperTable
-from storage.declarations import DATASETS, suites_of
-from storage.declared.useb import USEB
+from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
+from storage.datasets.registry import DATASETS, suites_of
+from storage.datasets.useb import USEB
 from storage.errors import SourceError
-from storage.readers.useb import READERS
-from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.readers.benchmarks.useb import READERS
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_comparison, publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.stage.cached import Work, stage
 
@@ -46,7 +45,7 @@ class UsebSet(EvaluationSet):
         return f"{self.dataset} {self.split}"
 
     def read(self) -> Mapping[str, pl.DataFrame]:
-        """As `storage.readers.useb.RANKING`, or `PARAPHRASES`."""
+        """As `storage.readers.benchmarks.useb.RANKING`, or `PARAPHRASES`."""
         return {self.split: READERS[self.dataset](self.source.files, self.split)}
 
     def sentences(self) -> pl.Series:

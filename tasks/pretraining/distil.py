@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.pretraining.config import StudentRecipe
-from storage.refs import ArtifactRef, CheckpointRef
-from storage.sources import ResolvedSource
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import ArtifactRef, CheckpointRef
+from storage.sources.model_sources import ResolvedModel
+from storage.sources.sources import ResolvedSource
 from tasks.embedding.encoders import encoder_folder
 from tasks.pretraining.pretrain import MODEL, read_collections
 from tasks.stage.cached import Work, stage

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from storage.asset_sources import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, TEACHER, WIKITEXT
-from storage.embedded import AssetManifest, AssetSource
-from storage.files import whole
-from storage.manifest import describe_files
-from storage.regular import MANIFEST
+from storage.artifacts.manifest import describe_files
+from storage.assets.catalog import AssetManifest, AssetSource
+from storage.assets.licences import INSTRUCTIONS, MULTINLI, NOVELS, SNLI, SNLI_TEST, TATOEBA, TEACHER, WIKITEXT
+from storage.filesystem.atomic import whole
+from storage.filesystem.names import MANIFEST
 from tasks.pretraining.pretrain import MODEL
 from tasks.pretraining.verify import BACK, ENCODER, FORWARD, MULTILINGUAL_ENCODER, STUDENT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
 
 SHARE_ALIKE = "CC BY-SA 4.0"
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from models.pretraining.config import EncoderRecipe, TranslatorRecipe
+from storage.artifacts.refs import ArtifactRef
 from storage.errors import SourceError
-from storage.refs import ArtifactRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from tasks.stage.cached import Work, stage
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.ui import progress_of
 
@@ -148,6 +148,17 @@ def pretrain_translator(
     work.draft.note(_training(state))
 
 
+class BackTranslation(StageInputs):
+    """Which English sentences are translated, and into what."""
+
+    languages: tuple[str, ...]
+    """ISO 639-1 codes."""
+    captions: int
+    """Most sentences of SNLI, for each language."""
+    everyday: int
+    """Most sentences of Tatoeba, for each language."""
+
+
 @stage(ref=ArtifactRef, kind="back_translated", version=2)
 def back_translate(
     work: Work,
@@ -155,21 +166,17 @@ def back_translate(
     sources: tuple[ResolvedSource, ...],
     parallel: ArtifactRef,
     sample: ResolvedSource,
-    languages: tuple[str, ...],
-    captions: int,
-    everyday: int,
+    chosen: BackTranslation,
 ) -> None:
     """Translate English with an own model: sources for the way back into English, as they will be met there.
 
     Args:
         work: RunContext, store and draft.
-        translator: From English into `languages`.
+        translator: From English into the languages.
         sources: Collections that hold SNLI, the pairs and the evaluation sets.
         parallel: The split whose held-out pairs stay unseen.
         sample: The NLI sample that recipes are run on, which stays unseen too.
-        languages: ISO 639-1 codes.
-        captions: Most sentences of SNLI, for each language.
-        everyday: Most sentences of Tatoeba, for each language.
+        chosen: Languages, and how many sentences.
     """
     from models.pretraining.corpora import LANGUAGES, round_trip_sentences
     from models.translation.config import TranslatorConfig
@@ -180,8 +187,8 @@ def back_translate(
     held_out = pl.concat([pl.read_parquet(path)["en"] for path in sorted(work.store.fetch(parallel).glob("held-*"))])
     pairs = pl.read_parquet(sample.files[0])
     unseen = [*held_out, *pairs["premise"], *pairs["hypothesis"]]
-    chosen = round_trip_sentences(read_collections(sources), unseen, captions, everyday)
-    for code in languages:
+    english = round_trip_sentences(read_collections(sources), unseen, chosen.captions, chosen.everyday)
+    for code in chosen.languages:
         config = TranslatorConfig(
             model=str(translator), source_lang="en", target_lang=code, target_token=f">>{LANGUAGES[code]}<<"
         )
@@ -189,8 +196,10 @@ def back_translate(
             engine = load_translator(
                 folder, config, device_of(work.site), Path(scratch) / "converted", work.site.threads or cores()
             )
-        texts = [translation.text for translation in engine.translate(chosen, progress_of(f"back-translation, {code}"))]
-        frame = pl.DataFrame({"source": texts, "target": chosen}).filter(pl.col("source").str.strip_chars() != "")
+        texts = [
+            translation.text for translation in engine.translate(english, progress_of(f"back-translation, {code}"))
+        ]
+        frame = pl.DataFrame({"source": texts, "target": english}).filter(pl.col("source").str.strip_chars() != "")
         frame.write_parquet(work.draft.folder / f"{code}.parquet")
 
 

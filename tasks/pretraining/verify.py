@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.pretraining.corpora import LANGUAGES
 from models.translation.catalog import MINI
-from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
+from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from tasks.stage.device import cores
 from tasks.stage.ui import progress_of
 from tasks.translation.pinned_translations import PINNED, record_pins

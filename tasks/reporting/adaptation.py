@@ -6,9 +6,9 @@ from typing import cast
 
 from models.report.adaptation import AdaptationContent, adaptation_page
 from models.report.verdict import Verdict, Word
-from storage.labels import LabelSource
-from storage.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
-from storage.texts import TextSource
+from storage.artifacts.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
+from storage.sources.labels import LabelSource
+from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import said_of
 from tasks.reporting.adapted_card import adapted_card
@@ -16,8 +16,7 @@ from tasks.reporting.model_card import CARD
 from tasks.reporting.run.content import Told
 from tasks.reporting.run.report import HTML, PAGE
 from tasks.reporting.sections import own_text
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_markdown
 
 

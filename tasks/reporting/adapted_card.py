@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.report.adaptation import AdaptationContent
-    from storage.refs import CheckpointRef
-    from storage.texts import TextSource
+    from storage.artifacts.refs import CheckpointRef
+    from storage.sources.own_text import TextSource
 
 
 def adapted_card(

@@ -10,15 +10,15 @@ import polars as pl
 
 from models.report.runs_page import RunsContent
 from models.report.tables import PaperTable
+from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from storage.errors import ArtifactMissingError
-from storage.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from tasks.reporting.run.report import report
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:
-    from storage.manifest import Manifest
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.store import Store
 
 HTML: Final = "comparison.html"
 PAGE: Final = "comparison.md"

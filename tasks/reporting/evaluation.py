@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from models.report.evaluation import evaluation_page
 from models.report.tables import PaperTable
-from storage.keys import NotInKey
-from storage.refs import ComparisonRef, EvaluationRef, ScoresRef
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_markdown
 

@@ -13,9 +13,9 @@ from models.report.escaping import code
 from models.report.mteb import Task, task_results
 from models.report.page import markdown_table
 from models.report.tables import as_latex, paper_signatures, paper_tables
-from storage.checkpoint import ENCODER
-from storage.collect import readable_manifests
-from storage.declarations import DATASETS
+from storage.artifacts.garbage_collection import readable_manifests
+from storage.artifacts.refs import ENCODER
+from storage.datasets.registry import DATASETS
 from storage.errors import ArtifactMissingError, StoreWriteError
 from tasks.evaluation.kinds import tables
 from tasks.reporting.model_card import CARD, folded_card
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from storage.manifest import Manifest
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
 
 GRAPH = "sentence-embedding.onnx"
 _TRAINED, _FOLDED = "checkpoints.", "folded."  # inputs of a report, numbered

@@ -9,20 +9,27 @@ from pydantic import BaseModel
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.field import FieldContent, advice, field_page, summary_rows
-from storage.checkpoint import ENCODER
-from storage.labels import LabelSource
-from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef, FieldRef, PaceRef, PassagesRef, ViewsRef
-from storage.schemas import FIELD, FIELD_METHODS
-from storage.texts import TextSource
+from storage.artifacts.refs import (
+    ENCODER,
+    CheckpointRef,
+    CorpusRef,
+    EmbeddingsRef,
+    FieldRef,
+    PaceRef,
+    PassagesRef,
+    ViewsRef,
+)
+from storage.artifacts.schemas import FIELD, FIELD_METHODS
+from storage.sources.labels import LabelSource
+from storage.sources.own_text import TextSource
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
 from tasks.evaluation.own_text_sets import own_probes
 from tasks.reporting.run.content import Told
 from tasks.reporting.sections import own_text
-from tasks.stage.cached import Work, stage
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import limit_threads
-from tasks.stage.inputs import StageInputs
 from tasks.stage.ui import show_image, show_markdown
 from tasks.training.step_timing import seconds_a_step
 
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from models.evaluation.field import Proof, Ranking
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 PAGE: Final = "field.md"
 PLOT: Final = "field.png"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.report.run_content import Artifact
+from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
-from storage.refs import ArtifactRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from storage.manifest import Manifest
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.store import Store
 
 
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:

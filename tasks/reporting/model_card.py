@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from models.report.card import CardContent, Material
 from models.report.card_header import Header, Measured
 from models.report.page import PRINTED, score_rows
-from storage.declarations import DATASETS
-from storage.declared.models import MODEL_LICENCES
-from storage.embedded import EMBEDDED, embedded_manifest
+from storage.assets.catalog import EMBEDDED, embedded_manifest
+from storage.datasets.model_licences import MODEL_LICENCES
+from storage.datasets.registry import DATASETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
 
-    from storage.refs import CheckpointRef
+    from storage.artifacts.refs import CheckpointRef
     from tasks.settings import Phase, RunSettings
 
 CARD: Final = "model-card.md"
@@ -32,15 +32,24 @@ def folded_card(number: int) -> str:
     return f"model-card-folded-{number}.md"
 
 
+class CardSubject(NamedTuple):
+    """The encoder that a card describes.
+
+    Attributes:
+        checkpoint: its artifact.
+        pairs: rows that each phase trained on.
+        max_length: tokens that it reads of a sentence.
+        folded: which system it is, if it took the run's transform in.
+    """
+
+    checkpoint: CheckpointRef
+    pairs: tuple[int, ...]
+    max_length: int
+    folded: str = ""
+
+
 def card_content(
-    title: str,
-    settings: RunSettings,
-    scores: pl.DataFrame,
-    checkpoint: CheckpointRef,
-    pairs: tuple[int, ...],
-    max_length: int,
-    verdict: str,
-    folded: str = "",
+    title: str, settings: RunSettings, scores: pl.DataFrame, subject: CardSubject, verdict: str
 ) -> CardContent:
     """The card's content.
 
@@ -48,20 +57,17 @@ def card_content(
         title: the run's title.
         settings: what decided the run.
         scores: the scores of all systems.
-        checkpoint: what the card is of.
-        pairs: rows that each phase trained on.
-        max_length: tokens that it reads of a sentence.
+        subject: the encoder.
         verdict: whether training did the encoder good.
-        folded: which system it is, if it took the run's transform in.
     """
-    phases = list(zip(settings.phases, pairs, strict=True))
+    phases = list(zip(settings.phases, subject.pairs, strict=True))
     trainings = [phase.training for phase in settings.phases]
     last = trainings[-1] if trainings else None
     dev = settings.evaluation.dev if any(training.select != "last" for training in trainings) else None
     chosen = {**last.objective.model_dump(mode="json"), **last.model_dump(mode="json", exclude=_APART)} if last else {}
-    column = folded or settings.systems[-1]
+    column = subject.folded or settings.systems[-1]
     materials = tuple(_materials(settings))
-    transform = settings.transform.name if folded and settings.transform else ""
+    transform = settings.transform.name if subject.folded and settings.transform else ""
     return CardContent(
         header=Header(
             name=title,
@@ -77,7 +83,7 @@ def card_content(
         column=column,
         base=settings.encoder.model,
         pooling=settings.encoder.pooling,
-        max_length=max_length,
+        max_length=subject.max_length,
         trainings=tuple((phase.training.objective.name, rows, _kind_of(phase, settings)) for phase, rows in phases),
         settings=chosen,
         labels=settings.needs_labels,
@@ -86,7 +92,7 @@ def card_content(
         scores=score_rows(scores),
         materials=materials,
         citations=(*dict.fromkeys(training.objective.citation for training in trainings), *_data_citations(settings)),
-        checkpoint=checkpoint.key,
+        checkpoint=subject.checkpoint.key,
         verdict=verdict,
     )
 

@@ -9,10 +9,9 @@ import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
 from models.report.reproduction import reproduction_page
-from storage.refs import CorpusRef, ReportRef, ReproductionRef
-from storage.schemas import REPRODUCTION
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
+from storage.artifacts.schemas import REPRODUCTION
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from models.evaluation.published import PublishedRow
     from models.evaluation.reproduction import Comparison, Measured
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
     Test = Callable[[Measured, float], Comparison]
 

@@ -14,9 +14,9 @@ from tasks.reporting.run.content import environment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from storage.refs import PassagesRef, ViewsRef
-    from storage.store import Store
-    from storage.texts import TextSource
+    from storage.artifacts.refs import PassagesRef, ViewsRef
+    from storage.artifacts.store import Store
+    from storage.sources.own_text import TextSource
     from tasks.reporting.run.content import Told
 
 _SAMPLES: Final = 5  # rows of each

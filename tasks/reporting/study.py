@@ -10,13 +10,12 @@ import polars as pl
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.study import set_rows, shown_set, study_page
 from models.report.study_config import Point
-from storage.refs import EmbeddingsRef, ScoresRef, StudyRef
-from storage.schemas import STUDY
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
+from storage.artifacts.schemas import STUDY
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.sts import cosines_of
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.ui import show_image, show_markdown, show_table
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from models.encoder.int8 import GRAPHS, SATURATES, Target, saturates_here, target_here
 from models.errors import EncoderError
 from storage.errors import StoreWriteError
-from storage.files import whole
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_sources
+from storage.filesystem.atomic import whole
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.embedding.encoders import encoder_folder, find_encoder
 from tasks.serving.compression_card import card_of, write_cards
 from tasks.serving.measures import dev_scorer, measured, stsb

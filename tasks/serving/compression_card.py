@@ -9,7 +9,7 @@ from models.report.card import LICENCES, material_rows
 from models.report.card_header import Header, front_matter
 from models.report.escaping import plain
 from models.report.page import markdown_table
-from storage.refs import CheckpointRef
+from storage.artifacts.refs import CheckpointRef
 from tasks.reporting.export import newest_card
 from tasks.reporting.model_card import hub_id, model_material
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.encoder.int8 import Target
-    from storage.weights import ResolvedModel
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
 README: Final = "README.md"

@@ -17,16 +17,15 @@ from models.partitions import equal_frames
 from models.text.corpus import CorpusConfig
 from models.text.normalize import NormalizeConfig
 from storage.errors import SourceError, StoreWriteError
-from storage.files import whole
-from storage.readers.report import ReadReport
-from storage.reading import check_columns, read_source
-from storage.sources import SourceSpec, resolve_sources
+from storage.filesystem.atomic import whole
+from storage.readers.read_report import ReadReport
+from storage.sources.read import check_columns, read_source
+from storage.sources.sources import SourceSpec, resolve_sources
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources, told_of
 from tasks.embedding.embed import embed
 from tasks.embedding.encode import Encoding
-from tasks.evaluation.candidates import find_candidate
-from tasks.evaluation.settings import Reading
+from tasks.evaluation.systems import Reading, find_candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from models.precision import Computed
     from models.progress import OnProgress
-    from storage.sources import ResolvedSource
+    from storage.sources.sources import ResolvedSource
     from tasks.evaluation.systems import Candidate
     from tasks.stage.run_context import RunContext
 

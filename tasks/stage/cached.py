@@ -22,24 +22,24 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from prefect import Task
 from prefect.runtime import flow_run
 from prefect.serializers import JSONSerializer
+from pydantic import BaseModel, ConfigDict
 
 from models.precision import settled
-from storage.keys import artifact_key, canonical
-from storage.manifest import InputEntry, Provenance
-from storage.refs import ArtifactRef
-from tasks.stage.account import account_of
+from storage.artifacts.keys import artifact_key, canonical
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import ArtifactRef
 from tasks.stage.device import device_of
-from tasks.stage.inputs import ungrouped
 from tasks.stage.leases import lease
-from tasks.stage.progress import Step, planned, watchers
+from tasks.stage.metrics import metrics_of
+from tasks.stage.progress import StageRun, listeners, planned
 from tasks.stage.records import ArtifactKey, ManifestRecords
 from tasks.stage.ui_page import collected, in_run
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from storage.draft import Draft
-    from storage.store import Store
+    from storage.artifacts.draft import Draft
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
@@ -112,21 +112,21 @@ class Stage(Generic[P, R]):
         """Return the artifact's reference, from the cache or of a new artifact; a dry run only notes the call."""
         arguments = self._arguments(site, *args, **kwargs)
         ref = self._ref(arguments)
-        step = Step(self.name, ref)
+        step = StageRun(self.name, ref)
         if planned(step):
             return ref
         lease(site.open_store(), [ref, *_inputs(arguments)], begin=in_run())
-        for watcher in watchers():
-            watcher.begins(step)
+        for listener in listeners():
+            listener.begins(step)
         try:
-            with account_of(step):
+            with metrics_of(step):
                 made = self._found_or_made(site, ref, arguments)
         except BaseException:
-            for watcher in watchers():
-                watcher.fails(step)
+            for listener in listeners():
+                listener.fails(step)
             raise
-        for watcher in watchers():
-            watcher.ends(step)
+        for listener in listeners():
+            listener.ends(step)
         return made
 
     def ref_of(self, site: RunContext, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -146,14 +146,14 @@ class Stage(Generic[P, R]):
         """Make and publish the artifact, cached or not."""
         arguments = _on_this_machine(site, arguments)
         ref = self._ref(arguments)
-        step = Step(self.name, ref)
-        for watcher in watchers():
-            watcher.makes(step)
+        step = StageRun(self.name, ref)
+        for listener in listeners():
+            listener.makes(step)
         store = site.open_store()
-        with account_of(step) as account:
+        with metrics_of(step) as metrics:
             with collected() as page, store.draft(ref, self._provenance(store, arguments)) as draft:
                 cast("Callable[..., None]", self.compute)(Work(site, store, draft), **arguments)
-            account.made(store.manifest(ref))
+            metrics.made(store.manifest(ref))
             page.publish(store, ref, self.__doc__ or "")
             store.drop_scratch(ref)
             logger.info("published %s", ref)
@@ -243,3 +243,24 @@ def _inputs(arguments: Mapping[str, object]) -> list[ArtifactRef]:
 
 def _input(store: Store, ref: ArtifactRef) -> InputEntry:
     return InputEntry(kind=ref.kind, key=ref.key, digest=store.manifest(ref).digest)
+
+
+class StageInputs(BaseModel):
+    """A group of stage arguments. Key and provenance have its fields as if each were an argument of the stage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def ungrouped(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return stage arguments with the fields of each group in place of the group.
+
+    Args:
+        arguments: name → argument of a stage.
+    """
+    flat: dict[str, object] = {}
+    for name, value in arguments.items():
+        if isinstance(value, StageInputs):
+            flat |= {field: getattr(value, field) for field in type(value).model_fields}
+        else:
+            flat[name] = value
+    return flat

@@ -24,7 +24,7 @@ from tasks.stage.lanes import ENDED, LOGGED, SECONDS_TO_END, TOLD
 
 if TYPE_CHECKING:
     from models.progress import Progress
-    from tasks.stage.progress import Step
+    from tasks.stage.progress import StageRun
 
 
 class _Line:
@@ -66,11 +66,11 @@ class _Watcher:
     def __init__(self, line: _Line) -> None:
         self._line = line
 
-    def begins(self, step: Step) -> None:
+    def begins(self, step: StageRun) -> None:
         """A stage is called."""
         self._line.send(TOLD, ("begins", step))
 
-    def makes(self, step: Step) -> None:
+    def makes(self, step: StageRun) -> None:
         """It computes."""
         self._line.send(TOLD, ("makes", step))
 
@@ -78,11 +78,11 @@ class _Watcher:
         """It has advanced."""
         self._line.send(TOLD, ("advances", progress))
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: StageRun) -> None:
         """Its artifact is there."""
         self._line.send(TOLD, ("ends", step))
 
-    def fails(self, step: Step) -> None:
+    def fails(self, step: StageRun) -> None:
         """It ended without one."""
         self._line.send(TOLD, ("fails", step))
 
@@ -114,10 +114,10 @@ def main(file: int) -> None:
     from prefect.context import hydrated_context
 
     from tasks.stage.log_context import show_logs
-    from tasks.stage.progress import watched_by
+    from tasks.stage.progress import listening
 
     result = error = None
-    with hydrated_context(context), watched_by(_Watcher(line)):
+    with hydrated_context(context), listening(_Watcher(line)):
         show_logs()
         try:
             result = function(site, *arguments)

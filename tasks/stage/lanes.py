@@ -25,14 +25,14 @@ from prefect.context import serialize_context
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from models.errors import ModelError
-from tasks.stage.progress import is_planning, watchers
+from tasks.stage.progress import is_planning, listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
     from threading import Event
 
-    from tasks.stage.progress import Step
+    from tasks.stage.progress import StageRun
     from tasks.stage.run_context import RunContext
 
 T = TypeVar("T")
@@ -146,10 +146,10 @@ def _listen(process: subprocess.Popen[bytes], connection: Connection, off: Event
 
 
 class _Relay:
-    """Takes what a process tells to this one's watchers and log handlers."""
+    """Takes what a process tells to this process's listeners and log handlers."""
 
     def __init__(self) -> None:
-        self._open: list[Step] = []
+        self._open: list[StageRun] = []
 
     def take(self, kind: str, content: Any) -> None:  # noqa: ANN401  by its kind
         """A message."""
@@ -161,15 +161,15 @@ class _Relay:
             self._open.append(value)
         elif name in ("ends", "fails"):
             self._open.remove(value)
-        for watcher in watchers():
-            getattr(watcher, name)(value)
+        for listener in listeners():
+            getattr(listener, name)(value)
 
     def close(self) -> None:
-        """Tell watchers of stages that nobody ended."""
+        """Tell listeners of stages that nobody ended."""
         while self._open:
             step = self._open.pop()
-            for watcher in watchers():
-                watcher.fails(step)
+            for listener in listeners():
+                listener.fails(step)
 
 
 def _show(record: logging.LogRecord) -> None:

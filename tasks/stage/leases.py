@@ -1,4 +1,4 @@
-"""The lease of this process: artifacts that its stages use or make stay until it ends (`storage.leases`)."""
+"""The lease of this process: artifacts that its stages use or make stay until it ends (`storage.artifacts.leases`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from storage.artifacts.leases import EXPIRES, Lease
 from storage.errors import StoreWriteError
-from storage.leases import EXPIRES, Lease
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from storage.refs import ArtifactRef
-    from storage.store import Store
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
 

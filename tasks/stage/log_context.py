@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from prefect.logging.handlers import APILogHandler
 from prefect.runtime import flow_run
 
-from tasks.stage.account import step_at_work
-from tasks.stage.metrics import count_record
+from tasks.stage.metrics import count_record, current_step
 from tasks.stage.ui_page import in_run
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class _Signed:
         record = self._make(*args, **kwargs)
         with contextlib.suppress(TypeError, ValueError, KeyError):  # which logging reports where it prints the line
             record.message = record.getMessage()  # Prefect's JSON has it only where another handler came before
-        step = step_at_work()
+        step = current_step()
         record.run = flow_run.get_id()
         record.stage = step.stage if step else None
         record.artifact = step.ref.path if step else None

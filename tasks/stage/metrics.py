@@ -11,6 +11,8 @@ import os
 import threading
 import time
 import uuid
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
     from opentelemetry.metrics import MeterProvider
 
-    from storage.manifest import Manifest
-    from tasks.stage.progress import Step
+    from storage.artifacts.manifest import Manifest
+    from tasks.stage.progress import StageRun
 
 logger = logging.getLogger(__name__)
 
@@ -53,36 +55,80 @@ _resting_until = 0.0
 _settling = threading.Lock()
 
 
-def count_outcome(step: Step, outcome: str, seconds: float, error: str = "") -> None:
-    """A stage ended.
+class StageMetrics:
+    """Counts one call of a stage: how it ended, how long it took, and what it made.
 
-    Args:
-        step: the stage.
-        outcome: `made`, `found` or `failed`.
-        seconds: since it was called.
-        error: class of what ended a stage that failed.
+    Attributes:
+        step: The stage and its artifact.
     """
-    _provider()
-    told = {"bsl.stage": step.stage, "bsl.outcome": outcome, **({"error.type": error} if error else {})}
-    _stages.add(1, told)
-    _duration.record(seconds, told)
+
+    def __init__(self, step: StageRun) -> None:
+        self.step = step
+        self._made = False
+        self._started = time.monotonic()
+
+    def made(self, manifest: Manifest) -> None:
+        """Count the contents of the artifact that the stage published."""
+        _provider()
+        self._made = True
+        attributes = {"bsl.stage": self.step.stage}
+        _bytes.add(manifest.size, attributes)
+        for table, counter in _ROWS.items():
+            if table in manifest.tables:
+                counter.add(manifest.tables[table].rows, attributes)
+        figures: dict[str, Any] = manifest.figures
+        if "target_tokens" in figures:
+            _tokens.add(figures["target_tokens"], attributes)
+        if manifest.kind == "checkpoint" and "steps" in figures:
+            _steps.add(figures["steps"], attributes)
+        for reason, count in _drops(figures):
+            _dropped.add(count, {**attributes, "bsl.reason": reason})
+
+    def close(self, error: str = "") -> None:
+        """Count the outcome: failed, made or found.
+
+        Args:
+            error: Class of the exception that ended the stage.
+        """
+        _provider()
+        outcome = "failed" if error else "made" if self._made else "found"
+        attributes = {"bsl.stage": self.step.stage, "bsl.outcome": outcome, **({"error.type": error} if error else {})}
+        _stages.add(1, attributes)
+        _duration.record(time.monotonic() - self._started, attributes)
 
 
-def count_made(step: Step, manifest: Manifest) -> None:
-    """An artifact was published: what it holds."""
-    _provider()
-    told = {"bsl.stage": step.stage}
-    _bytes.add(manifest.size, told)
-    for table, counter in _ROWS.items():
-        if table in manifest.tables:
-            counter.add(manifest.tables[table].rows, told)
-    figures: dict[str, Any] = manifest.figures
-    if "target_tokens" in figures:
-        _tokens.add(figures["target_tokens"], told)
-    if manifest.kind == "checkpoint" and "steps" in figures:
-        _steps.add(figures["steps"], told)
-    for reason, count in _drops(figures):
-        _dropped.add(count, {**told, "bsl.reason": reason})
+_current: ContextVar[StageMetrics | None] = ContextVar("stage_metrics", default=None)
+
+
+@contextmanager
+def metrics_of(step: StageRun) -> Iterator[StageMetrics]:
+    """Count a stage until the block ends; an open count of the same step is continued.
+
+    Prefect stands between a stage's call and its work, and does not pass on what was made.
+    """
+    outer = _current.get()
+    if outer is not None and outer.step == step:
+        yield outer
+        return
+    own = StageMetrics(step)
+    token = _current.set(own)
+    try:
+        yield own
+    except BaseException as error:
+        own.close(type(error).__name__)
+        raise
+    else:
+        own.close()
+    finally:
+        _current.reset(token)
+        if outer is None:  # a shard inside a stage is sent with it, or by the periodic export
+            flush()
+
+
+def current_step() -> StageRun | None:
+    """Return the innermost stage that runs in this thread."""
+    current = _current.get()
+    return current.step if current else None
 
 
 def count_record(record: logging.LogRecord) -> None:

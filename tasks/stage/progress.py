@@ -1,6 +1,6 @@
 """Who is told of stages as they run, and planning, which only asks which stages there would be.
 
-Watchers are of this process; a worker has none, its runs are watched in the Prefect UI.
+Listeners belong to this process; a worker has none, its runs are watched in the Prefect UI.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from models.progress import Progress
-    from storage.refs import ArtifactRef
+    from storage.artifacts.refs import ArtifactRef
 
 
 @dataclass(frozen=True)
-class Step:
+class StageRun:
     """A stage of a run, and the artifact that it makes or finds made."""
 
     stage: str
     ref: ArtifactRef
 
 
-class Watcher(Protocol):
+class ProgressListener(Protocol):
     """What is told of a run. Steps may lie inside others: a shard of translations inside its views."""
 
-    def begins(self, step: Step) -> None:
+    def begins(self, step: StageRun) -> None:
         """A stage is called."""
 
-    def makes(self, step: Step) -> None:
+    def makes(self, step: StageRun) -> None:
         """Its artifact is not there or not whole, so it computes."""
 
     def advances(self, progress: Progress) -> None:
         """The innermost stage of the thread has advanced."""
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: StageRun) -> None:
         """Its artifact is there."""
 
-    def fails(self, step: Step) -> None:
+    def fails(self, step: StageRun) -> None:
         """It ended without one; the run may go on."""
 
     def tells(self, text: str) -> None:
@@ -49,27 +49,27 @@ class Watcher(Protocol):
 
 logger = logging.getLogger(__name__)
 
-_watchers: list[Watcher] = []
-_plans: list[list[Step]] = []
+_listeners: list[ProgressListener] = []
+_plans: list[list[StageRun]] = []
 
 
 @contextmanager
-def watched_by(watcher: Watcher) -> Iterator[None]:
-    """Tell a watcher of every stage that this process runs meanwhile."""
-    _watchers.append(watcher)
+def listening(listener: ProgressListener) -> Iterator[None]:
+    """Tell a listener of every stage that this process runs meanwhile."""
+    _listeners.append(listener)
     try:
         yield
     finally:
-        _watchers.remove(watcher)
+        _listeners.remove(listener)
 
 
-def watchers() -> Sequence[Watcher]:
+def listeners() -> Sequence[ProgressListener]:
     """Who is told now."""
-    return tuple(_watchers)
+    return tuple(_listeners)
 
 
 @contextmanager
-def planning() -> Iterator[list[Step]]:
+def planning() -> Iterator[list[StageRun]]:
     """Run no stage: each call is noted, and gives the reference that it would give; keys need no artifact."""
     _plans.append([])
     try:
@@ -83,7 +83,7 @@ def is_planning() -> bool:
     return bool(_plans)
 
 
-def planned(step: Step) -> bool:
+def planned(step: StageRun) -> bool:
     """Whether a step was noted instead of run."""
     for plan in _plans:
         plan.append(step)
@@ -91,12 +91,12 @@ def planned(step: Step) -> bool:
 
 
 def announce(text: str) -> None:
-    """Log something of several stages, and tell watchers; a dry run does neither."""
+    """Log something of several stages, and tell listeners; a dry run does neither."""
     if _plans:
         return
     logger.info(text)
-    for watcher in watchers():
-        watcher.tells(text)
+    for listener in listeners():
+        listener.tells(text)
 
 
 def warn(message: str, *args: object) -> None:

@@ -11,8 +11,8 @@ from prefect.filesystems import WritableFileSystem
 from prefect.results import ResultStore
 from prefect.serializers import JSONSerializer
 
+from storage.artifacts.refs import ArtifactRef
 from storage.errors import ArtifactMissingError
-from storage.refs import ArtifactRef
 from tasks.stage.run_context import RunContext
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from storage.address import Address, at_home
-from storage.store import Store
+from storage.artifacts.store import Store
+from storage.filesystem.urls import Address, at_home
 
 
 def _known(device: str) -> str:
@@ -52,6 +52,9 @@ class RunContext(BaseModel):
     cluster: str | None = None
     """Address of a Dask scheduler, such as `tcp://host:8786`, whose workers share the store. They make shards of
     translations and vectors, folds and seeds of fine-tuning, and points of sweeps. This process does, unless given."""
+    pool: bool = False
+    """Whether each point of a sweep is a run of deployment `bsl-pipeline/any`, whose workers share the store. A sweep
+    that itself runs on that work pool takes a place of it."""
     save_every: int = Field(200, ge=1)
     """Training steps between two snapshots, from which a killed run goes on."""
     save_minutes: float | None = Field(10.0, gt=0)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from models.partitions import Partitions, equal_frames
-from storage.keys import NotInKey
-from storage.row_groups import rows_of_groups
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.row_groups import rows_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

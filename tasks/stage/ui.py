@@ -21,7 +21,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from models.progress import Count, spelled
 from models.report.escaping import code, plain
 from models.report.page import markdown_table
-from tasks.stage.progress import watchers
+from tasks.stage.progress import listeners
 from tasks.stage.ui_page import in_run, open_page, shown
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _show(key: str, section: str) -> None:
 
 
 def progress_of(what: str, following: int | None = 0) -> OnProgress:
-    """A callback `(done, total, detail)` that keeps watchers, a progress artifact and a log line current.
+    """A callback `(done, total, detail)` that keeps listeners, a progress artifact and a log line current.
 
     Args:
         what: what advances, such as `translation en→de`; shown with the rate and the time left.
@@ -84,8 +84,8 @@ def progress_of(what: str, following: int | None = 0) -> OnProgress:
         if now - last < _SECONDS_BETWEEN_UPDATES and done < total:
             return
         last = now
-        for watcher in watchers():
-            watcher.advances(progress)
+        for listener in listeners():
+            listener.advances(progress)
         text = _told(progress)
         logger.info(text)
         if not in_run():

@@ -24,14 +24,14 @@ from prefect.runtime import flow_run
 
 from models.report.escaping import plain
 from models.report.sizes import sized
+from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
-from storage.refs import ArtifactRef
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from storage.manifest import Manifest
-    from storage.store import Store
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.store import Store
 
 logger = logging.getLogger(__name__)
 

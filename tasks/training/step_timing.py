@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 from models.baselines.config import TransformConfig
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
-from storage.refs import CheckpointRef, EmbeddingsRef, PaceRef, PairsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PaceRef, PairsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.training.worker import TrainingJob, run_job
@@ -29,7 +29,7 @@ from tasks.training.worker import TrainingJob, run_job
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
 
 FILE: Final = "pace.json"
 SECONDS: Final = "seconds_a_step"

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from models.objectives.config import DistilConfig, check_places
+from storage.artifacts.lookup import find
+from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.errors import SourceError
-from storage.lookup import find
-from storage.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from tasks.embedding.embed import embed
 from tasks.embedding.encoders import TAUGHT, resolve_encoder
 from tasks.embedding.saved_settings import as_saved
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.objectives.config import AnyObjective
     from models.precision import Computed
-    from storage.weights import ResolvedModel
+    from storage.sources.model_sources import ResolvedModel
     from tasks.stage.run_context import RunContext
 
 

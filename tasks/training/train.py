@@ -9,9 +9,8 @@ import polars as pl
 
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
-from storage.checkpoint import ENCODER, STATE
-from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import ENCODER, STATE, CheckpointRef, EmbeddingsRef, PairsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads

@@ -9,10 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 from models.encoder.config import EncoderConfig
 from models.training.config import TrainingConfig
-from storage.refs import CheckpointRef, EmbeddingsRef, PairsRef
-from storage.weights import ResolvedModel
-from tasks.corpus.dev_set import dev_set
-from tasks.corpus.evaluation_sets import ScoredSet
+from storage.artifacts.refs import CheckpointRef, EmbeddingsRef, PairsRef
+from storage.sources.model_sources import ResolvedModel
+from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.encoders import encoder_folder
 from tasks.stage.run_context import RunContext
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.progress import OnProgress
+    from models.training.dev_evaluation import DevSet
     from models.training.loop import TrainingResult
     from models.training.teacher_vectors import TeacherVectors
 
@@ -74,6 +74,14 @@ def run_job(
         on_progress=on_progress,
     )
     return result, tokenizer
+
+
+def dev_set(scored: ScoredSet) -> DevSet:
+    """The set's pairs and scores as the training loop takes them."""
+    from models.training.dev_evaluation import DevSet  # imported here: it brings torch
+
+    rows = read_scored_set(scored)
+    return DevSet(scored.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
 
 
 def measured(result: TrainingResult) -> dict[str, JsonValue]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from models.partitions import Ranges
-    from storage.memory import TranslationMemory
+    from storage.artifacts.translation_memory import TranslationMemory
 
 _ROWS: Final = pl.Schema({"sentence_id": pl.UInt64, "text": pl.String, "part": pl.UInt64})
 _SLOTS_A_SENTENCE: Final = 8

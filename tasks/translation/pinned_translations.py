@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from models.translation.config import Pin, TranslatorConfig
-from storage.embedded import EMBEDDED, embedded_manifest, embedded_path
+from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

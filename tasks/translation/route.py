@@ -23,7 +23,7 @@ from models.augmentation.views import (
     sentences_ahead,
 )
 from models.partitions import Partitions, in_range, scratch_folder
-from storage.memory import TranslationMemory
+from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.memory_lookup import MemoryLookup
 from tasks.translation.translate import translate_missing
 from tasks.translation.translator import ResolvedTranslator

@@ -27,7 +27,7 @@ import polars as pl
 
 from models.translation.config import TRANSLATION_VERSION
 from models.translation.errors import TranslationStoppedError, TranslatorLoadError
-from storage.refs import ArtifactRef
+from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.device import cores, device_of, limit_threads
 from tasks.stage.shard_plan import Shard, plan_shards, scattered
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from models.progress import OnProgress
     from models.translation.batched import BatchedTranslator
     from models.translation.config import TranslatorConfig
-    from storage.store import Store
+    from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext
     from tasks.translation.memory_lookup import MemoryLookup
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
-from storage.keys import NotInKey
-from storage.memory import translator_fingerprint
-from storage.weights import ResolvedModel
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.translation_memory import translator_fingerprint
+from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.device import device_of
 from tasks.translation.pinned_translations import embedded_pins

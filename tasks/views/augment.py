@@ -18,7 +18,7 @@ from models.augmentation.views import (
 )
 from models.partitions import bits_for, in_range
 from models.translation.filters import FilterConfig, count_drops, drop_table
-from storage.refs import CorpusRef, NliRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table
 from tasks.translation.route import Journey, Route

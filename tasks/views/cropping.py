@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from models.augmentation.rewritings import CropView
-from storage.refs import CorpusRef, NliRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import rewrite_corpus
 

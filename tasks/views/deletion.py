@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from models.augmentation.rewritings import DeletedView
-from storage.refs import CorpusRef, NliRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import rewrite_corpus
 

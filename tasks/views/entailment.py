@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from models.augmentation.entailment import entailed_views
 from models.augmentation.rewritings import EntailView
 from models.partitions import bits_for
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from storage.errors import SourceError
-from storage.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

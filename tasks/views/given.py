@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from models.augmentation.config import GivenView
 from models.augmentation.given import given_views
+from storage.artifacts.refs import CorpusRef, ViewsRef
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.reading import read_beside, source_columns
-from storage.refs import CorpusRef, ViewsRef
-from storage.sources import ResolvedSource
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_beside, source_columns
+from storage.sources.sources import ResolvedSource
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from models.augmentation.rewritings import MaskedView
-from storage.refs import CorpusRef, NliRef, ViewsRef
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import resolve_named_model
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads

@@ -11,7 +11,7 @@ from models.annotated import labelled_pairs, scored_pairs
 from models.errors import TrainingError
 from models.pairs import PairConfig, build_pairs, count_pairs, require_pairs
 from models.partitions import bits_for, in_range
-from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set, resolve_scored_set
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_table

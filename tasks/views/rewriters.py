@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from models.augmentation.config import AugmentConfig
-    from storage.refs import CorpusRef, NliRef, ViewsRef
+    from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
     from tasks.stage.run_context import RunContext
 
 REWRITERS: Final[dict[type[Rewriting], Callable[[RunContext, CorpusRef, NliRef | None, Any], ViewsRef]]] = {

@@ -9,14 +9,14 @@ import polars as pl
 
 from models.shuffle import scattered
 from models.text.normalize import normalize
-from storage.files import whole
-from storage.refusals import writing
+from storage.filesystem.atomic import whole
+from storage.filesystem.os_errors import writing
 from tasks.stage.ui import progress_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.refs import CorpusRef
+    from storage.artifacts.refs import CorpusRef
     from tasks.stage.cached import Work
 
 SLICE_ROWS = 8192

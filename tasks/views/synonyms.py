@@ -11,8 +11,8 @@ import polars as pl
 
 from models.augmentation.rewritings import SynonymView
 from models.augmentation.wordnet import FILES
-from storage.refs import CorpusRef, NliRef, ViewsRef
-from storage.wordnet import ResolvedWordNet, find_wordnet
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
+from storage.sources.wordnet import ResolvedWordNet, find_wordnet
 from tasks.stage.cached import Work, stage
 from tasks.views.slices import SLICE_ROWS, rewrite_corpus
 

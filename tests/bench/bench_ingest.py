@@ -63,7 +63,7 @@ def _sentences(random: np.random.Generator, words: pl.Series, count: int, mean: 
 
 def ours(source: Path, out: Path) -> Iterator[pl.Series]:
     """The stage itself, without a Prefect server around it."""
-    from storage.sources import SourceSpec
+    from storage.sources.sources import SourceSpec
     from tasks.corpus.config import IngestConfig
     from tasks.corpus.ingest import ingest, locate_sources
     from tasks.stage.run_context import RunContext

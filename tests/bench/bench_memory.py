@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from storage.refs import ArtifactRef
+    from storage.artifacts.refs import ArtifactRef
     from tasks.stage.run_context import RunContext
     from tasks.translation.translator import ResolvedTranslator
 
@@ -57,8 +57,8 @@ def write_sentences(folder: Path, count: int) -> None:
 def publish_translations(folder: Path, _count: int) -> None:
     """What four translators have translated: there as "de …", back again without the first or the last word."""
     from models.text.normalize import sentence_ids
-    from storage.manifest import Provenance
-    from storage.refs import ArtifactRef
+    from storage.artifacts.manifest import Provenance
+    from storage.artifacts.refs import ArtifactRef
     from tasks.translation.translate import GPU_SHARD_ROWS
 
     store = site(folder).open_store()
@@ -81,7 +81,7 @@ def publish_translations(folder: Path, _count: int) -> None:
 
 def ingest(folder: Path, _count: int, source: str = "source") -> str:
     """Normalised, unique, in the order of ids."""
-    from storage.sources import SourceSpec
+    from storage.sources.sources import SourceSpec
     from tasks.corpus.config import IngestConfig
     from tasks.corpus.ingest import ingest as stage
     from tasks.corpus.ingest import locate_sources
@@ -185,7 +185,7 @@ def site(folder: Path) -> "RunContext":
 def hop_of(name: str) -> "ResolvedTranslator":
     """A translator that is never loaded."""
     from models.translation.config import TranslatorConfig
-    from storage.weights import ResolvedModel
+    from storage.sources.model_sources import ResolvedModel
     from tasks.translation.translator import ResolvedTranslator
 
     source, target = name.split("-")
@@ -195,7 +195,7 @@ def hop_of(name: str) -> "ResolvedTranslator":
 
 def made(folder: Path, what: str) -> "ArtifactRef":
     """What a step made."""
-    from storage.refs import CorpusRef, ViewsRef
+    from storage.artifacts.refs import CorpusRef, ViewsRef
 
     return {"views": ViewsRef}.get(what, CorpusRef)(key=(folder / what).read_text())
 

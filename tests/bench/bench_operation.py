@@ -117,8 +117,8 @@ def prepare(site: RunContext) -> None:
     """Artifacts of the names that recipe `tiny` gives, with the sizes of `nli`."""
     from flows.pipeline import run
     from flows.recipes import recipe
-    from storage.manifest import Provenance
-    from storage.schemas import tables_of
+    from storage.artifacts.manifest import Provenance
+    from storage.artifacts.schemas import tables_of
     from tasks.stage.progress import planning
 
     store = site.open_store()
@@ -137,7 +137,7 @@ def prepare(site: RunContext) -> None:
 
 def rows_of(table: str, rows: int) -> pl.DataFrame:
     """Rows of the declared columns."""
-    from storage import schemas
+    from storage.artifacts import schemas
 
     schema: pl.Schema = getattr(schemas, table.upper())
     number = pl.int_range(rows, eager=True)

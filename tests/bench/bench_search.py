@@ -26,7 +26,7 @@ from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.encode import encode  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
 from models.nearest import nearest, unit  # noqa: E402
-from storage.embedded import embedded_path  # noqa: E402
+from storage.assets.catalog import embedded_path  # noqa: E402
 from tasks.serving.search import Index  # noqa: E402
 
 GOAL_MS, K, QUERIES = 200.0, 10, 20

@@ -27,7 +27,7 @@ from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.training.config import TrainingConfig, paper_config  # noqa: E402
 from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
-from storage.embedded import embedded_path  # noqa: E402
+from storage.assets.catalog import embedded_path  # noqa: E402
 
 MODEL = EncoderConfig(model="embedded:bert-mini", dropout=0.1)
 PRECISION = precisions_of(probed(torch.device("cpu")))[-1]  # bf16, except where it is emulated

@@ -45,7 +45,7 @@ from models.training.optimizer import make_optimizer  # noqa: E402
 from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
 from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
-from storage.embedded import embedded_path  # noqa: E402
+from storage.assets.catalog import embedded_path  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
     RATE,
     released_loss,

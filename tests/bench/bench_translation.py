@@ -37,7 +37,7 @@ Variant = Callable[[], list[str]]
 
 def sentences(count: int) -> list[str]:
     """Premises and hypotheses in random order, as a corpus has them."""
-    from storage.embedded import embedded_path
+    from storage.assets.catalog import embedded_path
 
     captions = pl.read_parquet(embedded_path("held-out") / "snli.parquet")["text"]
     sample = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["hypothesis"]
@@ -156,7 +156,7 @@ def parity(count: int) -> bool:
     """Share of sentences that both backends translate alike, greedy and at full precision, in four directions."""
     from models.translation.catalog import MINI as DIRECTIONS
     from models.translation.loading import load_translator
-    from storage.embedded import embedded_path
+    from storage.assets.catalog import embedded_path
 
     met = True
     print("| direction | sentences | equal | share |\n|---|--:|--:|--:|")
@@ -185,7 +185,7 @@ def orchestration(shards: int, rows: int) -> bool:
 
     from models.text.normalize import sentence_ids
     from models.translation.catalog import MINI as DIRECTIONS
-    from storage.memory import TranslationMemory
+    from storage.artifacts.translation_memory import TranslationMemory
     from tasks.stage.run_context import RunContext
     from tasks.translation.translator import find_translator
     from tests.flows.test_translate import translate_all
@@ -235,7 +235,7 @@ def main() -> int:
 
     from models.bench.fixtures import opus_shapes
     from models.translation.conversion import convert_once
-    from storage.embedded import embedded_path
+    from storage.assets.catalog import embedded_path
     from tasks.stage.device import cores
 
     torch.set_num_threads(cores())

@@ -12,7 +12,7 @@ from models.encoder.network import Encoder
 from models.objectives.objective import Batch, Objective
 from models.training.batches import BatchOrder
 from models.training.token_cache import TokenCache
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 
 RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
 

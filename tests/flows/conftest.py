@@ -13,8 +13,8 @@ from prefect.settings import get_current_settings
 from prefect.testing.utilities import prefect_test_harness
 
 from flows.recipes.shared import ALONE
-from storage.manifest import Manifest
-from storage.store import Store
+from storage.artifacts.manifest import Manifest
+from storage.artifacts.store import Store
 from tests.tiny_encoder import write_tiny
 
 SMALL = {

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from storage.refs import CorpusRef
+from storage.artifacts.refs import CorpusRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext

@@ -13,7 +13,7 @@ import sys
 import models.training.loop  # noqa: F401  which stages import
 from flows.pipeline import pipeline
 from models.training import snapshots
-from storage.draft import Draft
+from storage.artifacts.draft import Draft
 from tasks.stage.run_context import RunContext
 
 appended = Draft._append  # which all of Draft's ways to write come to

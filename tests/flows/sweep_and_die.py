@@ -12,7 +12,7 @@ import sys
 
 from flows.sweep.sweep import ablation
 from models.training import snapshots
-from storage.draft import Draft
+from storage.artifacts.draft import Draft
 from tasks.stage.run_context import RunContext
 
 last, name, over, overrides, *stores = sys.argv[1:]

@@ -5,7 +5,7 @@ import signal
 import sys
 
 from flows.sweep.sweep import ablation
-from tasks.stage.progress import watched_by
+from tasks.stage.progress import listening
 from tasks.stage.run_context import RunContext
 
 
@@ -23,6 +23,6 @@ class Reader:
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 overrides, store = json.loads(sys.argv[1]), sys.argv[2]
 overrides["training"] |= {"epochs": 1000}
-with watched_by(Reader()):
+with listening(Reader()):
     over = {"training.max_steps": [3, 5000, 5001]}
     ablation("tiny", over, 1, overrides, lanes=2, site=RunContext(store=store, device="cpu", threads=1))

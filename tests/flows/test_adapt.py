@@ -10,16 +10,15 @@ import pytest
 
 from flows.adaptation import adapt, guards, run_adapt
 from flows.cli.main import main
-from flows.config import overridden
+from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
 from models.pairs import PairConfig
 from models.training.config import TrainingConfig
-from storage.checkpoint import ENCODER
-from storage.embedded import embedded_path
+from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
+from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
-from storage.refs import CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from tasks.adaptation import GeneralFigures, HeldOut, merge, prove, settle, weigh
 from tasks.corpus.passages import read_passages, translated
 from tasks.embedding.encoders import resolve_encoder
@@ -31,7 +30,7 @@ from tasks.training.train import train
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from storage.refs import ArtifactRef
+    from storage.artifacts.refs import ArtifactRef
 
 SMALL = {
     "translators": "",
@@ -141,9 +140,9 @@ def mismatched(work: Work, passages: PassagesRef) -> None:
 
 
 def test_an_adaptation_that_harms_is_called_worse_and_the_start_is_exported(own, site) -> None:
-    from storage.texts import sources
+    from storage.sources.own_text import sources
 
-    config = overridden(AdaptConfig(), SMALL)
+    config = override(AdaptConfig(), SMALL)
     start, reading = resolve_encoder(site, READING)
     passages = read_passages(site, sources([str(own)]), config.hold_out)
     harm = TrainingConfig(

@@ -14,7 +14,7 @@ from models.pretraining.config import EncoderRecipe, LearningConfig, StudentReci
 from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES
 from models.pretraining.masked_lm import EncoderShape
 from models.pretraining.translation import TranslationModelConfig
-from storage.embedded import embedded_manifest, embedded_names, embedded_path
+from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
 from tasks.pretraining.verify import BACK, ENCODER, MODELS, STUDENT, VERIFIED
 from tasks.stage.run_context import RunContext
@@ -85,6 +85,7 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path / "mirror"
 
 
+@pytest.mark.slow
 def test_assets_are_built_described_and_loadable(mirror, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), mirror=str(mirror), device="cpu", threads=1)
     keys = assets(SMALL, site, tmp_path / "assets")

@@ -16,8 +16,8 @@ from models.text.normalize import sentence_ids
 from models.translation.config import TranslatorConfig
 from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig
-from storage.manifest import Provenance
-from storage.refs import CorpusRef, PairsRef, ViewsRef
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, PairsRef, ViewsRef
 from tasks.stage.run_context import RunContext
 from tasks.views.augment import augment
 from tasks.views.pairs import pair

@@ -11,10 +11,10 @@ from fsspec.implementations.local import LocalFileSystem
 from prefect import flow
 from pydantic import BaseModel, ConfigDict
 
-from storage.refs import CorpusRef, PairsRef
-from storage.store import Store
+from storage.artifacts.refs import CorpusRef, PairsRef
+from storage.artifacts.store import Store
 from tasks.stage.cached import Work, stage
-from tasks.stage.progress import planning, watched_by
+from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
 
 calls: list[str] = []
@@ -104,7 +104,7 @@ def test_a_watcher_hears_what_is_made_and_what_is_found(run):
         def fails(self, step):
             heard.append(("fails", step.stage))
 
-    with watched_by(Listener()):
+    with listening(Listener()):
         run()
         run()
     made = [(event, stage) for stage in ("sentences", "doubled") for event in ("begins", "makes", "ends")]

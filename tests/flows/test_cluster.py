@@ -20,12 +20,12 @@ from flows.sweep.sweep import ablation
 from models.encoder.config import EncoderConfig
 from models.errors import ModelError
 from storage.errors import SourceError
-from storage.weights import resolve_model
+from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
-from tasks.stage.cluster import ClusterError, found_here, on_cluster
 from tasks.stage.progress import planning
 from tasks.stage.run_context import RunContext
+from tasks.stage.shards import ClusterError, found_here, on_cluster
 from tests.cluster import dask_cluster
 from tests.flows.test_translate import content, hop_of, identified, site_in, translate_all
 from tests.tiny_encoder import write_tiny

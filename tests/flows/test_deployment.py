@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
 from tests.servers import PREFECT, ROOT, SERVER, clients_of, free_port, prepare, runs_in, wait_until_healthy
 

@@ -3,9 +3,9 @@
 import pytest
 
 from flows.evaluation import evaluation
+from storage.artifacts.refs import EvaluationRef
+from storage.artifacts.store import Store
 from storage.errors import SourceError
-from storage.refs import EvaluationRef
-from storage.store import Store
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from flows.evaluation import evaluation
-from storage.store import Store
+from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")

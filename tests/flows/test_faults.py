@@ -14,8 +14,8 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict
 from werkzeug.serving import make_server
 
-from storage.refs import ArtifactRef, CorpusRef, ViewsRef
-from storage.store import Store
+from storage.artifacts.refs import ArtifactRef, CorpusRef, ViewsRef
+from storage.artifacts.store import Store
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
 

@@ -7,8 +7,8 @@ from flows.sweep.field import field
 from flows.sweep.method_settings import Budget, FieldSettings
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.field import TEXT
-from storage.refs import ArtifactRef
-from storage.store import Store
+from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
 SETTINGS = FieldSettings(

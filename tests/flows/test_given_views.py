@@ -6,9 +6,9 @@ from prefect import flow
 from flows.recipes.shared import beside_original
 from models.augmentation.config import AugmentConfig, GivenView
 from models.translation.filters import UNFILTERED
+from storage.artifacts.refs import PairsRef
 from storage.errors import SourceError
-from storage.refs import PairsRef
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext

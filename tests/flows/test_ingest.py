@@ -8,9 +8,9 @@ from prefect.client.orchestration import get_client
 
 from models.text.corpus import CorpusConfig
 from models.text.normalize import NormalizeConfig
+from storage.artifacts.refs import CorpusRef
 from storage.errors import SourceError
-from storage.refs import CorpusRef
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext

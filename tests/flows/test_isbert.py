@@ -5,9 +5,8 @@ import json
 from flows.pipeline import pipeline
 from models.encoder.config import CNNConfig
 from models.encoder.saved import read_saved
-from storage.checkpoint import ENCODER
-from storage.refs import CheckpointRef
-from storage.store import Store
+from storage.artifacts.refs import ENCODER, CheckpointRef
+from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
 QUICK = {

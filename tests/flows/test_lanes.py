@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from flows.sweep.sweep import ablation
-from tasks.stage.progress import watched_by
+from tasks.stage.progress import listening
 from tasks.stage.run_context import RunContext
 from tests.servers import children, is_alive
 
@@ -62,7 +62,7 @@ def swept(tmp_path_factory, alone):
     found = {}
     for lanes in (1, 2):
         site = site_in(tmp_path_factory.mktemp("lanes") / str(lanes))
-        with watched_by(reader := Reader()):
+        with listening(reader := Reader()):
             found[lanes] = site, reader.told, ablation("tiny", OVER, 2, alone, lanes=lanes, site=site)
     return found
 
@@ -85,6 +85,7 @@ def test_what_other_processes_do_is_told_here(swept):
         assert sum(name == "tells" and said.endswith(": done") for name, said in swept[lanes][1]) == 4
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, caplog):
     killed = []
 
@@ -94,7 +95,7 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
             os.kill(running[0], signal.SIGKILL)
 
     site = site_in(tmp_path)
-    with watched_by(Reader(kill)):
+    with listening(Reader(kill)):
         study = ablation("tiny", OVER, 2, alone, lanes=2, site=site)
     assert len(killed) == 1
     assert sorted(site.open_store().scan(study).collect()["seeds"].to_list()) == [1, 2]
@@ -103,6 +104,7 @@ def test_a_process_that_is_killed_costs_its_own_point_alone(tmp_path, alone, cap
     assert site.open_store().scan(again).collect()["seeds"].to_list() == [2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_processes_end_with_the_command_and_save_what_they_learnt(tmp_path, alone, environment, how):
     command = [sys.executable, str(HERE / "sweep_in_lanes.py"), json.dumps(alone), str(tmp_path / "store")]

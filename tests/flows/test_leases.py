@@ -10,8 +10,8 @@ import pytest
 from prefect.settings import get_current_settings
 
 from flows.cli.main import main
-from storage.leases import EXPIRES
-from storage.store import Store
+from storage.artifacts.leases import EXPIRES
+from storage.artifacts.store import Store
 from tests.s3_server import s3_served
 from tests.servers import ROOT
 

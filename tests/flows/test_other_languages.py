@@ -14,8 +14,8 @@ from flows.pipeline import pipeline
 from models.baselines.tfidf import TfIdf
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.signature import parse_signature
-from storage.declarations import DATASETS, suites_of
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
+from storage.datasets.registry import DATASETS, suites_of
 from tasks.corpus.evaluation_sets import unique_sentences
 from tasks.embedding.vectors import SparseVectors
 from tasks.evaluation.kinds import available

@@ -8,9 +8,8 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
 from models.objectives.config import ContrastiveConfig
-from storage.checkpoint import ENCODER
-from storage.refs import CheckpointRef
-from storage.store import Store
+from storage.artifacts.refs import ENCODER, CheckpointRef
+from storage.artifacts.store import Store
 from tasks.settings import Phase
 from tasks.stage.run_context import RunContext
 

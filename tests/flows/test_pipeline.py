@@ -12,8 +12,8 @@ from docs.build import GUIDES, ROOT
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
 from flows.pipeline import pipeline, run
-from storage.refs import ReportRef
-from storage.store import Store
+from storage.artifacts.refs import ReportRef
+from storage.artifacts.store import Store
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.stage.run_context import RunContext
 from tests.documents import commands
@@ -63,7 +63,8 @@ def test_report_names_what_it_is_made_of(undisturbed, encoder):
     html = (folder / "report.html").read_text()
     assert "<dd>0 made" not in html
     assert " made, 0 cached<" in html
-    assert f"bsl run tiny --set ingest.corpus.limit=96 --set encoder.model={encoder['model']} --set " in html
+    assert "bsl run tiny --set ingest.corpus.limit=96 --set " in html
+    assert f" --set encoder.model={encoder['model']} " in html
     assert html.count("<svg") == 1 + 5 + 3 * 2
     systems = store.scan(ref, "scores").collect()["model"].unique().to_list()
     assert sorted(systems) == [
@@ -108,6 +109,7 @@ def test_second_run_is_cached_and_adds_nothing(undisturbed, small, contents, cap
     assert contents(store) == before
 
 
+@pytest.mark.slow
 def test_killed_in_every_stage_ends_as_if_undisturbed(undisturbed, small, environment, contents, tmp_path):
     store = Store(str(tmp_path / "store"))
     run_apart(store.url, (*KILLED_IN, ""), small, environment)

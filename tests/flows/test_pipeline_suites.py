@@ -7,9 +7,9 @@ import pytest
 
 from flows.pipeline import pipeline
 from flows.recipes import recipe
-from storage.embedded import embedded_path
-from storage.readers.afs import COLUMNS, TOPICS
-from storage.store import Store
+from storage.artifacts.store import Store
+from storage.assets.catalog import embedded_path
+from storage.readers.benchmarks.afs import COLUMNS, TOPICS
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 

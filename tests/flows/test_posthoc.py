@@ -13,10 +13,9 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.encoder.saved import saved_config
-from storage.checkpoint import ENCODER
-from storage.embedded import embedded_path
-from storage.refs import CheckpointRef
-from storage.store import Store
+from storage.artifacts.refs import ENCODER, CheckpointRef
+from storage.artifacts.store import Store
+from storage.assets.catalog import embedded_path
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows
 

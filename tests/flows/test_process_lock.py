@@ -11,11 +11,10 @@ from prefect.client.orchestration import get_client
 from prefect.states import Completed, Running, Scheduled
 
 from flows.prefect_server.crashed_runs import end_crashed_runs
-from flows.prefect_server.process_lock import hold
-from flows.prefect_server.server import is_alone
+from flows.prefect_server.server import hold, is_alone
 from tests.servers import ROOT
 
-PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.process_lock import hold\n"
+PRESENT = "import sys; from pathlib import Path; from flows.prefect_server.server import hold\n"
 PRESENT += "print(hold(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from flows.sweep.reproduce import reproduction
 from models.evaluation.signature import parse_signature
-from storage.store import Store
+from storage.artifacts.store import Store
 from tasks.reporting.reproduction import PAGE
 from tasks.stage.run_context import RunContext
 

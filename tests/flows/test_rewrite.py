@@ -17,10 +17,10 @@ from models.augmentation.views import view_samples
 from models.pairs import PairConfig, ViewPair
 from models.text.normalize import sentence_ids
 from models.translation.filters import UNFILTERED, FilterConfig
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, NliRef, PairsRef, ViewsRef
 from storage.errors import SourceError
-from storage.manifest import Provenance
-from storage.refs import CorpusRef, NliRef, PairsRef, ViewsRef
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.corpus.nli import nli as label_pairs

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.embedded import embedded_path
-from storage.store import Store
+from storage.artifacts.store import Store
+from storage.assets.catalog import embedded_path
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house
@@ -30,7 +30,7 @@ class ToyConfig(ObjectiveSettings):
 '''  # its settings
 LINES = (  # file, line of its table, the line with the toy's beside it, import
     (
-        "storage/readers/table.py",
+        "storage/readers/formats.py",
         '    "afs": FileFormat(afs.columns, afs.read),\n',
         '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
         "from storage.readers import toy\n",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.log_lines import JSON_LINES, published
 from tests.servers import ROOT, SERVER, clients_of, free_port, prepare, wait_until_healthy
 
@@ -54,6 +54,7 @@ def bsl(environment: dict[str, str], folder: Path, *words: str) -> subprocess.Co
     return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=400)
 
 
+@pytest.mark.slow
 def test_a_server_with_a_password_serves_our_commands_alone_and_no_secret_is_found(server, tmp_path):
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{server['PREFECT_API_URL']}/admin/version")

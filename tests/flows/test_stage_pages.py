@@ -9,7 +9,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from pydantic import BaseModel, ConfigDict
 
-from storage.refs import CorpusRef, PairsRef
+from storage.artifacts.refs import CorpusRef, PairsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
 from tasks.stage.ui import show_image, show_link, show_markdown, show_table

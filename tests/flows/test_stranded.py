@@ -76,6 +76,7 @@ def cluster(tmp_path, new_home):
     made.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)  # two servers and two workers start, each in half a minute of a busy machine
 def test_a_killed_server_strands_no_deployment(cluster):
     cluster.server()

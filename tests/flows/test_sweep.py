@@ -4,7 +4,7 @@ import pytest
 
 from flows.sweep.sweep import ablation
 from models.errors import CollapseError, EvaluationError
-from storage.store import Store
+from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
 MOMENTUM = "training.objective.momentum"

@@ -1,6 +1,6 @@
 """A sweep that is killed with -9 again and again ends with the table of an undisturbed one.
 
-BSL_KILLS=5 is the long form; BSL_KILL_SEED repeats a run whose seed was printed.
+BSL_KILLS=5 is the long form; BSL_KILL_SEED draws other moments.
 """
 
 import json
@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from storage.store import Store
+from storage.artifacts.store import Store
 
 HERE = Path(__file__).parent
 KILLS = int(os.environ.get("BSL_KILLS", "1"))
 OVER = {"training.objective.momentum": [0.5, 1.0]}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_table(tmp_path, alone, environment, contents):
-    seed = int(os.environ.get("BSL_KILL_SEED", random.randrange(2**32)))
-    sys.stdout.write(f"BSL_KILL_SEED={seed}\n")
+    seed = int(os.environ.get("BSL_KILL_SEED", "1"))
     draw = random.Random(seed)
     training = {**alone["training"], "max_steps": 20, "eval_every": 10}
     overrides = json.dumps({**alone, "training": training})

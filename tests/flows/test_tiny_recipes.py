@@ -5,8 +5,8 @@ import pytest
 from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
-from storage.refs import CheckpointRef
-from storage.store import Store
+from storage.artifacts.refs import CheckpointRef
+from storage.artifacts.store import Store
 from tasks.stage.run_context import RunContext
 
 STEPS = 20

@@ -4,7 +4,7 @@ import pytest
 
 from flows.cli.main import main
 from flows.evaluation import evaluation
-from storage.store import Store
+from storage.artifacts.store import Store
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds
 from tasks.stage.run_context import RunContext

@@ -20,8 +20,8 @@ from models.partitions import in_range
 from models.text.normalize import sentence_ids
 from models.translation.config import Pin, TranslatorConfig
 from models.translation.errors import SmokeTestError
-from storage.memory import TranslationMemory
-from storage.sources import SourceSpec
+from storage.artifacts.translation_memory import TranslationMemory
+from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.stage.run_context import RunContext
@@ -175,6 +175,7 @@ def test_a_killed_run_ends_with_the_bytes_of_an_undisturbed_one(
     assert content(site) == undisturbed
 
 
+@pytest.mark.slow
 def test_ten_kills_at_random_moments_leave_the_bytes_of_an_undisturbed_run(
     site: RunContext, model: Path, undisturbed: dict[str, str]
 ) -> None:

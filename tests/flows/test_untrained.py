@@ -10,12 +10,10 @@ from flows.pipeline import pipeline
 from flows.recipes import recipe
 from models.encoder.config import WordsConfig
 from models.evaluation.signature import parse_signature
-from storage.checkpoint import ENCODER
+from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.errors import SourceError
-from storage.refs import CheckpointRef
-from tasks.embedding.signature import encoder_made
-from tasks.evaluation.candidates import find_candidate
-from tasks.evaluation.settings import EvaluationSettings, Reading
+from tasks.embedding.vectors import encoder_made
+from tasks.evaluation.systems import EvaluationSettings, Reading, find_candidate
 from tasks.stage.run_context import RunContext
 
 WORDS = ["a", "man", "woman", "is", "playing", "the", "guitar", "dog", "running", "on", "in", "and", "of", ".", "two"]

@@ -7,7 +7,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
-from flows.cli.terminal.start import Start
+from flows.cli.terminal.start import FlowStart
 from flows.prefect_server.server import TAG
 from tasks.diagnostics.doctor import look_at_pool
 from tasks.stage.run_context import RunContext
@@ -40,5 +40,5 @@ def own_tags(site: RunContext) -> list[str]:
 
 def test_a_run_of_any_verb_has_the_tag(prefect_server, tmp_path, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", str(get_current_settings().api.url))
-    start = Start(RunContext(store=str(tmp_path / "store")), None, watched=False)
+    start = FlowStart(RunContext(store=str(tmp_path / "store")), None, watched=False)
     assert start.run(own_tags, []) == [TAG]

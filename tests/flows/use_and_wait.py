@@ -4,7 +4,7 @@ import sys
 
 from prefect import flow
 
-from storage.refs import PairsRef
+from storage.artifacts.refs import PairsRef
 from tasks.stage.run_context import RunContext
 from tests.flows.test_cached import Size, doubled, sentences
 

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import tasks
 from tasks.stage.cached import Stage
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # when run as a script
+
+from tests.every import every
 
 ROOT = Path(__file__).resolve().parents[2]
 PINS = Path(__file__).with_name("stage_versions.json")
@@ -43,13 +45,15 @@ CARRIERS = {
         )
     ),
     *(f"tasks.stage.{name}" for name in ("shards", "cluster")),
+    "storage.errors",
     *(
-        f"storage.{name}"
+        f"storage.artifacts.{name}"
         for name in (
-            *("store", "holdings", "draft", "manifest", "keys", "refs", "errors", "schemas", "hub", "files"),
-            *("address", "leases", "listing", "refusals", "regular"),
+            *("store", "verification", "copies", "uploads", "checksums"),
+            *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
         )
     ),
+    *(f"storage.filesystem.{name}" for name in ("atomic", "urls", "os_errors", "names")),
 }
 
 
@@ -168,7 +172,7 @@ def pins() -> dict[str, dict[str, object]]:
     return json.loads(PINS.read_text())
 
 
-@pytest.mark.parametrize("module", standing_on())
+@every(standing_on())
 def test_module_is_as_pinned(module):
     behind_it = ", ".join(f"{name} (version {stages()[name].version})" for name in standing_on()[module])
     assert pins()["modules"].get(module) == hash_of(module), (
@@ -177,7 +181,7 @@ def test_module_is_as_pinned(module):
     )
 
 
-@pytest.mark.parametrize("name", sorted(stages()))
+@every(sorted(stages()))
 def test_version_is_as_pinned(name):
     assert pins()["stages"].get(name) == stages()[name].version, (
         f"stage {name!r} is at version {stages()[name].version}: run `python tests/golden/test_stage_versions.py`"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flows.cli.main import main
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.hub.client import offline, use
 from tests.hub.world import as_settings, small
 

@@ -13,8 +13,8 @@ import polars as pl
 import torch
 from safetensors.torch import load_file, save_file
 
-from storage.declarations import DATASETS
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
+from storage.datasets.registry import DATASETS
 from tests.hub.networks import NETWORKS
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.declarations import DATASETS
-from storage.declared.archives import SENTEVAL
-from storage.readers.senteval import TRANSFER_SETS
+from storage.datasets.archives import SENTEVAL
+from storage.datasets.registry import DATASETS
+from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from tests.hub.repositories import parquet, sentences
 
 if TYPE_CHECKING:

@@ -8,17 +8,16 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from storage import subsets
-from storage.declarations import DATASETS
-from storage.declared.archives import SENTEVAL
+from storage.datasets.archives import SENTEVAL
+from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
-from storage.mirror import Mirror
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.scored import read_declared_pairs
-from storage.sources import SourceSpec, resolve_source
-from storage.subsets import digests
-from storage.transfer import read_transfer_table
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.read import read_source
+from storage.sources.scored_sets import read_declared_pairs
+from storage.sources.sources import SourceSpec, resolve_source, subsets
+from storage.sources.subsets import digests
+from storage.sources.transfer_sets import read_transfer_table
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
 from tests.hub.senteval import files_of, mrpc_rows, packed, publish_mrpc, publish_senteval

@@ -12,10 +12,10 @@ import pytest
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import faults, repositories
 from storage.hub.datasets import HubTable
-from storage.readers.report import ReadReport
-from storage.reading import read_scored_pairs, source_columns
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.readers.read_report import ReadReport
+from storage.sources.model_sources import resolve_model
+from storage.sources.read import read_scored_pairs, source_columns
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tests.hub.client import offline
 
 PAIRS = pl.DataFrame({"sentence1": ["a", "b"], "sentence2": ["c", "d"], "score": [1.0, 2.5]})
@@ -77,7 +77,7 @@ def test_tables_in_other_formats_are_read(hub, suffix):
 
 
 def test_plain_text_is_read(hub):
-    from storage.reading import read_source
+    from storage.sources.read import read_source
 
     hub.add("datasets", SET, {"sentences.txt": b"A dog.\nA cat.\n"})
     frames = read_source(resolve_source(SourceSpec(dataset=SET)), ReadReport("text"), 0.0)

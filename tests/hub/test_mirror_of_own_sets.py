@@ -7,10 +7,10 @@ import pytest
 
 from flows.cli.main import main
 from storage.errors import SourceError
-from storage.mirror import Mirror
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet, publish
 

@@ -7,9 +7,9 @@ import pytest
 from storage.errors import HubError, SourceError
 from storage.hub.datasets import table_files
 from storage.readers.arrow import columns, readable
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tests.hub.client import offline
 from tests.hub.repositories import parquet
 

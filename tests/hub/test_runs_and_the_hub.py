@@ -17,21 +17,20 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.artifacts.keys import artifact_key
+from storage.datasets.registry import DATASETS
 from storage.errors import HubError
-from storage.keys import artifact_key
-from storage.mirror import Mirror
-from storage.readers.report import ReadReport
-from storage.reading import check_columns, read_source
-from storage.sources import SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.model_sources import resolve_model
+from storage.sources.read import check_columns, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.stage.run_context import RunContext
 from tests.hub.client import offline, use
-from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
+from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")
@@ -103,17 +102,6 @@ def test_the_hub_its_cache_and_a_carried_cache_give_one_key(hub, site, tmp_path,
     assert (resolve_model(BERT).folder / "model.safetensors").is_file()
     check_columns(resolve_source(specs[0]))
     assert requests_of_content(hub) == asked
-
-
-def test_a_folder_that_an_earlier_bsl_mirror_filled_has_the_key_of_the_hub(hub, tmp_path):
-    publish_nli(hub)
-    expected = resolve_source(SourceSpec(dataset="snli"))
-    table = tmp_path / "snli" / "train.parquet"
-    table.parent.mkdir()
-    table.write_bytes(parquet(sample()))
-    record = {"snli/train.parquet": {"origin": expected.digest, "sha256": file_sha256(table)}}
-    (tmp_path / "mirror.json").write_text(json.dumps(record))
-    assert resolve_source(SourceSpec(dataset="snli"), str(tmp_path)).digest == expected.digest
 
 
 def test_an_arrow_table_has_the_rows_of_its_parquet_files(hub):

@@ -10,12 +10,12 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Any, Final
 
-from flows.needs import of_the_hub
+from flows.hub import of_the_hub
 from flows.recipes import RECIPES, recipe
 from models.translation.catalog import MINI
-from storage.declarations import DATASETS
-from storage.embedded import EMBEDDED
-from storage.readers.afs import TOPICS
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS
+from storage.readers.benchmarks.afs import TOPICS
 from tests.hub.repositories import publish, publish_nli, publish_sts, sentences
 from tests.hub.senteval import publish_senteval
 from tests.tiny_wordnet import write_tiny_wordnet

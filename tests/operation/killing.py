@@ -194,8 +194,8 @@ class Household:
 
     def digests(self) -> Digests:
         """Artifact → digest of its bytes; without polars, whose threads a fork would lack."""
-        from storage.manifest import describe_files, parse_manifest
-        from storage.refs import ArtifactRef
+        from storage.artifacts.manifest import describe_files, parse_manifest
+        from storage.artifacts.refs import ArtifactRef
 
         made = {}
         for path in self.store.rglob("manifest.json"):

@@ -81,6 +81,7 @@ def served() -> Iterator[Served]:
         yield Served(Path(name), stack)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)  # a server and two runs start, each in half a minute of a busy machine
 def test_a_run_outlives_a_database_that_comes_back(served):
     undisturbed = served.run("undisturbed")

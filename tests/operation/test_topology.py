@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from flows.recipes import recipe
-from storage.store import Store
+from storage.artifacts.store import Store
 from tests.flows.conftest import ALONE_SMALL
 from tests.postgres import INITDB, Postgres
 from tests.servers import PREFECT, ROOT, free_port, wait_until_healthy
@@ -147,6 +147,7 @@ def digests(store: Store) -> dict[str, str]:
     return {ref.path: store.check(ref).digest for ref in store.refs()}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)  # five services, two workers and ten runs start, each in half a minute of a busy machine
 def test_the_composed_services_run_tiny_on_two_workers_with_the_bytes_of_one_process(monkeypatch):
     with running() as cluster:

@@ -19,16 +19,16 @@ from flows.cli.artifacts import age
 from flows.cli.terminal.overrides import configured
 from flows.config import override
 from flows.recipes import RECIPES, recipe
-from storage.collect import collectable
+from storage.artifacts.export import export
+from storage.artifacts.garbage_collection import collectable
+from storage.artifacts.keys import artifact_key
+from storage.artifacts.refs import ViewsRef
+from storage.artifacts.store import Store
 from storage.errors import StorageError
-from storage.export import export
-from storage.keys import artifact_key
+from storage.filesystem.names import MANIFEST
 from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
-from storage.readers.table import columns_of, format_of, read_table
-from storage.refs import ViewsRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.readers.formats import columns_of, format_of, read_table
+from storage.readers.read_report import ReadReport
 from tests.hostile import folder_of, key, put
 from tests.hostile_values import VALUES, spoiled
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 from tasks.stage.run_context import RunContext
 
 

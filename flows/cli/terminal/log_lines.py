@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
-
-from flows.cli.printable import printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -85,3 +84,15 @@ def _is_no_line_of_prefect(record: logging.LogRecord) -> bool:
 
 def _are_json() -> bool:
     return os.environ.get(_FORMATTER) == "json"
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and line feed
+
+
+def printable(text: object) -> str:
+    r"""Return a text with its control characters as escapes, such as `\x1b`; tabs and line feeds stay.
+
+    Args:
+        text: what is printed, or an object whose `str` is.
+    """
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], str(text))

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from flows.cli.printable import printable
+from flows.cli.terminal.log_lines import printable
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
-    from models.precision import Computed
-    from storage.refs import ArtifactRef, EvaluationRef
-    from storage.store import Store
-    from tasks.serving.search import Index
-    from tasks.stage.run_context import RunContext
+    from storage.artifacts.refs import ArtifactRef, EvaluationRef
+    from storage.artifacts.store import Store
 
 _ANY_WIDTH: Final = 10_000  # columns
 _UNESCAPED: Final = re.compile(r"[\x7f-\x9f]")  # control characters that JSON lets stand
@@ -130,60 +123,3 @@ def print_figures(store: Store, ref: EvaluationRef) -> None:
     print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
     if "comparison" in store.manifest(ref).tables:
         print_table("Differences × 100 on the same draws", difference_rows(store.scan(ref, "comparison").collect()))
-
-
-def add_use_options(parser: argparse.ArgumentParser) -> None:
-    """What the verbs that use an encoder share: its name, which comes first, and where they work."""
-    parser.add_argument(
-        "model", metavar="MODEL", help="folder, Hub id, embedded:<name>, checkpoint/<key>, report/<key>"
-    )
-    add_json(parser)
-    parser.add_argument("--column", help="column of the sentences, where a file has several of text")
-    add_precision(parser, "of the encoder")
-    add_place_options(parser)
-
-
-def used_site(arguments: argparse.Namespace) -> RunContext:
-    """Where an encoder is used: no flow runs, so Prefect starts no server."""
-    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # else each load draws a bar of its own
-    from flows.prefect_server.server import use_server
-    from flows.run_context import run_context_of
-
-    use_server()
-    # No Prefect here, which sends shards to others.
-    return run_context_of(vars(arguments)).model_copy(update={"cluster": None})
-
-
-def opened_index(arguments: argparse.Namespace) -> Index:
-    """The corpus that a command names, embedded."""
-    site = used_site(arguments)
-    from storage.sources import SourceSpec
-    from tasks.serving.search import index
-
-    columns = tuple(filter(None, [arguments.column]))
-    spec = SourceSpec(path=arguments.corpus, columns=columns)
-    with showing_use(site, f"reading {arguments.corpus}"):
-        found = index(site, arguments.model, spec, used_precision(arguments, site))
-    print(printable(f"{arguments.corpus}: {found.taken}"), file=sys.stderr)
-    return found
-
-
-def used_precision(arguments: argparse.Namespace, site: RunContext) -> Computed:
-    """What the encoder computes in on this machine, said on the error stream."""
-    from flows.precision import computed
-    from models.precision import explained
-    from tasks.stage.device import device_of
-
-    print(f"precision: {explained(arguments.precision, device_of(site))}", file=sys.stderr)
-    return computed(arguments.precision, site)
-
-
-@contextmanager
-def showing_use(site: RunContext, first: str) -> Iterator[None]:
-    """Show on the error stream how far an encoder's use has come; `first` says what it begins with."""
-    from flows.cli.terminal.progress import watching
-    from models.progress import Progress
-
-    with watching(site.open_store(), None, Console(stderr=True)) as terminal:
-        terminal.show("", Progress(first, 0, 0))
-        yield

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter, defaultdict
 from contextlib import contextmanager
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -16,8 +18,7 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
-from flows.cli.printable import printable
-from flows.cli.remaining import Remaining, told
+from flows.cli.terminal.log_lines import printable
 from models.progress import Progress, spelled
 
 if TYPE_CHECKING:
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from storage.store import Store
-    from tasks.stage.progress import Step
+    from storage.artifacts.store import Store
+    from tasks.stage.progress import StageRun
 
 SECONDS_BETWEEN_LINES: Final = 15.0
 UNITS: Final = {"corpus": "sentences", "views": "views", "pairs": "pairs", "embeddings": "vectors"}  # of rows
 
 
 class Terminal:
-    """A watcher that prints.
+    """A listener that prints.
 
     Attributes:
         console: where to.
     """
 
-    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
+    def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
         self.console = console
         self._store = store
         distinct = None if plan is None else list({step.ref.path: step for step in plan}.values())
@@ -53,14 +54,14 @@ class Terminal:
         self._told = 0.0
         self._remaining = Remaining(distinct)
 
-    def begins(self, step: Step) -> None:
+    def begins(self, step: StageRun) -> None:
         """Start its clock, and number it unless it is a part of another or was not foreseen."""
         began, path = self._began(), step.ref.path
         if not began and path not in self._numbers and self._remaining.begins(step):
             self._numbers[path] = len(self._numbers) + 1
         began[path] = time.monotonic()
 
-    def makes(self, step: Step) -> None:
+    def makes(self, step: StageRun) -> None:
         """Remember that it was not there."""
         self._made.add(step.ref.path)
         if len(self._began()) <= 1:
@@ -76,7 +77,7 @@ class Terminal:
             self._remaining.advances(progress, time.monotonic())
         self.show(self._place(*began[:1]), progress)
 
-    def ends(self, step: Step) -> None:
+    def ends(self, step: StageRun) -> None:
         """Print its line; that of another stage's part too, unless that one counts its parts."""
         began = self._began()
         seconds = time.monotonic() - began.pop(step.ref.path)
@@ -97,7 +98,7 @@ class Terminal:
             line = whole
         self.console.print(Text(printable(line.rstrip()), style="" if made else "dim"), soft_wrap=True)
 
-    def fails(self, step: Step) -> None:
+    def fails(self, step: StageRun) -> None:
         """Forget it: what comes next is no part of it."""
         began = self._began()
         began.pop(step.ref.path)
@@ -130,7 +131,7 @@ class Terminal:
         began: dict[str, float] = self._open.__dict__.setdefault("began", {})
         return began
 
-    def _rows(self, step: Step) -> str:
+    def _rows(self, step: StageRun) -> str:
         unit = UNITS.get(step.ref.kind)
         return f"{self._store.manifest(step.ref).rows:,} {unit}" if unit else ""
 
@@ -146,7 +147,7 @@ class Terminal:
 class LiveTerminal(Terminal):
     """The same with a bar that moves, at the bottom."""
 
-    def __init__(self, console: Console, store: Store, plan: Sequence[Step] | None) -> None:
+    def __init__(self, console: Console, store: Store, plan: Sequence[StageRun] | None) -> None:
         super().__init__(console, store, plan)
         rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")  # of a narrow terminal
         self.progress = Bars(
@@ -176,7 +177,7 @@ class LiveTerminal(Terminal):
 
 
 @contextmanager
-def watching(store: Store, plan: Sequence[Step] | None, console: Console | None = None) -> Iterator[Terminal]:
+def watching(store: Store, plan: Sequence[StageRun] | None, console: Console | None = None) -> Iterator[Terminal]:
     """Show the stages that this process runs meanwhile.
 
     Args:
@@ -184,18 +185,71 @@ def watching(store: Store, plan: Sequence[Step] | None, console: Console | None 
         plan: all of them; None where what follows depends on what is made, and stages are only counted.
         console: where to; standard output unless given.
     """
-    from tasks.stage.progress import watched_by  # imports what help need not wait for
+    from tasks.stage.progress import listening  # imports what help need not wait for
 
     console = console or Console()
     if not console.is_terminal:
         terminal = Terminal(console, store, plan)
-        with watched_by(terminal):
+        with listening(terminal):
             yield terminal
         return
     live = LiveTerminal(console, store, plan)
-    with live.progress, watched_by(live):
+    with live.progress, listening(live):
         yield live
 
 
-def _title(step: Step) -> str:
+def _title(step: StageRun) -> str:
     return step.stage.replace("_", " ")
+
+
+class Remaining:
+    """Estimates how long a run still takes, from its stages as they begin and end.
+
+    Args:
+        plan: all stages, each once; None where they are not known.
+    """
+
+    def __init__(self, plan: Sequence[StageRun] | None) -> None:
+        self._ahead = None if plan is None else Counter(step.stage for step in plan)
+        self._taken: dict[str, list[float]] = defaultdict(list)
+        self._at_work: dict[str, float] = {}  # when it began
+        self._left: tuple[float, float] | None = None  # of the stage at work, and when that was said
+
+    def begins(self, step: StageRun) -> bool:
+        """A stage is called for the first time; whether the plan has it, by its name, or there is no plan."""
+        if self._ahead is None:
+            return True
+        self._ahead[step.stage] -= 1
+        return self._ahead[step.stage] >= 0
+
+    def makes(self, step: StageRun, now: float) -> None:
+        """It computes, from `now` on."""
+        self._at_work[step.ref.path], self._left = now, None
+
+    def advances(self, progress: Progress, now: float) -> None:
+        """The stage at work has come so far."""
+        self._left = None if progress.left is None else (progress.left, now)
+
+    def ends(self, step: StageRun, now: float) -> None:
+        """A stage's artifact is there, made or found made."""
+        began = self._at_work.pop(step.ref.path, None)
+        if began is not None:
+            self._taken[step.stage].append(now - began)
+            self._left = None
+
+    def seconds(self, now: float) -> float | None:
+        """Seconds left of all stages; None where one of them has not been measured, or several are at work."""
+        if self._ahead is None or self._left is None or len(self._at_work) != 1:
+            return None
+        ahead = {stage: number for stage, number in self._ahead.items() if number > 0}
+        if not ahead or not ahead.keys() <= self._taken.keys():
+            return None
+        left, said = self._left
+        return max(left - (now - said), 0.0) + sum(
+            number * fmean(self._taken[stage]) for stage, number in ahead.items()
+        )
+
+
+def told(seconds: float | None) -> str:
+    """`~6 min left in all`; empty where nothing can be said."""
+    return "" if seconds is None else f"{spelled(seconds)} left in all"

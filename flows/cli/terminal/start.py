@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.printable import printable
-from flows.cli.terminal.log_lines import be_quiet, spinner
+from flows.cli.terminal.log_lines import be_quiet, printable, spinner
 from flows.prefect_server.server import TAG, EmbeddedServer, check_server, start_server, use_server
 
 if TYPE_CHECKING:
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from prefect import Flow
 
     from flows.config import PipelineConfig
-    from tasks.stage.progress import Step
+    from tasks.stage.progress import StageRun
     from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Start:
+class FlowStart:
     """What a verb has before it runs its flow.
 
     Attributes:
@@ -58,7 +57,7 @@ class Start:
                 locate_sources(self.site, config.ingest)
             if self.embedded is None:
                 wait_for(None)  # it answers at once, or nothing else need be looked for
-            plan = foreseen(flow, {**parameters, "site": self.site}) if self.watched else None
+            plan = planned_stages(flow, {**parameters, "site": self.site}) if self.watched else None
             if self.embedded is not None:
                 wait_for(self.embedded)  # which started meanwhile
         from prefect import tags
@@ -74,7 +73,7 @@ class Start:
         return None
 
 
-def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] | None:
+def planned_stages(flow: Flow[..., Any], parameters: dict[str, object]) -> list[StageRun] | None:
     """The stages of a flow; None where some depend on what others make.
 
     Raises:
@@ -97,7 +96,7 @@ def foreseen(flow: Flow[..., Any], parameters: dict[str, object]) -> list[Step] 
     return plan
 
 
-def begin(arguments: argparse.Namespace) -> Start:
+def begin(arguments: argparse.Namespace) -> FlowStart:
     """Settle the server. Call it before anything imports Prefect, as flows do: its settings are read on import."""
     use_server()
     if not arguments.debug:
@@ -105,7 +104,7 @@ def begin(arguments: argparse.Namespace) -> Start:
     embedded = start_server()
     from flows.run_context import run_context_of  # while the server starts
 
-    return Start(run_context_of(vars(arguments)), embedded, watched=not arguments.json)
+    return FlowStart(run_context_of(vars(arguments)), embedded, watched=not arguments.json)
 
 
 def wait_for(embedded: EmbeddedServer | None) -> None:

@@ -9,18 +9,15 @@ import numpy as np
 import polars as pl
 
 from models.annotated import both_orders, graded_pairs
-from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF, Supervision
-from models.training.config import TrainingConfig
-from storage.readers.afs import HIGH
-from storage.refs import CheckpointRef, PredictionsRef, ScoresRef
-from storage.schemas import PREDICTIONS
-from storage.weights import ResolvedModel
+from storage.artifacts.refs import PredictionsRef, ScoresRef
+from storage.artifacts.schemas import PREDICTIONS
+from storage.readers.benchmarks.afs import HIGH
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import MADE
 from tasks.evaluation.afs import AFS, AfsSet, afs_figures, find_afs_set, publish_afs, read_afs_set
-from tasks.evaluation.finetuning.finetune import CROSS, finetune, tuned_made
+from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, tuned_made
 from tasks.evaluation.kind import TunedKind
 from tasks.evaluation.signatures import digest_of, signed
 from tasks.stage.cached import Work, stage
@@ -31,8 +28,8 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
-    from tasks.evaluation.settings import EvaluationSettings
-    from tasks.evaluation.systems import Candidate
+    from models.training.config import TrainingConfig
+    from tasks.evaluation.systems import Candidate, EvaluationSettings
     from tasks.stage.run_context import RunContext
 
 
@@ -77,9 +74,10 @@ class SupervisedAfsKind(TunedKind[AfsFolds]):
         self, site: RunContext, candidate: Candidate, sets: tuple[AfsFolds, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact a protocol, of the cosines that its folds predict."""
-        label, checkpoint, training = candidate.label, candidate.checkpoint, self.training(config)
+        label, checkpoint = candidate.label, candidate.checkpoint
+        tuning = FineTuning(encoder=candidate.encoder, network=candidate.config, config=self.training(config))
         calls = [
-            (candidate.encoder, of.arguments, of.protocol, fold, config.bootstrap.seed, candidate.config, training)
+            (tuning, of.arguments, of.protocol, fold, config.bootstrap.seed)
             for of in sets
             for fold in range(FOLDS_OF[of.protocol])
         ]
@@ -104,16 +102,7 @@ class CrossEncoderAfsKind(SupervisedAfsKind):
 
 
 @stage(ref=PredictionsRef, version=5)
-def predict_afs(
-    work: Work,
-    encoder: CheckpointRef | ResolvedModel,
-    arguments: AfsSet,
-    protocol: Supervision,
-    fold: int,
-    seed: int,
-    network: EncoderConfig,
-    config: TrainingConfig,
-) -> None:
+def predict_afs(work: Work, tuning: FineTuning, arguments: AfsSet, protocol: Supervision, fold: int, seed: int) -> None:
     """Fine-tune on one fold's pairs and score its test pairs: a killed run loses one fold at most.
 
     Column `cosine` holds a cross-encoder's score where that is what is tuned.
@@ -122,13 +111,12 @@ def predict_afs(
 
     pairs = read_afs_set(arguments)
     learnt, test = afs_folds(pairs, protocol, seed)[fold]
-    seeded = config.model_copy(update={"seed": seed})
     task = f"fine-tuning on AFS ({protocol}, fold {fold})"
-    likeness = finetune(work, encoder, network, both_orders(graded_pairs(pairs[learnt], HIGH)), seeded, task)
+    likeness = finetune(work, tuning.seeded(seed), both_orders(graded_pairs(pairs[learnt], HIGH)), task)
     rows = pairs[test].select("topic", gold="score", cosine=pl.Series(likeness(pairs[test])))
     predictions = rows.with_columns(row=pl.Series(test.astype(np.uint32))).select(PREDICTIONS.names())
     work.draft.write(predictions.sort("row").cast(PREDICTIONS))
-    work.draft.note({MADE: tuned_made(work, encoder, network, config, protocol), "data": digest_of(arguments)})
+    work.draft.note({MADE: tuned_made(work, tuning, protocol), "data": digest_of(arguments)})
 
 
 @stage(ref=ScoresRef, version=3)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from models.encoder.config import EncoderConfig
 from models.evaluation.signature import rows_digest
 from models.objectives.config import CrossRegressionConfig
+from models.training.config import TrainingConfig
+from storage.artifacts.refs import CheckpointRef
+from storage.sources.model_sources import ResolvedModel
 from tasks.embedding.encoders import encoder_folder
-from tasks.embedding.signature import encoder_made
+from tasks.embedding.vectors import encoder_made
+from tasks.stage.cached import StageInputs
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.sigterm import stop_requested
 from tasks.stage.ui import progress_of
@@ -20,33 +25,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
-    from models.encoder.config import EncoderConfig
-    from models.training.config import TrainingConfig
     from models.training.dev_evaluation import DevSet
-    from storage.refs import CheckpointRef
-    from storage.weights import ResolvedModel
     from tasks.stage.cached import Work
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols
 
 
+class FineTuning(StageInputs):
+    """How an encoder is fine-tuned."""
+
+    encoder: CheckpointRef | ResolvedModel
+    """Where it starts."""
+    network: EncoderConfig
+    """Its pooling, length and dropout."""
+    config: TrainingConfig
+    """Objective, optimizer, schedule and seed."""
+
+    def seeded(self, seed: int) -> FineTuning:
+        """Return the same training with another seed."""
+        return self.model_copy(update={"config": self.config.model_copy(update={"seed": seed})})
+
+
 def finetune(
-    work: Work,
-    encoder: CheckpointRef | ResolvedModel,
-    network: EncoderConfig,
-    pairs: pl.DataFrame,
-    config: TrainingConfig,
-    task: str,
-    dev: DevSet | None = None,
+    work: Work, tuning: FineTuning, pairs: pl.DataFrame, task: str, dev: DevSet | None = None
 ) -> Callable[[pl.DataFrame], NDArray[np.float64]]:
     """Fine-tune an encoder, or read a finished run back from the stage's scratch folder.
 
     Args:
         work: The stage's.
-        encoder: Where it starts.
-        network: Its pooling, length and dropout.
+        tuning: The encoder, and how it is trained.
         pairs: What it learns: `text_1`, `text_2`, `score` in [0, 1].
-        config: How.
         task: What the progress is called.
         dev: Selects the evaluation that is kept.
 
@@ -66,14 +74,14 @@ def finetune(
     from models.training.loop import train
 
     limit_threads(work.site)
-    start, tokenizer = load_encoder(encoder_folder(work.store, encoder), network)
+    start, tokenizer = load_encoder(encoder_folder(work.store, tuning.encoder), tuning.network)
     device = device_of(work.site)
     with stop_requested() as asked:
         result = train(
             pairs,
             start,
             tokenizer,
-            config,
+            tuning.config,
             dev=dev,
             work=work.store.scratch(work.ref),
             device=device,
@@ -100,25 +108,17 @@ def reads_pairs(config: TrainingConfig) -> bool:
     return isinstance(config.objective, CrossRegressionConfig)
 
 
-def tuned_made(
-    work: Work,
-    encoder: CheckpointRef | ResolvedModel,
-    network: EncoderConfig,
-    config: TrainingConfig,
-    learnt: str,
-) -> dict[str, JsonValue]:
+def tuned_made(work: Work, tuning: FineTuning, learnt: str) -> dict[str, JsonValue]:
     """How a fine-tuned encoder makes vectors, for signatures; the seed, which runs of one figure differ in, aside.
 
     Args:
         work: The stage's.
-        encoder: Where it started.
-        network: Its pooling and length.
-        config: How it was tuned.
+        tuning: The encoder, and how it was trained.
         learnt: On what: a set, or a protocol of folds.
     """
-    settings = config.model_dump_json(exclude={"seed"})
-    made = encoder_made(encoder_folder(work.store, encoder), network, "fp32")
+    settings = tuning.config.model_dump_json(exclude={"seed"})
+    made = encoder_made(encoder_folder(work.store, tuning.encoder), tuning.network, "fp32")
     tuned = f"{learnt}@{rows_digest([(settings, ())])}"
-    if reads_pairs(config):
+    if reads_pairs(tuning.config):
         return made | {"vectors": CROSS, "pool": "cls", "norm": False, "tuned": tuned}
     return made | {"vectors": "tuned", "tuned": tuned}

@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 
 from models.annotated import graded_pairs
-from models.encoder.config import EncoderConfig
 from models.evaluation.bootstrap import BootstrapConfig
-from models.training.config import TrainingConfig
-from storage.refs import CheckpointRef, ScoresRef
-from storage.weights import ResolvedModel
-from tasks.corpus.dev_set import dev_set
+from storage.artifacts.refs import ScoresRef
 from tasks.corpus.evaluation_sets import EvaluationSet, ScoredSet, read_scored_set, resolve_scored_set
-from tasks.evaluation.finetuning.finetune import CROSS, finetune, reads_pairs, tuned_made
-from tasks.evaluation.kind import TunedKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.finetuning.finetune import CROSS, FineTuning, finetune, reads_pairs, tuned_made
+from tasks.evaluation.kind import TunedKind, publish_scores
 from tasks.evaluation.signatures import digest_of, digests, signed
 from tasks.stage.cached import Work, stage
 from tasks.stage.shards import run_shards
+from tasks.training.worker import dev_set
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tasks.evaluation.settings import EvaluationSettings
-    from tasks.evaluation.systems import Candidate
+    from models.training.config import TrainingConfig
+    from tasks.evaluation.systems import Candidate, EvaluationSettings
     from tasks.stage.run_context import RunContext
 
 SUPERVISED = "supervised"
@@ -79,10 +75,9 @@ class SupervisedStsKind(TunedKind[SupervisedPairs]):
         self, site: RunContext, candidate: Candidate, sets: tuple[SupervisedPairs, ...], config: EvaluationSettings
     ) -> list[ScoresRef]:
         """One artifact of means and standard deviations over the seeds."""
-        encoder, label, checkpoint = candidate.encoder, candidate.label, candidate.checkpoint
-        network, training = candidate.config, self.training(config)
+        tuning = FineTuning(encoder=candidate.encoder, network=candidate.config, config=self.training(config))
         calls = [
-            (encoder, label, checkpoint, pairs.parts, seed, network, training, config.bootstrap)
+            (tuning, candidate.label, candidate.checkpoint, pairs.parts, seed, config.bootstrap)
             for pairs in sets
             for seed in range(config.seeds)
         ]
@@ -103,13 +98,11 @@ class CrossEncoderStsKind(SupervisedStsKind):
 @stage(ref=ScoresRef, version=5)
 def score_supervised(
     work: Work,
-    encoder: CheckpointRef | ResolvedModel,
+    tuning: FineTuning,
     model: str,
     checkpoint: str,
     sets: tuple[ScoredSet, ScoredSet, ScoredSet],
     seed: int,
-    network: EncoderConfig,
-    config: TrainingConfig,
     bootstrap: BootstrapConfig,
 ) -> None:
     """Fine-tune on the first set, keep the epoch that is best on the second, score the third."""
@@ -117,17 +110,16 @@ def score_supervised(
 
     train, dev, test = sets
     pairs = graded_pairs(read_scored_set(train), train.highest)
-    seeded = config.model_copy(update={"seed": seed})
     task = f"fine-tuning on {train.name}, seed {seed}"
-    likeness = finetune(work, encoder, network, pairs, seeded, task, dev_set(dev))
+    likeness = finetune(work, tuning.seeded(seed), pairs, task, dev_set(dev))
     scored = read_scored_set(test)
     rows = scored.select(subset=pl.lit(""), gold="score", cosine=pl.Series(likeness(scored)))
     figures = sts_scores(
         rows, dataset=test.dataset, split=test.split, resamples=bootstrap.resamples, seed=bootstrap.seed
     )
-    protocol, by = (CROSS, "score") if reads_pairs(config) else (SUPERVISED, "cosine")
+    protocol, by = (CROSS, "score") if reads_pairs(tuning.config) else (SUPERVISED, "cosine")
     supervised = pl.DataFrame([asdict(figure) for figure in figures]).with_columns(protocol=pl.lit(protocol))
-    made = tuned_made(work, encoder, network, config, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
+    made = tuned_made(work, tuning, f"{train.name}:{digest_of(train)}+{dev.name}:{digest_of(dev)}")
     lines = signed(supervised, digests(supervised, (test,)), made, by=by)
     publish_scores(
         work, lines, model, checkpoint, seed, f"{model} fine-tuned on {train.name} ({protocol}), seed {seed}"

@@ -12,9 +12,9 @@ from models.evaluation.published import rows_of
 from models.report.run_content import ComparedSet, Making, Reproduction, RunContent
 from models.report.tables import PaperTable
 from models.report.verdict import telling_row
-from storage.keys import NotInKey
-from storage.manifest import installed_versions
-from storage.refs import (
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.manifest import installed_versions
+from storage.artifacts.refs import (
     ArtifactRef,
     CheckpointRef,
     ComparisonRef,
@@ -24,7 +24,7 @@ from storage.refs import (
     ScoresRef,
     ViewsRef,
 )
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import SparseVectors, open_vectors
 from tasks.evaluation.sts import cosines_of
@@ -32,7 +32,7 @@ from tasks.reporting.commit import commit
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.lineage import described, lineage
 from tasks.settings import RunSettings
-from tasks.stage.inputs import StageInputs
+from tasks.stage.cached import StageInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from models.report.page import ReportContent
     from models.report.run_content import Rows
     from models.report.verdict import Verdict
-    from storage.manifest import Manifest
+    from storage.artifacts.manifest import Manifest
     from tasks.stage.cached import Work
 
 _SEEDS: Final = ("seed", "shuffle_seed")

@@ -12,13 +12,13 @@ from models.partitions import bits_for, in_range
 from models.report.card import model_card
 from models.report.page import ReportContent, page
 from models.report.verdict import Verdict, verdict_of
-from storage.refs import (
+from storage.artifacts.refs import (
     ArtifactRef,
     CheckpointRef,
     ReportRef,
     ViewsRef,
 )
-from tasks.reporting.model_card import CARD, card_content, folded_card
+from tasks.reporting.model_card import CARD, CardSubject, card_content, folded_card
 from tasks.reporting.run.content import ReportSettings, RunArtifacts, Told, making_rows, run_content
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import show_image, show_link, show_markdown
@@ -26,7 +26,7 @@ from tasks.stage.ui import show_image, show_link, show_markdown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from storage.store import Store
+    from storage.artifacts.store import Store
     from tasks.settings import RunSettings
 
 PAGE = "report.md"
@@ -103,7 +103,8 @@ def _write_cards(
     said = verdict.sentence if verdict else ""
     for file, (ref, system) in encoders.items():
         length = int(str(work.store.manifest(ref).figures["max_length"]))
-        card = card_content(asked.title, asked.settings, scores, ref, rows, length, said, system)
+        subject = CardSubject(ref, rows, length, system)
+        card = card_content(asked.title, asked.settings, scores, subject, said)
         (work.draft.folder / file).write_text(model_card(card), encoding="utf-8")
 
 

@@ -74,3 +74,11 @@ def test_automations_are_valid_and_apply_to_runs_with_the_tag_alone(name):
     AutomationCore.model_validate(rule)
     assert rule["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
     assert f"inspect {rule['name']} " in (DOCKER / "server-setup.sh").read_text()
+
+
+def test_what_a_gpu_worker_downloads_and_converts_outlives_its_container():
+    (mount,) = SERVICES["worker-gpu"]["volumes"]
+    volume, _, folder = mount.partition(":")
+    assert volume in COMPOSE["volumes"]
+    image = (DOCKER / "Dockerfile").read_text()
+    assert all(re.search(rf"\b{name}={folder}/", image) for name in ("BSL_CACHE", "HF_HOME", "BSL_STORE"))

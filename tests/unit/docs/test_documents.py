@@ -19,7 +19,7 @@ from flows.cli.main import main, parser_of
 from flows.recipes import RECIPES
 from flows.recipes.published_rows import row_of
 from flows.sweep.studies import STUDIES
-from storage.schemas import TABLES, tables_of
+from storage.artifacts.schemas import TABLES, tables_of
 from tests.documents import commands, mentions
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flows.adaptation import guards
-from flows.cli.terminal.overrides import checked
-from flows.config import overridden
+from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig, SimCSEConfig
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("change", [{"lang": "fi"}, {"translators": ""}, {"translated": 0}])
 def test_round_trips_that_nobody_can_make_are_refused(views: str, change: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f"views '{views}' of text in .* and back; give .* or views"):
-        overridden(AdaptConfig(), {"views": views, **change})
+        override(AdaptConfig(), {"views": views, **change})
 
 
 def test_opus_mt_is_advised_only_where_it_knows_a_way() -> None:
     with pytest.raises(ValueError, match=r"^views 'both' of text in 'ja', .* and back; give translators of yours, or"):
-        checked(AdaptConfig(), {"views": "both", "lang": "ja"})
+        override(AdaptConfig(), {"views": "both", "lang": "ja"})
     with pytest.raises(ValueError, match=r"give other translators \(opus-mt\), or views 'crops'$"):
-        checked(AdaptConfig(), {"views": "both", "lang": "tr"})
+        override(AdaptConfig(), {"views": "both", "lang": "tr"})
 
 
 def test_crops_are_made_only_where_they_are_learnt() -> None:
@@ -58,9 +57,9 @@ def test_only_a_bare_transformer_learns_fast_and_is_held_to_its_start() -> None:
     assert (trained.lr, trained.objective) == (2e-5, ContrastiveConfig())
     assert (raw.lr, raw.objective) == (2e-4, ContrastiveConfig(anchor_weight=3))
     assert raw == trained.model_copy(update={"lr": raw.lr, "objective": raw.objective})
-    own = overridden(config, {"raw_anchor": 1, "training": {"objective": {"name": "contrastive", "temperature": 0.1}}})
+    own = override(config, {"raw_anchor": 1, "training": {"objective": {"name": "contrastive", "temperature": 0.1}}})
     assert own.trained(raw=True).objective == ContrastiveConfig(temperature=0.1, anchor_weight=1)
-    other = overridden(config, {"training": {"objective": {"name": "simcse"}}})
+    other = override(config, {"training": {"objective": {"name": "simcse"}}})
     assert other.trained(raw=True).objective == SimCSEConfig()
 
 

@@ -10,11 +10,10 @@ from unittest.mock import patch
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.cli.main import main
+from flows.cli.main import VERBS, main
 from flows.cli.terminal.overrides import configured
-from flows.cli.verbs import VERBS
 from models.objectives.config import ContrastiveConfig
-from storage.store import Store
+from storage.artifacts.store import Store
 
 
 @pytest.fixture
@@ -56,7 +55,6 @@ def store(tmp_path, monkeypatch):
             ["export", "embedded:bert-mini", "out", "--int8", "--text", "a.txt"],
             "bsl: --text is about --dims or --static",
         ),
-        (["artifacts", "ls", "embeddings", "--kind", "corpus"], "bsl: embeddings and --kind corpus: expected one kind"),
         (
             ["sweep", "tiny", "--over", "training.lr=1e-3", "--set", "training.lr=1e-4"],
             "--over and --set training.lr: it is varied, or the same for all points",

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from storage.manifest import InputEntry, Provenance
-from storage.refs import ArtifactRef, PairsRef, ViewsRef
-from storage.schemas import PAIRS, TRANSLATIONS
-from storage.store import Store
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import ArtifactRef, PairsRef, ViewsRef
+from storage.artifacts.schemas import PAIRS, TRANSLATIONS
+from storage.artifacts.store import Store
 
 REF = ViewsRef(key=f"{7:064x}")
 
@@ -31,7 +31,7 @@ def test_ls_names_every_artifact(store, capsys):
 
 
 def test_a_misspelt_kind_is_named_with_the_nearest(store, capsys):
-    for words in (["ls", "chekpoint"], ["ls", "--kind", "chekpoint"], ["show", "chekpoint/latest"], ["show", "view/0"]):
+    for words in (["ls", "chekpoint"], ["show", "chekpoint/latest"], ["show", "view/0"]):
         assert main(["artifacts", *words]) == 1
         said = capsys.readouterr()
         assert said.out == ""
@@ -108,7 +108,7 @@ def test_names_are_whole_for_people_and_programs(store, capsys):
         draft.write(pl.DataFrame(schema=TRANSLATIONS))
     assert main(["artifacts", "ls"]) == 0
     assert str(ref) in capsys.readouterr().out
-    assert main(["artifacts", "ls", "--kind", "translations", "--json"]) == 0
+    assert main(["artifacts", "ls", "translations", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["artifact"], row["stage"], row["rows"]) == (ref.path, "translate", 0)
     assert main(["artifacts", "show", "views/latest"]) == 0

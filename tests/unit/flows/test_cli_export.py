@@ -13,9 +13,9 @@ from models.encoder.int8 import GRAPHS, target_here
 from models.encoder.loading import load_encoder
 from models.encoder.saved import saved_config
 from models.encoder.tabulate import tabulate
-from storage.manifest import InputEntry, Provenance
-from storage.refs import CheckpointRef, ReportRef
-from storage.store import Store
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import CheckpointRef, ReportRef
+from storage.artifacts.store import Store
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
 
 CHECKPOINT = CheckpointRef(key="c" * 64)

@@ -17,9 +17,9 @@ from models.augmentation.config import AugmentConfig
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.evaluation.bootstrap import BootstrapConfig
 from models.translation.catalog import MINI
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import TransformRef
 from storage.errors import StorageError
-from storage.manifest import Provenance
-from storage.refs import TransformRef
 from tasks.embedding.encoders import check_there
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny

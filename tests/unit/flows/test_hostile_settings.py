@@ -9,9 +9,9 @@ from flows.cli.artifacts import age
 from flows.cli.main import main
 from flows.cli.terminal.overrides import changes_of, configured
 from flows.run_context import run_context_of
-from storage.manifest import Provenance
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.store import Store
+from storage.filesystem.names import MANIFEST
 from tasks.stage.run_context import RunContext
 from tests.hostile import folder_of, put, rewrite
 

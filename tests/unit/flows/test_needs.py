@@ -1,14 +1,13 @@
 """What a recipe reads from outside: what a mirror must hold for it."""
 
-import pytest
-
 from flows.cli.main import main
 from flows.cli.terminal.overrides import configured
-from flows.needs import needed, of_the_hub
+from flows.hub import needed, of_the_hub
 from flows.recipes import RECIPES, recipe
-from flows.recipes.own import own_files
+from flows.recipes.listing import own_files
 from flows.recipes.untrained import GLOVE
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
+from tests.every import every
 
 
 def test_a_recipe_needs_its_models_at_their_pins_its_sources_and_its_sets():
@@ -47,7 +46,7 @@ def test_sets_are_needed_by_name_and_configurations_are_kept():
     assert needed(config) == (SourceSpec(dataset="a/b", hub_config="x", split="dev"), "sts12-tok")
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@every(RECIPES)
 def test_every_recipe_says_what_it_needs(name):
     embedded = all(model.startswith("embedded:") for model, _ in recipe(name).models())
     assert any(str(each).startswith("model:") for each in needed(recipe(name))) is not embedded or "glove" in name

@@ -1,24 +1,21 @@
-"""Pins of the Hub: all are there or explained; what changed since is told and can be written down."""
-
-import shutil
+"""Pins of the Hub: all are there or explained; what changed since is told."""
 
 import pytest
 
 from flows.cli.main import main
-from flows.needs import of_the_hub
-from flows.pins import ROOT, Pin, look, pins, unexplained, update
+from flows.hub import Pin, look, of_the_hub, pins, unexplained
 from flows.recipes import RECIPES, recipe
-from storage.declarations import DATASETS
-from storage.declared.archives import SENTEVAL
-from storage.embedded import EMBEDDED
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS
 from storage.hub.repositories import COMMIT
 from tasks.evaluation.kinds import names_of
+from tests.every import every
 
 OLD = "a" * 40
 MODEL = "sentence-transformers/nli-roberta-base-v2"
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@every(RECIPES)
 def test_all_that_a_recipe_reads_of_the_hub_has_a_commit_or_a_reason(name):
     known = {(pin.kind, pin.name, pin.revision): pin.reason for pin in pins()}
     config = recipe(name)
@@ -52,23 +49,6 @@ def test_what_became_of_a_pin_is_told_apart(hub):
     gone = look(Pin("model", "someone/gone", OLD))
     assert gone.verdict == "lacking"
     assert "no such repository, or a private one (401)" in gone.detail
-
-
-def test_newest_commits_are_written_into_the_source(hub, tmp_path):
-    for place in ("flows/recipes", "models/translation", "storage/declared"):
-        shutil.copytree(ROOT / place, tmp_path / place)
-    encoders = tmp_path / "flows" / "recipes" / "encoders.py"
-    (pinned,) = [pin for pin in pins() if pin.name == "google-bert/bert-base-uncased"]
-    newest = [hub.add("models", name, {"config.json": name.encode()}) for name in (MODEL, pinned.name)]
-    hub.add("models", pinned.name, {"config.json": b"old"}, pinned.revision, main=False)
-    written = update([look(pinned), look(Pin("model", MODEL, None, "no source names one"))], tmp_path)
-    assert written == {encoders: [pinned.name, MODEL]}
-    assert all(commit in encoders.read_text() for commit in newest)
-    assert pinned.revision not in encoders.read_text()
-    newest = hub.add("datasets", SENTEVAL.hub_id, {SENTEVAL.file: b""})
-    archives = tmp_path / "storage" / "declared" / "archives.py"
-    assert update([look(Pin("dataset", SENTEVAL.hub_id, None))], tmp_path) == {archives: [SENTEVAL.hub_id]}
-    assert f'revision="{newest}"' in archives.read_text()
 
 
 @pytest.mark.parametrize("how", [[], ["--check"]])

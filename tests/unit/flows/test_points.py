@@ -17,14 +17,14 @@ from flows.pipeline import Run
 from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
-from flows.sweep.points import Attempt, Engine, is_fault, run_points, side_by_side
+from flows.sweep.points import Attempt, is_fault, run_points, side_by_side
 from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
 from models.translation.errors import TranslationStoppedError
 from storage.errors import SourceError
-from tasks.stage.cluster import ClusterError
 from tasks.stage.lanes import StoppedError
-from tasks.stage.progress import planning, watched_by
+from tasks.stage.progress import listening, planning
 from tasks.stage.run_context import RunContext
+from tasks.stage.shards import ClusterError
 
 POINT = Attempt("momentum 0.5, seed 1", Job("tiny", recipe("tiny")))
 
@@ -42,10 +42,10 @@ class Reader:
 def test_a_point_that_is_done_is_told_and_none_of_a_plan(monkeypatch):
     there = Run(None, None, None, None)
     monkeypatch.setattr(points, "run", lambda *_: there)
-    with watched_by(reader := Reader()):
+    with listening(reader := Reader()):
         with planning():
-            run_points([POINT], Engine(RunContext()))
-        assert run_points([POINT], Engine(RunContext())) == [there]
+            run_points([POINT], RunContext())
+        assert run_points([POINT], RunContext()) == [there]
     assert reader.lines == ["momentum 0.5, seed 1: done"]
 
 
@@ -68,7 +68,7 @@ def ending(error: Exception):
 )
 def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
-    assert run_points([POINT], Engine(RunContext())) == [error]
+    assert run_points([POINT], RunContext()) == [error]
     assert f"momentum 0.5, seed 1 is left without a figure: {error}" in caplog.text
     assert type(pickle.loads(pickle.dumps(error))) is type(error)  # it comes back from another process
 
@@ -92,7 +92,7 @@ def test_what_is_a_point_s_own_is_kept_and_named(error, caplog, monkeypatch):
 def test_what_no_other_point_would_survive_ends_the_sweep(error, caplog, monkeypatch):
     monkeypatch.setattr(points, "run", ending(error))
     with pytest.raises(type(error)):
-        run_points([POINT], Engine(RunContext()))
+        run_points([POINT], RunContext())
     assert f"momentum 0.5, seed 1: {error}" in caplog.text
 
 
@@ -113,14 +113,14 @@ def test_what_ended_a_run_on_a_pool_is_told_by_what_prefect_says_of_it(error, ow
 
 
 def test_a_point_that_cannot_be_planned_is_not_sent_and_the_others_are(tmp_path, caplog):
-    engine = Engine(RunContext(store=str(tmp_path / "store"), device="cpu"), pool=True)
+    site = RunContext(store=str(tmp_path / "store"), device="cpu", pool=True)
     bad = Job("tiny", configured("tiny", ["encoder.model=embedded:mini-sentence", "encoder.pooling=cls"]))
     attempts = [Attempt("cls", bad), POINT, Attempt("again cls", bad)]
     with planning():
-        outcomes = run_points(attempts, engine)
+        outcomes = run_points(attempts, site)
     assert [type(outcome) for outcome in outcomes] == [EncoderError, Run, EncoderError]
     assert not caplog.records
-    assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], engine))
+    assert all(isinstance(outcome, EncoderError) for outcome in run_points(attempts[::2], site))
     assert "again cls is left without a figure: " in caplog.text
 
 

@@ -9,23 +9,24 @@ import sys
 import pytest
 
 from flows.adaptation import adapt
-from flows.cli.adapt import changes_of
+from flows.cli.adapt import layers_of
 from flows.cli.field import settings_of
 from flows.cli.main import main, parser_of
-from flows.cli.terminal.overrides import checked, configured
-from flows.cli.terminal.start import foreseen
+from flows.cli.terminal.overrides import configured
+from flows.cli.terminal.start import planned_stages
+from flows.config import override
 from flows.evaluation import evaluation
 from flows.pipeline import pipeline
-from flows.precision import settled
 from flows.recipes import RECIPES, recipe
 from flows.recipes.adaptation import AdaptConfig
+from flows.run_context import settled
 from flows.sweep.method_settings import FieldSettings
 from flows.sweep.methods import METHODS
 from models import precision
 from models.precision import computed
 from models.training.config import TrainingConfig
-from storage.refs import CorpusRef
-from tasks.evaluation.settings import EvaluationSettings
+from storage.artifacts.refs import CorpusRef
+from tasks.evaluation.systems import EvaluationSettings
 from tasks.stage.cached import stage
 from tasks.stage.run_context import RunContext
 
@@ -69,21 +70,24 @@ def test_runs_have_the_keys_of_the_precision_that_the_machine_computes_in(site, 
         (pipeline, {"recipe_name": "tiny"}, "overrides"),
         (adapt, {"texts": [str(text)]}, "config"),
     ):
-        own, named, others = (foreseen(flow, {**asked, field: given, "site": site}) for given in (None, both, other))
+        own, named, others = (
+            planned_stages(flow, {**asked, field: given, "site": site}) for given in (None, both, other)
+        )
         assert keys(own) >= {key for key in keys(named) if key[0] not in ("report", "adaptation")}
         assert {name for name, _ in keys(own) - keys(others)} >= {"train", "embed"}
     scored = {"models": ["embedded:bert-mini"], "suite": ["embedded:stsb/test"], "site": site}
     own, named = (
-        foreseen(evaluation, {**scored, "config": EvaluationSettings(precision=given)}) for given in ("auto", machine)
+        planned_stages(evaluation, {**scored, "config": EvaluationSettings(precision=given)})
+        for given in ("auto", machine)
     )
     assert {key for key in keys(own) if key[0] == "embed"} == {key for key in keys(named) if key[0] == "embed"}
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("tiny")])
-def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(name, machine):
-    config = recipe(name)
-    assert set(config.precisions.values()) == {"auto"}
-    assert set(settled(config, RunContext(device="cpu")).precisions.values()) == {machine}
+def test_recipes_of_a_laptop_leave_the_precision_to_the_machine(machine):
+    configs = [recipe(name) for name in RECIPES if name.startswith("tiny")]
+    assert {precision for config in configs for precision in config.precisions.values()} == {"auto"}
+    known = [settled(config, RunContext(device="cpu")) for config in configs]
+    assert {precision for config in known for precision in config.precisions.values()} == {machine}
 
 
 def test_adapt_and_field_leave_the_precision_to_the_machine(machine):
@@ -104,7 +108,7 @@ def test_under_the_variables_of_avx2_all_verbs_compute_in_fp32(tmp_path):
     """As a process of its own: libraries read the variables when they are loaded, and no torch is needed to ask."""
     code = (
         "import json, sys\n"
-        "from flows.precision import settled\n"
+        "from flows.run_context import settled\n"
         "from flows.recipes import recipe\n"
         "from flows.recipes.adaptation import AdaptConfig\n"
         "from flows.sweep.method_settings import FieldSettings\n"
@@ -126,7 +130,7 @@ def test_every_verb_that_trains_or_encodes_takes_a_precision(tmp_path):
         both = ["--set", f"training.precision={given}", "--set", f"evaluation.precision={given}"]
         assert set(configured("tiny", both[1::2]).precisions.values()) == {given}
         for call in (["adapt", "own.txt", *both], ["adapt", "own.txt", "--precision", given]):
-            config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+            config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
             assert (config.training.precision, config.evaluation.precision) == (given, given)
         call = ["field", "own.txt", "--set", f"precision={given}"]
         assert settings_of(parser_of(["field"]).parse_args(call)).precision == given
@@ -139,7 +143,7 @@ def test_settings_of_adapt_are_taken_from_file_options_and_set_in_this_order(tmp
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"training": {"lr": 1e-5, "max_steps": 7, "precision": "bf16"}}))
     call = ["adapt", "own.txt", "--config", str(path), "--precision", "fp32", "--set", "training.lr=3e-5"]
-    config = checked(AdaptConfig(), changes_of(parser_of(["adapt"]).parse_args(call)))
+    config = override(AdaptConfig(), *layers_of(parser_of(["adapt"]).parse_args(call)))
     assert (config.training.lr, config.training.max_steps, config.training.precision) == (3e-5, 7, "fp32")
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from flows.cli.remaining import Remaining, told
+from flows.cli.terminal.progress import Remaining, told
 from models.progress import Count, Progress, spelled
-from storage.refs import ArtifactRef
-from tasks.stage.progress import Step
+from storage.artifacts.refs import ArtifactRef
+from tasks.stage.progress import StageRun
 
 SECONDS_A_WORD = 12.0
 
 
 def step(stage, number):
-    return Step(stage, ArtifactRef(kind="views", key=f"{number:064x}"))
+    return StageRun(stage, ArtifactRef(kind="views", key=f"{number:064x}"))
 
 
 VIEWS, TRAIN, EMBED = step("make_views", 1), step("train", 2), step("embed", 3)

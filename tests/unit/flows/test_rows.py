@@ -7,27 +7,28 @@ import pytest
 from flows.cli.main import main, parser_of
 from flows.config import override
 from flows.recipes import RECIPES, recipe
+from flows.recipes.isbert import ROW, TASKS
 from flows.recipes.published_rows import COMMANDS, ROWS, cells_of, deviations, row_of
-from flows.recipes.transfer import ROW, TASKS
 from models.evaluation.published import columns_of, rows_of
 from tasks.evaluation.kinds import names_of, tuned_names
+from tests.every import every
 
 BEHIND = [(row, name) for row, names in ROWS.items() for name in names]
 
 
-@pytest.mark.parametrize(("row", "name"), BEHIND)
+@every(BEHIND)
 def test_a_recipe_names_the_row_that_it_stands_behind(row, name):
     assert row in recipe(name).published
     assert rows_of(row)
 
 
-@pytest.mark.parametrize(("row", "name"), BEHIND)
+@every(BEHIND)
 def test_a_recipe_as_it_is_differs_from_its_row_in_nothing_but_translator_and_own_files(row, name):
     reasons = deviations(recipe(name), row)
     assert all(why.startswith(("another translator: ", "another corpus: files of your own")) for why in reasons)
 
 
-@pytest.mark.parametrize(("row", "name"), BEHIND)
+@every(BEHIND)
 def test_a_recipe_is_scored_on_what_its_row_prints(row, name):
     scored = {part.partition("/")[0] for part in names_of(recipe(name).evaluation.sets)}
     printed = [set(columns_of(published.suite)) - {"avg", "stsb/dev"} for published in rows_of(row)]
@@ -138,7 +139,7 @@ def test_recipes_that_share_a_row_out_are_held_against_their_own_cells():
     assert set(TASKS) <= set(columns_of("senteval"))
 
 
-@pytest.mark.parametrize("name", sorted(RECIPES))
+@every(sorted(RECIPES))
 def test_every_recipe_has_a_row_or_says_that_it_has_none(name):
     published = recipe(name).published
     if published and published[0] in ROWS:

@@ -6,14 +6,13 @@ import pytest
 from prefect import flow
 
 from flows.adaptation import adapt
-from flows.cli.main import parser_of
+from flows.cli.main import VERBS, parser_of
 from flows.cli.terminal.options import add_site_options
-from flows.cli.terminal.start import foreseen
-from flows.cli.verbs import VERBS
+from flows.cli.terminal.start import planned_stages
 from flows.sweep.field import field
 from flows.sweep.sweep import ablation
+from storage.artifacts.refs import CorpusRef
 from storage.errors import SourceError
-from storage.refs import CorpusRef
 from tasks.stage.cached import stage
 from tasks.stage.run_context import RunContext
 
@@ -44,37 +43,37 @@ def stages(plan):
 
 
 def test_a_flow_is_planned_by_its_own_body(site):
-    assert stages(foreseen(straight, {"site": site, "number": "3"})) == ["foreseen_first", "foreseen_second"]
+    assert stages(planned_stages(straight, {"site": site, "number": "3"})) == ["foreseen_first", "foreseen_second"]
 
 
 def test_where_stages_depend_on_what_others_make_or_something_is_amiss_there_is_no_plan(site):
-    assert foreseen(winding, {"site": site}) is None
-    assert foreseen(straight, {"site": site, "number": "three"}) is None
+    assert planned_stages(winding, {"site": site}) is None
+    assert planned_stages(straight, {"site": site, "number": "three"}) is None
 
 
 def test_a_model_that_is_nowhere_ends_a_sweep_before_it_begins(site):
     asked = {"name": "tiny", "over": {"encoder.model": ["embedded:bert-mini", "/nonexistent"]}, "seeds": 1}
     with pytest.raises(SourceError, match="/nonexistent"):
-        foreseen(ablation, {**asked, "site": site})
+        planned_stages(ablation, {**asked, "site": site})
 
 
 def test_a_sweep_on_workers_is_planned_without_them(site):
     asked = {"name": "tiny", "over": {"training.max_steps": [10, 20]}, "seeds": 1, "lanes": 2}
-    here = foreseen(ablation, {**asked, "site": site})
+    here = planned_stages(ablation, {**asked, "site": site})
     assert stages(here).count("train") == 2
-    elsewhere = foreseen(ablation, {**asked, "site": site.model_copy(update={"cluster": "tcp://nowhere:8786"})})
+    elsewhere = planned_stages(ablation, {**asked, "site": site.model_copy(update={"cluster": "tcp://nowhere:8786"})})
     assert {step.ref.path for step in elsewhere} == {step.ref.path for step in here}
-    on_pool = foreseen(ablation, {**asked, "site": site, "pool": True})
+    on_pool = planned_stages(ablation, {**asked, "site": site, "pool": True})
     assert {step.ref.path for step in on_pool} == {step.ref.path for step in here}
 
 
 def test_own_text_is_planned_before_it_was_read_but_for_what_is_measured_first(site, tmp_path):
     text = tmp_path / "own.txt"
     text.write_text("\n".join(f"The dog of number {number} runs across a field of snow." for number in range(40)))
-    planned = stages(foreseen(adapt, {"texts": [str(text)], "site": site}))
+    planned = stages(planned_stages(adapt, {"texts": [str(text)], "site": site}))
     assert planned[0] == "read_passages"
     assert planned[-1] == "adaptation"
-    assert foreseen(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
+    assert planned_stages(field, {"texts": [str(text)], "site": site}) is None  # its pace is measured first
 
 
 @pytest.mark.parametrize("verb", [verb.name for verb in VERBS])

@@ -9,14 +9,14 @@ from rich.console import Console
 from flows.cli.terminal import progress as watching
 from flows.cli.terminal.progress import LiveTerminal, Terminal
 from models.progress import Progress
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, ViewsRef
-from storage.store import Store
-from tasks.stage.progress import Step
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.store import Store
+from tasks.stage.progress import StageRun
 
-VIEWS = Step("make_views", ViewsRef(key=f"{7:064x}"))
-SHARD = Step("translate", ArtifactRef(kind="translations/ab", key=f"{8:064x}"))
-LAST = Step("report", ArtifactRef(kind="report", key=f"{9:064x}"))
+VIEWS = StageRun("make_views", ViewsRef(key=f"{7:064x}"))
+SHARD = StageRun("translate", ArtifactRef(kind="translations/ab", key=f"{8:064x}"))
+LAST = StageRun("report", ArtifactRef(kind="report", key=f"{9:064x}"))
 
 
 @pytest.fixture

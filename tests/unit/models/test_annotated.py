@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from models.annotated import labelled_pairs, scored_pairs
 from models.pairs import PairConfig
 from models.text.normalize import sentence_ids
-from storage.schemas import PAIRS
+from storage.artifacts.schemas import PAIRS
 
 CORPUS = pl.LazyFrame(
     [

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from storage.address import shown, without_password
-from storage.sources import SourceSpec
-from storage.weights import resolve_model
+from storage.filesystem.urls import shown, without_password
+from storage.sources.model_sources import resolve_model
+from storage.sources.sources import SourceSpec
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.collect import collect, collectable, leftovers
-from storage.manifest import InputEntry
-from storage.refs import ArtifactRef, EvaluationRef, ReportRef
-from storage.store import Store
+from storage.artifacts.garbage_collection import collect, collectable, leftovers
+from storage.artifacts.manifest import InputEntry
+from storage.artifacts.refs import ArtifactRef, EvaluationRef, ReportRef
+from storage.artifacts.store import Store
 from tests.hostile import WHY, key, made_long_ago, put
 
 

@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from storage.manifest import Provenance
-from storage.refs import ViewsRef
-from storage.schemas import VIEWS
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ViewsRef
+from storage.artifacts.schemas import VIEWS
+from storage.artifacts.store import Store
 
 WHY = Provenance(stage_version=1, config={})
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.embedded import AssetManifest, embedded_manifest, embedded_names, embedded_path
+from storage.artifacts.manifest import describe_files
+from storage.assets.catalog import AssetManifest, embedded_manifest, embedded_names, embedded_path
 from storage.errors import AssetError
-from storage.manifest import describe_files
 
 
 @pytest.fixture

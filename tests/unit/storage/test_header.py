@@ -6,12 +6,12 @@ import pytest
 from storage.errors import SourceError
 from storage.readers import delimited
 from storage.readers.columns import Columns
-from storage.readers.header import CSV
-from storage.readers.report import ReadReport
-from storage.readers.table import columns_of
-from storage.reading import check_columns, read_source
-from storage.sources import SourceSpec, resolve_source
-from storage.texts import sources
+from storage.readers.delimited_header import CSV
+from storage.readers.formats import columns_of
+from storage.readers.read_report import ReadReport
+from storage.sources.own_text import sources
+from storage.sources.read import check_columns, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
 
 LINES = ["The cat sat on the mat.", "A dog ran over the meadow.", "Nobody was at home."]

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.collect import collect, collectable, leftovers, readable_manifests
+from storage.artifacts.garbage_collection import collect, collectable, leftovers, readable_manifests
+from storage.artifacts.manifest import InputEntry
+from storage.artifacts.refs import ArtifactRef, ReportRef, ViewsRef
+from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, NewerFormatError
-from storage.manifest import InputEntry
-from storage.refs import ArtifactRef, ReportRef, ViewsRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, a_pipe, folder_of, key, put, rewrite
 
 

@@ -14,9 +14,9 @@ from storage.errors import SourceError
 from storage.readers import lines
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
-from storage.readers.table import columns_of
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.formats import columns_of
+from storage.readers.read_report import ReadReport
+from storage.sources.sources import SourceSpec, resolve_source
 from tests.reading import table, texts, where
 
 # JSON lines

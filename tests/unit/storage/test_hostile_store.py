@@ -10,11 +10,11 @@ from threading import Thread
 import pytest
 from s3fs import S3FileSystem
 
+from storage.artifacts.export import export
+from storage.artifacts.refs import ViewsRef
+from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError, StorageError, StoreReadError
-from storage.export import export
-from storage.refs import ViewsRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.filesystem.names import MANIFEST
 from tests.hostile import PART, SHA, VIEWS, WHY, a_pipe, as_nobody, folder_of, key, put, rewrite
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from storage.keys import NotInKey, artifact_key, canonical
-from storage.refs import CorpusRef
+from storage.artifacts.keys import NotInKey, artifact_key, canonical
+from storage.artifacts.refs import CorpusRef
 
 
 class Located(BaseModel):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.labels import label_source, read_labels
+from storage.sources.labels import label_source, read_labels
 
 if TYPE_CHECKING:
     from pathlib import Path

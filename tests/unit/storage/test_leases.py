@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from storage.collect import collect, collectable
+from storage.artifacts.garbage_collection import collect, collectable
+from storage.artifacts.leases import EXPIRES, Lease, expired_leases, leased
+from storage.artifacts.manifest import InputEntry
+from storage.artifacts.store import Store
 from storage.errors import StoreReadError
-from storage.leases import EXPIRES, Lease, expired_leases, leased
-from storage.manifest import InputEntry
-from storage.store import Store
 from tests.hostile import WHY, made_long_ago, put
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from storage.refs import ArtifactRef, CheckpointRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.artifacts.refs import ArtifactRef, CheckpointRef
+from storage.artifacts.store import Store
+from storage.filesystem.names import MANIFEST
 from tests.hostile import WHY, key
 
 NESTED = ArtifactRef(kind="translations/0123abcd", key=key(2))

@@ -2,11 +2,11 @@
 
 import pytest
 
+from storage.artifacts.lookup import find, find_report
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, CorpusRef, ReportRef
+from storage.artifacts.store import Store
 from storage.errors import ArtifactMissingError
-from storage.lookup import find, find_report
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, CorpusRef, ReportRef
-from storage.store import Store
 
 FIRST, SECOND = ReportRef(key=f"{0xA1:064x}"), ReportRef(key=f"{0xB2:x}".ljust(64, "0"))
 

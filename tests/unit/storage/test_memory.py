@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.manifest import Provenance
-from storage.memory import TranslationMemory, translator_fingerprint
-from storage.refs import ArtifactRef
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.store import Store
+from storage.artifacts.translation_memory import TranslationMemory, translator_fingerprint
 
 FINGERPRINT = translator_fingerprint({"model": "sha256:0", "beam": 1})
 

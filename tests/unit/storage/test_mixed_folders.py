@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source, resolve_sources
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_source, resolve_sources
 
 
 def test_a_folder_of_several_formats_is_a_source_of_each(tmp_path):

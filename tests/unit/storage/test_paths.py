@@ -6,10 +6,10 @@ import fsspec
 import pytest
 
 from storage.errors import SourceError
-from storage.labels import label_source
-from storage.paths import listed
-from storage.sources import SourceSpec, resolve_source
-from storage.texts import sources
+from storage.sources.labels import label_source
+from storage.sources.own_text import sources
+from storage.sources.paths import listed
+from storage.sources.sources import SourceSpec, resolve_source
 
 HELD = ["b.txt", "2023/a.txt", "2023/winter/c.txt", "notes.pdf"]
 HIDDEN = [

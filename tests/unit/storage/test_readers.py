@@ -11,9 +11,9 @@ from storage.errors import SourceError
 from storage.readers import delimited, jsonl, lines
 from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
-from storage.readers.header import CSV
-from storage.readers.report import ReadReport
-from storage.readers.table import columns_of, format_of
+from storage.readers.delimited_header import CSV
+from storage.readers.formats import columns_of, format_of
+from storage.readers.read_report import ReadReport
 from tests.reading import table, texts, where
 
 PAIR = Columns(("sentence1", "sentence2"), ("gold_label",))

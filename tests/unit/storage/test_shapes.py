@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 from storage.readers.shapes import Shape, known_shape
-from storage.reading import check_columns, is_nli, read_nli_pairs, read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.sources.read import check_columns, is_nli, read_nli_pairs, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 
 TEXTS = [f"This is the review of number {n}, long enough for prose." for n in range(8)]
 

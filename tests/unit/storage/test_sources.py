@@ -7,14 +7,13 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from storage.declarations import DATASETS
-from storage.digest import file_sha256
+from storage.artifacts.keys import artifact_key
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.keys import artifact_key
-from storage.readers.report import ReadReport
-from storage.reading import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
-from storage.weights import resolve_model
+from storage.readers.read_report import ReadReport
+from storage.sources.model_sources import resolve_model
+from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 
 PAIRS = [
     ("A man sleeps.", "A person rests.", 0),
@@ -226,45 +225,11 @@ def test_model_from_the_mirror(model, tmp_path):
     assert found.identity == resolve_model(str(model)).identity
 
 
-PINNED, OTHER = "a" * 40, "b" * 40
-
-
-def record(mirror, origin: str) -> None:
-    digest = file_sha256(mirror / "models" / "org" / "name" / "config.json")
-    (mirror / "mirror.json").write_text(
-        json.dumps({"models/org/name/config.json": {"origin": origin, "sha256": digest}})
-    )
-
-
-def test_a_mirror_does_not_override_a_pinned_revision(model, tmp_path, caplog):
+def test_a_mirror_s_copy_of_a_pinned_model_is_taken_with_a_warning(model, tmp_path, caplog):
     mirror = tmp_path / "mirror"
     shutil.copytree(model, mirror / "models" / "org" / "name")
-    record(mirror, f"org/name@{PINNED}")
-    assert resolve_model("org/name", PINNED, str(mirror)) == resolve_model("org/name", mirror=str(mirror))
-    with pytest.raises(SourceError, match=rf"is org/name@{PINNED}, expected revision {OTHER}; delete the folder"):
-        resolve_model("org/name", OTHER, str(mirror))
-    assert resolve_model("org/name", mirror=str(mirror)).identity == f"org/name@{PINNED}"
-    assert caplog.text == ""
-    (mirror / "models" / "org" / "name" / "config.json").write_text('{"changed": true}')
-    with pytest.raises(SourceError, match=rf"mirror\.json says .* for org/name@{PINNED}; delete .* by its path"):
-        resolve_model("org/name", PINNED, str(mirror))
-
-
-@pytest.mark.parametrize("origin", [None, f"sha256:{'0' * 64}"])
-def test_a_mirror_that_does_not_say_its_revision_is_taken_with_a_warning(model, tmp_path, caplog, origin):
-    mirror = tmp_path / "mirror"
-    shutil.copytree(model, mirror / "models" / "org" / "name")
-    if origin:
-        record(mirror, origin)
-    resolve_model("org/name", PINNED, str(mirror))
-    assert f"does not say which revision org/name is; {PINNED} is taken on trust" in caplog.text
-
-
-def test_a_broken_record_of_a_mirror_is_named(model, tmp_path):
-    shutil.copytree(model, tmp_path / "mirror" / "models" / "org" / "name")
-    (tmp_path / "mirror" / "mirror.json").write_text("[]")
-    with pytest.raises(SourceError, match=r"mirror\.json is no record of a mirror .*restore or delete it"):
-        resolve_model("org/name", PINNED, str(tmp_path / "mirror"))
+    assert resolve_model("org/name", mirror=str(mirror)) == resolve_model("org/name", "a" * 40, str(mirror))
+    assert f"models/org/name is taken on trust as revision {'a' * 40}" in caplog.text
 
 
 def test_models_that_are_none(tmp_path, no_hub):

@@ -13,8 +13,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage import draft as drafts
-from storage.collect import leftovers
+from storage.artifacts import draft as drafts
+from storage.artifacts.export import export
+from storage.artifacts.garbage_collection import leftovers
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.schemas import TRANSLATIONS
+from storage.artifacts.store import Store
 from storage.errors import (
     ArtifactMissingError,
     CorruptArtifactError,
@@ -22,12 +26,8 @@ from storage.errors import (
     SchemaError,
     StoreWriteError,
 )
-from storage.export import export
-from storage.files import whole
-from storage.refs import ArtifactRef, ViewsRef
-from storage.regular import MANIFEST
-from storage.schemas import TRANSLATIONS
-from storage.store import Store
+from storage.filesystem.atomic import whole
+from storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, WHY, key, put
 
 ROOT = Path(__file__).parents[3]
@@ -248,7 +248,7 @@ def test_export_to_folder_and_zip(store, tmp_path):
 
 def test_a_manifest_is_utf_8_whatever_the_machine_s_language(store):
     program = (
-        "import sys; from storage.store import Store; from storage.refs import ViewsRef; "
+        "import sys; from storage.artifacts.store import Store; from storage.artifacts.refs import ViewsRef; "
         "from tests.hostile import VIEWS, WHY, key\n"
         "with Store(sys.argv[1]).draft(ViewsRef(key=key(1)), WHY) as draft:\n"
         "    draft.note({'direction': 'en \\u2192 de'}); draft.write(VIEWS)\n"

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.collect import collect, leftovers, unused_copies
+from storage.artifacts.garbage_collection import collect, leftovers, unused_copies
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.store import Store
 from storage.errors import CorruptArtifactError
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, ViewsRef
-from storage.store import Store
 from tests.s3_server import s3_served
 
 VIEWS = pl.DataFrame(

@@ -5,11 +5,11 @@ import re
 import polars as pl
 import pytest
 
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.reading import read_scored_pairs, read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_scored_pairs, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import read_scored_set, resolve_scored_set
 from tasks.evaluation.kinds import UnknownSuiteError, available, names_of
 from tasks.stage.run_context import RunContext

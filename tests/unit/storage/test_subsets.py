@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from storage.declared.sts import STS
-from storage.subsets import TABLE, make_table, with_subsets
+from storage.datasets.sts import STS
+from storage.sources.subsets import TABLE, make_table, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.texts import records, sources
+from storage.readers.read_report import ReadReport
+from storage.sources.own_text import records, sources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from models.evaluation.probe.problem import pair_features, senteval_order
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
-from storage.mirror import Mirror
-from storage.readers.report import ReadReport
-from storage.readers.senteval import TRANSFER_SETS
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.benchmarks.senteval import TRANSFER_SETS
+from storage.readers.read_report import ReadReport
+from storage.sources.mirror import Mirror
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of, unique_sentences
 from tasks.evaluation.transfer import resolve_transfer_set
 from tasks.stage.run_context import RunContext

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from moto.server import DomainDispatcherApplication, create_backend_app
 
-from storage.collect import collect, forgotten_loans
-from storage.export import export
-from storage.manifest import Provenance
-from storage.refs import ViewsRef
-from storage.regular import MANIFEST
-from storage.store import Store
+from storage.artifacts.export import export
+from storage.artifacts.garbage_collection import collect, forgotten_loans
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ViewsRef
+from storage.artifacts.store import Store
+from storage.filesystem.names import MANIFEST
 from tests.hostile import VIEWS, key
 from tests.s3_server import s3_served
 

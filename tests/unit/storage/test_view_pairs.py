@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from storage.errors import SourceError
-from storage.readers.report import ReadReport
-from storage.reading import read_beside, read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_beside, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 
 LINES = ["A dog runs.\tA dog is running.", 'He said "no"\tHe said no.\textra', "alone", "A cat.\tThe cat.\r"]
 

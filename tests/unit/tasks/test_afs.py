@@ -14,12 +14,13 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.config import FOLDS_OF
 from models.text.normalize import sentence_ids
 from models.training.config import afs_config, afs_cross_config
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
 from storage.errors import SourceError
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef
-from storage.weights import resolve_model
+from storage.sources.model_sources import resolve_model
 from tasks.evaluation.afs import read_afs_set, resolve_afs_set, score_afs
 from tasks.evaluation.finetuning.afs import predict_afs, score_afs_predictions
+from tasks.evaluation.finetuning.finetune import FineTuning
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, write_tiny
 
@@ -164,18 +165,20 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
     frozen = store.scan(score_afs.run(site, {"embeddings": ref, "arguments": arguments, **common})).collect()
     assert frozen["subset"].unique(maintain_order=True).to_list() == ["GC", "GM", "DP", "mean"]
 
-    network = EncoderConfig(model="tiny", max_length=24)
+    tuning = FineTuning(
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        network=EncoderConfig(model="tiny", max_length=24),
+        config=afs_config().model_copy(update={"batch_size": 8, "epochs": 60, "lr": 3e-3}),
+    )
     predictions = tuple(
         predict_afs.run(
             site,
             {
-                "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
+                "tuning": tuning,
                 "arguments": arguments,
                 "protocol": "cross-topic",
                 "fold": fold,
                 "seed": 0,
-                "network": network,
-                "config": afs_config().model_copy(update={"batch_size": 8, "epochs": 60, "lr": 3e-3}),
             },
         )
         for fold in range(3)
@@ -192,13 +195,16 @@ def test_stages_score_frozen_and_fine_tuned_embeddings(folder, tmp_path):
 
 def test_folds_of_a_cross_encoder_are_scored_under_a_name_of_their_own(folder, tmp_path):
     site = RunContext(store=str(tmp_path / "store"), device="cpu", threads=1)
+    tuning = FineTuning(
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        network=EncoderConfig(model="tiny", max_length=24),
+        config=afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 40, "lr": 3e-3}),
+    )
     fold = {
-        "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        "tuning": tuning,
         "arguments": resolve_afs_set(str(folder)),
         "protocol": "cross-topic",
         "seed": 0,
-        "network": EncoderConfig(model="tiny", max_length=24),
-        "config": afs_cross_config().model_copy(update={"batch_size": 8, "epochs": 40, "lr": 3e-3}),
     }
     predictions = tuple(predict_afs.run(site, {**fold, "fold": number}) for number in range(3))
     store = site.open_store()

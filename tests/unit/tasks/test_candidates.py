@@ -7,13 +7,12 @@ import pytest
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
-from storage.collect import collectable
+from storage.artifacts.garbage_collection import collectable
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import CheckpointRef, ReportRef
+from storage.artifacts.store import Store
 from storage.errors import ArtifactMissingError
-from storage.manifest import InputEntry, Provenance
-from storage.refs import CheckpointRef, ReportRef
-from storage.store import Store
-from tasks.evaluation.candidates import find_candidate, find_candidates
-from tasks.evaluation.settings import Reading
+from tasks.evaluation.systems import Reading, find_candidate, find_candidates
 from tasks.stage.run_context import RunContext
 from tests.hostile import made_long_ago
 from tests.tiny_encoder import write_tiny

@@ -9,10 +9,10 @@ from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
 from models.report.card import model_card
 from models.report.variants import form_card
-from storage.refs import CheckpointRef
-from storage.sources import SourceSpec
+from storage.artifacts.refs import CheckpointRef
+from storage.sources.sources import SourceSpec
 from tasks.reporting.evaluation import Missing
-from tasks.reporting.model_card import card_content, measured
+from tasks.reporting.model_card import CardSubject, card_content, measured
 from tasks.reporting.run.report import report
 
 SCORES = pl.DataFrame(
@@ -35,7 +35,9 @@ def card(config):
     pairs = (5_913,) * len(config.phases)
     scores = SCORES.with_columns(model=pl.lit(config.systems[-1]))
     return model_card(
-        card_content(config.title, config.settings, scores, CHECKPOINT, pairs, 64, "**BETTER** than the start.")
+        card_content(
+            config.title, config.settings, scores, CardSubject(CHECKPOINT, pairs, 64), "**BETTER** than the start."
+        )
     )
 
 
@@ -81,7 +83,7 @@ def test_the_set_that_chose_the_encoder_is_no_result():
 def test_every_way_of_selecting_by_a_set_names_it_and_leaves_its_figures_out(select):
     config = configured("tiny", [f"training.select={select}"])
     dev = SCORES.with_columns(split=pl.lit("dev"), model=pl.lit(config.systems[-1]))
-    content = card_content(config.title, config.settings, dev, CHECKPOINT, (5_913,), 64, "")
+    content = card_content(config.title, config.settings, dev, CardSubject(CHECKPOINT, (5_913,), 64), "")
     assert content.header.figures == []
     assert "chosen by Spearman on embedded:stsb/dev" in model_card(content)
 
@@ -90,7 +92,7 @@ def test_an_encoder_that_took_a_transform_in_has_a_card_of_its_own():
     config = recipe("tiny-whitening")
     label = config.systems[0] + config.after_transform
     scores = SCORES.with_columns(model=pl.lit(label))
-    text = model_card(card_content(config.title, config.settings, scores, CHECKPOINT, (), 64, "", label))
+    text = model_card(card_content(config.title, config.settings, scores, CardSubject(CHECKPOINT, (), 64, label), ""))
     assert "with the run's whitening, fitted on its sentences, as last module" in text
     assert "this encoder's column is" in text
     assert "whitening" in ModelCard(text).data.tags

@@ -1,11 +1,11 @@
 """In what runs differ, field by field."""
 
 from flows.recipes import recipe
-from storage.keys import canonical
-from storage.manifest import Provenance
-from storage.refs import ReportRef
-from storage.sources import SourceSpec
-from storage.store import Store
+from storage.artifacts.keys import canonical
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ReportRef
+from storage.artifacts.store import Store
+from storage.sources.sources import SourceSpec
 from tasks.reporting.comparison import dev_of, differing, settings_of
 from tasks.settings import RunSettings
 

@@ -14,10 +14,10 @@ from sklearn.metrics import average_precision_score, homogeneity_completeness_v_
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.tables import paper_tables
 from storage.errors import SourceError
-from storage.readers.clusters import CLUSTERS, read_clusters
-from storage.readers.report import ReadReport
-from storage.reading import read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.benchmarks.clustering import CLUSTERS, read_clusters
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_source
+from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation.kinds import available, find_set, names_of, tables
 from tasks.evaluation.python_api import evaluate

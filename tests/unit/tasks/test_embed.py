@@ -10,11 +10,11 @@ from models.encoder.config import EncoderConfig
 from models.errors import EncoderError, EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.text.normalize import sentence_ids
-from storage.declarations import DATASETS
-from storage.declared.dataset import Dataset
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
+from storage.datasets.declaration import Dataset
+from storage.datasets.registry import DATASETS
+from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set, unique_sentences
 from tasks.embedding.embed import embed
 from tasks.evaluation.sts import compare

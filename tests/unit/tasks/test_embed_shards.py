@@ -12,9 +12,9 @@ from models.encoder.config import EncoderConfig
 from models.errors import EncoderError
 from models.progress import Progress
 from models.text.normalize import sentence_ids
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef, CorpusRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef, CorpusRef
+from storage.sources.model_sources import resolve_model
 from tasks.embedding import shards as embed_shards
 from tasks.embedding.embed import embed
 from tasks.embedding.reuse import ReusableVectors
@@ -61,7 +61,7 @@ def shards_of(site) -> list[ArtifactRef]:
 
 
 class Told:
-    """What a watcher is told of progress."""
+    """What a listener is told of progress."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int, int]] = []
@@ -78,7 +78,7 @@ class Told:
 
 def test_shards_have_the_vectors_of_one_pass(tmp_path, model, monkeypatch):
     told = Told()
-    with watch.watched_by(told):
+    with watch.listening(told):
         manifest, vectors = embedded(site := site_in(tmp_path / "cut"), model)
     assert (manifest.figures["sentences"], manifest.figures["embedded"]) == (12, 12)
     assert manifest.figures["dimensions"] == vectors.shape[1]

@@ -7,11 +7,11 @@ import pytest
 
 from flows.cli.main import main
 from models.report.mteb import Task, task_results
-from storage.declarations import DATASETS
-from storage.manifest import Provenance
-from storage.refs import ScoresRef
-from storage.schemas import SCORES
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ScoresRef
+from storage.artifacts.schemas import SCORES
+from storage.artifacts.store import Store
+from storage.datasets.registry import DATASETS
 
 
 def row(dataset, metric, value, **changed):

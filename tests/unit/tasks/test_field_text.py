@@ -7,11 +7,11 @@ from models.errors import EvaluationError
 from models.text.normalize import sentence_ids
 from models.text.passages import PASSAGES as SENTENCES_OF_DOCUMENTS
 from models.text.passages import HoldOutConfig, hold_out
-from storage.labels import label_source
-from storage.manifest import Provenance
-from storage.refs import PassagesRef
-from storage.schemas import PASSAGES
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import PassagesRef
+from storage.artifacts.schemas import PASSAGES
+from storage.artifacts.store import Store
+from storage.sources.labels import label_source
 from tasks.corpus.passages import learnt
 from tasks.evaluation.own_text_sets import own_probes, pair_own_labels
 

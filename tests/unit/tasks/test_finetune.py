@@ -15,10 +15,11 @@ from models.evaluation.repeated import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
 from models.training.dev_evaluation import DevSet
 from models.training.loop import train
-from storage.declarations import DATASETS
-from storage.schemas import SCORES
-from storage.weights import resolve_model
+from storage.artifacts.schemas import SCORES
+from storage.datasets.registry import DATASETS
+from storage.sources.model_sources import resolve_model
 from tasks.corpus.evaluation_sets import resolve_scored_set
+from tasks.evaluation.finetuning.finetune import FineTuning
 from tasks.evaluation.finetuning.sts import score_supervised, summarise_seeds
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder, write_tiny
@@ -158,13 +159,16 @@ def test_stages_score_each_seed_and_sum_them_up(tmp_path, settings, protocol, le
         repeated = frame[[row % frame.height for row in range(pairs)]]
         repeated.write_parquet(tmp_path / "mirror" / "stsb" / f"{split}.parquet")
     site = RunContext(store=str(tmp_path / "store"), mirror=str(tmp_path / "mirror"), device="cpu", threads=1)
+    tuning = FineTuning(
+        encoder=resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        network=EncoderConfig(model="tiny", max_length=24),
+        config=settings.model_copy(update={"batch_size": 128}),
+    )
     arguments = {
-        "encoder": resolve_model(str(write_tiny(tmp_path / "tiny"))),
+        "tuning": tuning,
         "model": "tiny",
         "checkpoint": "",
         "sets": tuple(resolve_scored_set(site, f"stsb/{split}") for split in ("train", "dev", "test")),
-        "network": EncoderConfig(model="tiny", max_length=24),
-        "config": settings.model_copy(update={"batch_size": 128}),
         "bootstrap": BootstrapConfig(resamples=100),
     }
     refs = tuple(score_supervised.run(site, {**arguments, "seed": seed}) for seed in (0, 1))

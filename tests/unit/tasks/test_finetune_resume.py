@@ -39,6 +39,7 @@ def steps(folder):
     return max((int(name.rsplit("-")[-1]) for name in names if name.startswith("step-")), default=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "signals"),
     [("stsb", [signal.SIGKILL, signal.SIGTERM]), ("afs", [signal.SIGKILL]), ("stsb-cross", [signal.SIGKILL])],

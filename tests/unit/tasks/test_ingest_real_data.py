@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from models.text.corpus import CorpusConfig, TextChunk, build_corpus
-from storage.readers.report import ReadReport
-from storage.reading import read_nli_pairs, read_scored_pairs, read_source
-from storage.sources import SourceSpec, resolve_source
+from storage.readers.read_report import ReadReport
+from storage.sources.read import read_nli_pairs, read_scored_pairs, read_source
+from storage.sources.sources import SourceSpec, resolve_source
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 pytestmark = [

@@ -11,9 +11,8 @@ from models.encoder.loading import load_encoder
 from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig, stsb_config
 from models.training.loop import train
-from storage.refs import CheckpointRef
-from tasks.evaluation.candidates import find_candidate
-from tasks.evaluation.settings import Reading
+from storage.artifacts.refs import CheckpointRef
+from tasks.evaluation.systems import Reading, find_candidate
 from tasks.stage.run_context import RunContext
 from tests.tiny_encoder import write_tiny
 from tests.tiny_finetuning import FIRST, GOLD, SECOND

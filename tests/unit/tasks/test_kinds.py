@@ -5,8 +5,8 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.declarations import headings_of
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
+from storage.datasets.registry import headings_of
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation import kinds
 from tasks.evaluation.finetuning.sts import SupervisedPairs

@@ -11,10 +11,10 @@ from models.errors import EvaluationError
 from models.text.errors import EmptyCorpusError
 from models.text.passages import HoldOutConfig, passages
 from models.text.segment import split_sentences
-from storage.labels import LabelSource, label_source
-from storage.manifest import Provenance
-from storage.refs import CorpusRef, PassagesRef
-from storage.schemas import PASSAGES
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, PassagesRef
+from storage.artifacts.schemas import PASSAGES
+from storage.sources.labels import LabelSource, label_source
 from tasks.adaptation import check_asked
 from tasks.corpus.labels import labelled_halves, labelled_rows, said_of
 from tasks.corpus.passages import learnt

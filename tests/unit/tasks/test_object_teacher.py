@@ -8,9 +8,9 @@ from flows.cli.terminal.overrides import configured
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.objectives.config import DistilConfig
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.errors import ArtifactMissingError, SourceError
-from storage.manifest import InputEntry, Provenance
-from storage.refs import CorpusRef, EmbeddingsRef
 from tasks.corpus.ingest import ingest, locate_sources
 from tasks.diagnostics.inspection import look_at_encoder
 from tasks.embedding.python_encoders import embed_corpus

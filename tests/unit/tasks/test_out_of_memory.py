@@ -7,7 +7,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from storage.collect import leftovers
+from storage.artifacts.garbage_collection import leftovers
 from tasks.stage.run_context import RunContext
 from tests.starved import hungry_views
 

@@ -7,9 +7,9 @@ import pytest
 from prefect.runtime import flow_run
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_RETRY_EXTRA_CODES, temporary_settings
 
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef
-from storage.store import Store
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.store import Store
 from tasks.stage import ui_page as page
 from tasks.stage.ui_page import head, key_of, page_text
 

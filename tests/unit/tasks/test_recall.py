@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from models.partitions import in_range
-from storage.memory import TranslationMemory
-from storage.store import Store
+from storage.artifacts.store import Store
+from storage.artifacts.translation_memory import TranslationMemory
 from tasks.translation.memory_lookup import MemoryLookup
 from tests.unit.storage.test_memory import FINGERPRINT, publish
 

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 from models.evaluation.published import rows_of
-from storage.manifest import InputEntry, Provenance
-from storage.refs import CorpusRef, ReportRef
-from storage.schemas import CORPUS, SCORES
+from storage.artifacts.manifest import InputEntry, Provenance
+from storage.artifacts.refs import CorpusRef, ReportRef
+from storage.artifacts.schemas import CORPUS, SCORES
 from tasks.reporting.reproduction import PAGE, RowComparison, reproduce
 from tasks.stage.run_context import RunContext
 

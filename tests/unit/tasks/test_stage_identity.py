@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.keys import artifact_key
-from storage.refs import ArtifactRef, ViewsRef
-from storage.schemas import VIEWS
+from storage.artifacts.keys import artifact_key
+from storage.artifacts.refs import ArtifactRef, ViewsRef
+from storage.artifacts.schemas import VIEWS
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.run_context import RunContext
 from tasks.translation.translate import translate

@@ -3,11 +3,10 @@
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.keys import artifact_key
-from storage.refs import CorpusRef, ViewsRef
-from storage.store import Store
-from tasks.stage.cached import Work, stage
-from tasks.stage.inputs import StageInputs
+from storage.artifacts.keys import artifact_key
+from storage.artifacts.refs import CorpusRef, ViewsRef
+from storage.artifacts.store import Store
+from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.run_context import RunContext
 from tests.hostile import VIEWS, WHY, key
 

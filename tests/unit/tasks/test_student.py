@@ -13,9 +13,9 @@ from models.encoder.config import EncoderConfig
 from models.objectives.config import DistilConfig
 from models.pretraining.config import StudentRecipe
 from models.pretraining.corpora import ENGLISH, EVALUATION
-from storage.manifest import Provenance
-from storage.refs import ArtifactRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import ArtifactRef
+from storage.sources.model_sources import resolve_model
 from tasks.pretraining.distil import teach_student
 from tasks.pretraining.pretrain import MODEL, locate_collections
 from tasks.stage.run_context import RunContext

@@ -5,9 +5,9 @@ import pytest
 
 from models.evaluation.bootstrap import BootstrapConfig
 from models.report.study_config import Point
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef, ScoresRef
-from storage.schemas import SCORES
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.artifacts.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
 from tasks.reporting.study import PAGE, StudyRuns, StudySettings, study
 from tasks.stage.run_context import RunContext

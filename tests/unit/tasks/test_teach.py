@@ -10,9 +10,9 @@ from models.encoder.loading import load_encoder
 from models.errors import EncoderError, TrainingError
 from models.objectives.config import DistilConfig
 from models.text.normalize import sentence_ids
-from storage.manifest import Provenance
-from storage.refs import CorpusRef, EmbeddingsRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from storage.sources.model_sources import resolve_model
 from tasks.embedding.embed import embed
 from tasks.embedding.saved_settings import as_saved
 from tasks.embedding.vectors import MADE

@@ -13,10 +13,10 @@ from models.errors import TrainingError
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.snapshots import read_snapshot
-from storage.manifest import Provenance
-from storage.refs import PairsRef
-from storage.schemas import PAIRS
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import PairsRef
+from storage.artifacts.schemas import PAIRS
+from storage.sources.model_sources import resolve_model
 from tasks.stage.run_context import RunContext
 from tasks.stage.sigterm import stop_requested
 from tasks.training.distributed import train_together

@@ -9,10 +9,10 @@ import pytest
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.probe.config import ProbeConfig
 from models.text.normalize import sentence_ids
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
+from storage.artifacts.schemas import SCORES
 from storage.errors import SourceError
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef
-from storage.schemas import SCORES
 from tasks.evaluation.transfer import resolve_transfer_set, score_transfer
 from tasks.stage.run_context import RunContext
 from tests.toy_sets import allow_any_rows

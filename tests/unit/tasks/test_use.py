@@ -10,9 +10,9 @@ import pytest
 from flows.cli.main import main
 from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
-from storage.collect import collectable
+from storage.artifacts.garbage_collection import collectable
 from storage.errors import SourceError, StoreWriteError
-from storage.sources import SourceSpec
+from storage.sources.sources import SourceSpec
 from tasks.embedding import encode as encoding
 from tasks.serving.search import embed_file, index
 from tests.hostile import made_long_ago

@@ -9,10 +9,10 @@ from models.errors import EvaluationError
 from models.evaluation.correlation import cosine_scores
 from models.evaluation.sparse import heaviest_columns, sparse_cosines, used_columns
 from models.text.normalize import sentence_ids
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import EmbeddingsRef
+from storage.artifacts.store import Store
 from storage.errors import SourceError
-from storage.manifest import Provenance
-from storage.refs import EmbeddingsRef
-from storage.store import Store
 from tasks.embedding.vectors import SPARSE, DenseVectors, SparseVectors, open_vectors, sparse_table
 
 TEXTS = ["a cat", "a dog", "nothing known", "a cat and a dog"]

@@ -6,7 +6,7 @@ import fsspec
 import polars as pl
 
 from storage.readers.columns import Columns
-from storage.readers.report import ReadReport
+from storage.readers.read_report import ReadReport
 
 NAMES = ("premise", "hypothesis", "label")
 

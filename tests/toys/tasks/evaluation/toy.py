@@ -6,12 +6,11 @@ import polars as pl
 
 from models.evaluation.config import ScoringConfig
 from models.report.tables import PaperTable
-from storage.refs import EmbeddingsRef, ScoresRef
-from storage.sources import ResolvedSource, SourceSpec, resolve_source
+from storage.artifacts.refs import EmbeddingsRef, ScoresRef
+from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
-from tasks.evaluation.kind import FrozenKind
-from tasks.evaluation.scores import publish_scores
+from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.evaluation.systems import System
 from tasks.stage.cached import Work, stage

@@ -1,7 +1,7 @@
 """View `toy` as a stage."""
 
 from models.augmentation.toy import ToyView, backwards
-from storage.refs import CorpusRef, NliRef, ViewsRef
+from storage.artifacts.refs import CorpusRef, NliRef, ViewsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
 from tasks.views.slices import rewrite_corpus

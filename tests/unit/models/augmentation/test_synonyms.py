@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from models.augmentation.rewritings import SynonymView
 from models.augmentation.synonyms import FUNCTION_WORDS, count_replacements, replace_synonyms, wordnet_synonyms
 from models.augmentation.wordnet import FILES
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
-from storage.wordnet import find_wordnet
+from storage.sources.wordnet import find_wordnet
 from tests.tiny_wordnet import write_tiny_wordnet
 
 ALL, THIRD = SynonymView(share=1.0), SynonymView(share=0.3)

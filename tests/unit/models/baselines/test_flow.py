@@ -14,7 +14,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
 

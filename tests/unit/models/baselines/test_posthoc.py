@@ -10,9 +10,9 @@ from models.baselines.posthoc import TRANSFORMS, fitted_transform, restore_trans
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
 from models.text.normalize import sentence_ids
-from storage.manifest import Provenance
-from storage.refs import CorpusRef, EmbeddingsRef
-from storage.weights import resolve_model
+from storage.artifacts.manifest import Provenance
+from storage.artifacts.refs import CorpusRef, EmbeddingsRef
+from storage.sources.model_sources import resolve_model
 from tasks.embedding.embed import embed
 from tasks.embedding.transforms import fit_transform, transform
 from tasks.stage.run_context import RunContext

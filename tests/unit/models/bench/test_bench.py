@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 import torch
 
-from flows.cli.bench import show_rows
+from flows.cli.diagnostics import show_rows
 from models.bench import compiled, encoding, parity, training, translation
 from models.bench.budget import finished, within
 from models.bench.card import Card, measured, precisions_of, seconds
@@ -27,7 +27,7 @@ from models.bench.figures import (
     not_run,
 )
 from models.bench.fixtures import Fixtures
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tasks.diagnostics.bench import BUDGETS, SIZES, TOTAL, described
 
 CPU = torch.device("cpu")
@@ -82,6 +82,7 @@ def test_work_that_takes_long_is_timed_fewer_times():
     assert 3 <= len(calls) <= 10
 
 
+@pytest.mark.slow
 def test_training_keeps_its_word_on_a_cpu(fixtures):
     found = list(parity.stepping(fixtures, measured(CPU, (256, 256, 256))))
     assert [check.verdict for check in found] == ["met"] * 3, found

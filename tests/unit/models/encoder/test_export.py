@@ -14,7 +14,7 @@ from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.pooling import POOLER
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, "a man is playing " * 20, "x"]

@@ -15,7 +15,7 @@ from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
 from models.encoder.saved import saved_config
 from models.errors import EncoderError
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import tiny_encoder
 
 WIDTH = 256

@@ -11,9 +11,9 @@ from models.errors import ModelError
 from models.translation.config import TranslatorConfig
 from models.translation.errors import TranslatorLoadError
 from models.translation.loading import load_translator
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from storage.errors import SourceError, StorageError
-from storage.weights import resolve_model
+from storage.sources.model_sources import resolve_model
 from tests.hostile_models import DAMAGES, cut, fields, gone, text
 
 # transformers takes these for what they are not used for here: another activation's name, a class that is not needed.

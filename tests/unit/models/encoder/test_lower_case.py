@@ -5,7 +5,7 @@ import json
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 
 
 def steps(tokenizer) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import torch
 
 from models.encoder.encode import encode
 from models.encoder.files import keep_prompts, read_json, write_json
-from models.encoder.merging import merged
+from models.encoder.merging import interpolated, merged
 from models.encoder.remembered import Remembered
 from models.errors import EncoderError
 from tests.tiny_encoder import ORIGINALS, tiny_encoder
@@ -57,3 +58,18 @@ def test_a_text_is_embedded_once(tmp_path: Path) -> None:
         for weight in encoder.parameters():
             weight.zero_()
     assert (remembered([ORIGINALS[1]]) == first[1]).all()
+
+
+def test_interpolated_vectors_are_near_the_merged_encoder_s_between_near_encoders(tmp_path: Path) -> None:
+    start, tokenizer = tiny_encoder(tmp_path / "one")
+    trained, _ = tiny_encoder(tmp_path / "one")
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in trained.parameters():
+            weight += 0.03 * weight.std(correction=0) * torch.randn(weight.shape, generator=generator)
+    first, second = (Remembered(encoder, tokenizer, device="cpu") for encoder in (start, trained))
+    for share in (0.0, 0.3, 1.0):
+        near = interpolated(first, second, share)(ORIGINALS)
+        own = encode(merged(start, trained, share), tokenizer, ORIGINALS)
+        moved = np.linalg.norm(second(ORIGINALS) - first(ORIGINALS), axis=1)
+        assert (np.linalg.norm(near - own, axis=1) <= 0.1 * moved).all()

@@ -19,7 +19,7 @@ from models.encoder.saved import saved_config
 from models.encoder.static import StaticTable, static_tokenizer
 from models.encoder.tokens import tokenise
 from models.errors import EncoderError
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import BACK_DE, ORIGINALS
 
 TEXTS = [*ORIGINALS, *BACK_DE, "dogs", "a man is playing " * 200, "[PAD] [CLS] of words"]

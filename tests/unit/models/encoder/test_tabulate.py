@@ -13,7 +13,7 @@ from models.encoder.rotation import first_axes, principal_axes, shortened
 from models.encoder.saved import saved_config
 from models.encoder.tabulate import RARE, RIDGE, tabulate
 from models.errors import EncoderError
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 
 TEXTS = [*ORIGINALS, *BACK_DE, *BACK_FR]

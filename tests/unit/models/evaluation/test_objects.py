@@ -7,8 +7,8 @@ import pytest
 from models.errors import EvaluationError
 from models.evaluation import objects
 from models.evaluation.bootstrap import BootstrapConfig
-from storage.declarations import DATASETS
-from storage.declared.dataset import Dataset
+from storage.datasets.declaration import Dataset
+from storage.datasets.registry import DATASETS
 from storage.errors import SourceError
 from tasks.evaluation.kinds import UnknownSuiteError
 from tasks.evaluation.python_api import Evaluation, evaluate

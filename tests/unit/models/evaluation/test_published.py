@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from models.evaluation.published import AVERAGE, TITLES, PublishedRow, columns_of, published_rows, published_tables
-from storage.declarations import DATASETS
+from storage.datasets.registry import DATASETS
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR")
 SHARED = Path(MIRROR).resolve().parent if MIRROR else None

@@ -15,7 +15,7 @@ from models.errors import InterruptedRunError
 from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig
 from models.training.loop import train
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 
 STEPS, ROWS = 20, 12
 POOLED = "mean-after-first"

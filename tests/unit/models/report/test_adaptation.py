@@ -13,8 +13,8 @@ from models.report.adaptation import AdaptationContent, adaptation_page, general
 from models.report.adaptation_page import adaptation_html
 from models.report.own_text import OwnText
 from models.report.verdict import Verdict
-from storage.refs import CheckpointRef
-from storage.texts import TextSource
+from storage.artifacts.refs import CheckpointRef
+from storage.sources.own_text import TextSource
 from tasks.reporting.adapted_card import adapted_card
 
 ROW = Evidence("neighbour", "MRR", "counts", 0.2, 0.231, 0.031, 0.01, 0.05, 0.002, 900, 9876)

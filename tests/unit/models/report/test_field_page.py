@@ -10,7 +10,7 @@ from models.report.field import FieldContent, advice, field_page, method_rows, s
 from models.report.field_html import field_html
 from models.report.field_plot import field_plot
 from models.report.own_text import OwnText
-from storage.schemas import FIELD, FIELD_METHODS
+from storage.artifacts.schemas import FIELD, FIELD_METHODS
 
 
 def row(label, mean, gap=None, p=None, verdict=None, dataset=TEXT):

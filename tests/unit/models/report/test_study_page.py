@@ -6,7 +6,7 @@ import pytest
 from models.evaluation.study import MEAN
 from models.report.study import comparisons, set_rows, shown_set, study_page
 from models.report.study_plot import study_plot
-from storage.schemas import STUDY
+from storage.artifacts.schemas import STUDY
 
 
 def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):

@@ -8,7 +8,7 @@ from models.text.corpus import CorpusConfig, TextChunk, build_corpus
 from models.text.dedup import deduplicate
 from models.text.errors import EmptyCorpusError, SentenceIdCollisionError
 from models.text.normalize import NormalizeConfig, sentence_ids
-from storage.schemas import CORPUS
+from storage.artifacts.schemas import CORPUS
 
 
 def chunk(*texts: str | None, source: str = "snli", lang: str = "en", limit: int | None = None) -> TextChunk:

@@ -78,6 +78,7 @@ def test_every_objective_goes_on_to_the_same_end(folder, tmp_path, name):
     assert (whole.log["momentum"].drop_nulls().len() > 0) == hasattr(objective, "momentum")
 
 
+@pytest.mark.slow
 def test_a_process_killed_again_and_again_goes_on_to_the_same_end(folder, undisturbed, tmp_path):
     work = tmp_path / "work"
     killed_at = sorted(random.Random(7).sample(range(2, STEPS - 1), 2))

@@ -17,7 +17,7 @@ from models.translation.config import Backend, TranslatorConfig
 from models.translation.conversion import convert_once
 from models.translation.errors import TranslatorLoadError
 from models.translation.loading import load_translator
-from storage.embedded import embedded_path
+from storage.assets.catalog import embedded_path
 from tasks.pretraining.verify import BACK, FORWARD
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 

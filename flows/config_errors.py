@@ -1,0 +1,47 @@
+"""Errors of configurations in words: the field, what was found, and the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, get_args
+
+from pydantic import BaseModel
+
+from models.objectives.config import OBJECTIVE_CONFIGS
+from storage.filesystem.urls import shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+
+def explain(problem: ErrorDetails, base: BaseModel) -> str:
+    """Return a line for people.
+
+    Args:
+        problem: What pydantic found.
+        base: A configuration of that kind, whose fields are offered.
+    """
+    # pydantic's location has the name of the chosen objective between the section and its field.
+    place = ".".join(str(part) for part in problem["loc"] if part not in OBJECTIVE_CONFIGS)
+    if problem["type"] == "value_error" and not place:
+        return str(problem["ctx"]["error"])  # of the configuration as a whole, which says itself what it found
+    if problem["type"] != "extra_forbidden":
+        return f"{place}: {problem['msg']} (found {shown(repr(problem['input']))[:200]})"
+    model: object = base
+    for part in problem["loc"][:-1]:
+        model = OBJECTIVE_CONFIGS[str(part)]() if part in OBJECTIVE_CONFIGS else _section(model, str(part))
+    fields = list(type(model).model_fields) if isinstance(model, BaseModel) else []
+    nearest = difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    listed = f"{'' if hint else '.'} Fields here: {', '.join(fields)}" if fields else ""
+    return f"{place}: no such field{hint}{listed}"
+
+
+def _section(model: object, name: str) -> object:
+    """What a configuration has by that name; of a section that is not set, one of its kind."""
+    found = getattr(model, name, model)
+    if found is not None or not isinstance(model, BaseModel):
+        return found
+    kinds = get_args(type(model).model_fields[name].annotation)
+    sections = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return sections[0].model_construct() if len(sections) == 1 else None

@@ -1,0 +1,127 @@
+"""Which commits of the Hub recipes and declarations name, and what has become of them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from flows.recipes import RECIPES
+from flows.recipes.encoders import ENCODERS
+from storage.assets.catalog import EMBEDDED
+from storage.datasets.registry import DATASETS
+from storage.errors import SourceError
+from storage.hub.models import model_files
+from storage.hub.repositories import listing
+from storage.readers.formats import is_readable
+from storage.sources.mirror import MODEL
+from storage.sources.word_vectors import is_vectors_file
+from tasks.embedding.encoders import MADE_HERE, TAUGHT
+from tasks.evaluation.kinds import frozen_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flows.config import PipelineConfig
+    from storage.hub.repositories import Kind, Listing
+    from storage.sources.sources import SourceSpec
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A repository of the Hub that something here reads.
+
+    Attributes:
+        kind: model or dataset.
+        name: its id.
+        revision: the commit that is read; None for the newest.
+        reason: why there is none; empty if nothing says so.
+    """
+
+    kind: Kind
+    name: str
+    revision: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the Hub has of a pin.
+
+    Attributes:
+        pin: what was asked for.
+        verdict: `same`, `moved` (a newer commit exists), `unpinned`, or `lacking` (the Hub does not give it).
+        newest: the newest commit, as far as the Hub says it.
+        detail: files that are read and differ, or what is wrong.
+    """
+
+    pin: Pin
+    verdict: Literal["same", "moved", "unpinned", "lacking"]
+    newest: str | None
+    detail: str
+
+
+def pins() -> tuple[Pin, ...]:
+    """Every repository of the Hub that a recipe or a declared data set reads, each once."""
+    reasons = {encoder.model: encoder.note for encoder in ENCODERS.values() if encoder.revision is None}
+    models = {model: None for make in RECIPES.values() for model in make().models() if of_the_hub(model[0])}
+    sets = {(str(declared.hub_id), declared.revision): "" for declared in DATASETS.values() if declared.hub_id}
+    archives = {declared.archive for declared in DATASETS.values() if declared.archive is not None}
+    sets |= {(archive.hub_id, archive.revision): archive.unpinned for archive in archives}
+    return (
+        *(Pin("model", name, revision, "" if revision else reasons.get(name, "")) for name, revision in models),
+        *(Pin("dataset", name, revision, "" if revision else reason) for (name, revision), reason in sets.items()),
+    )
+
+
+def look(pin: Pin) -> Finding:
+    """Compare a pin with the newest commit of its repository."""
+    try:
+        newest = listing(pin.kind, pin.name, None)
+        if pin.revision is None:
+            return Finding(pin, "unpinned", newest.commit, pin.reason or "and nothing says why")
+        if pin.revision == newest.commit:
+            return Finding(pin, "same", newest.commit, "")
+        changed = _changed(pin.kind, listing(pin.kind, pin.name, pin.revision), newest)
+    except SourceError as error:
+        return Finding(pin, "lacking", None, error.finding)
+    return Finding(pin, "moved", newest.commit, ", ".join(changed) or "no file that is read")
+
+
+def _changed(kind: Kind, old: Listing, new: Listing) -> list[str]:
+    """Files that are read and are not the same bytes at both commits."""
+    read = [
+        model_files(side.files) if kind == "model" else tuple(filter(is_readable, side.files)) for side in (old, new)
+    ]
+    return [name for name in sorted({*read[0], *read[1]}) if old.files.get(name) != new.files.get(name)]
+
+
+def unexplained(known: Sequence[Pin]) -> list[Pin]:
+    """Pins without a commit and without a reason."""
+    return [pin for pin in known if pin.revision is None and not pin.reason]
+
+
+def needed(config: PipelineConfig) -> tuple[str | SourceSpec, ...]:
+    """Models at their pins, sources, and the data sets that trainings and the evaluation read, each once.
+
+    Files of one's own (`own_files`) and what is embedded are not among them; data sets that no Hub has are.
+
+    Raises:
+        UnknownSuiteError: as a run of it would.
+    """
+    models = [f"{MODEL}{name}@{revision}" if revision else f"{MODEL}{name}" for name, revision in config.models()
+              if of_the_hub(name)]  # fmt: skip
+    sources = [
+        spec for spec in config.ingest.sources if spec.path is None and not f"{spec.dataset}".startswith(EMBEDDED)
+    ]
+    dev = [config.evaluation.dev] if config.phases and config.evaluation.dev else []
+    words = [*frozen_names(config.evaluation.sets), *config.scored, *dev]
+    sets = [name for name in (word.partition("/")[0] for word in words) if name in DATASETS]
+    return tuple(dict.fromkeys([*models, *sources, *sets]))
+
+
+def of_the_hub(model: str) -> bool:
+    """Whether a model's name is a repository's: no embedded asset, no file, folder or artifact."""
+    if model.startswith((EMBEDDED, ".", "/", "~")) or is_vectors_file(model):
+        return False
+    return not (MADE_HERE.fullmatch(model) or TAUGHT.fullmatch(model) or Path(model).exists())

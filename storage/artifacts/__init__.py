@@ -1,0 +1,1 @@
+"""The store: an artifact drafted, published, verified, found, collected; keys and references."""

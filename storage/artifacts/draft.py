@@ -1,0 +1,138 @@
+"""An artifact while it is being made: a staging folder that `Store.draft` publishes when its block ends."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from storage.artifacts.manifest import Manifest, Provenance, TableEntry, describe_files, installed_versions
+from storage.artifacts.schemas import check_schema
+from storage.errors import CorruptArtifactError
+from storage.filesystem.atomic import sync
+from storage.filesystem.names import MANIFEST
+from storage.filesystem.os_errors import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic import JsonValue
+
+    from storage.artifacts.refs import ArtifactRef
+
+ROW_GROUP_ROWS = 131_072  # one group of short sentences is about 10 MB: the unit that streaming readers hold
+
+
+class Draft:
+    """A folder that becomes an artifact.
+
+    Attributes:
+        folder: where a stage may also write files of its own (an exported encoder, a picture).
+        figures: what was measured on the way; goes into the manifest and never decides a key.
+        provenance: from which inputs and by which configuration it is made.
+    """
+
+    def __init__(self, ref: ArtifactRef, folder: Path, provenance: Provenance) -> None:
+        self.ref = ref
+        self.folder = folder
+        self.figures: dict[str, JsonValue] = {}
+        self.provenance = provenance
+        self._tables: dict[str, TableEntry] = {}
+        self._parts: dict[str, int] = {}
+        self._started = time.monotonic()
+
+    def write(self, frame: pl.DataFrame, table: str | None = None) -> None:
+        """Append one Parquet part (zstd) to a table; equal frames give equal bytes.
+
+        Args:
+            frame: columns as declared in `storage.artifacts.schemas`.
+            table: the table's name; the artifact's kind unless given.
+
+        Raises:
+            SchemaError: the columns are not the declared ones.
+            StoreWriteError: the disk is full or read-only.
+        """
+        self._append(frame.lazy(), frame.height, table)
+
+    def write_all(self, frames: Iterable[pl.DataFrame], table: str | None = None) -> int:
+        """Append frames as one part, with the bytes that `write` gives their concatenation, holding one at a time.
+
+        Args:
+            frames: one after the other, of the same columns; at least one, empty ones are allowed.
+            table: as for `write`.
+
+        Returns:
+            The rows of the part.
+
+        Raises:
+            SchemaError, StoreWriteError: as `write` says.
+            ValueError: there is no frame.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            parts: list[pl.LazyFrame] = []
+            rows, held = 0, None
+            for frame in frames:
+                # The first one waits in memory: most tables come as a single frame.
+                if held is not None and held.height:
+                    parts.append(self._set_aside(held, Path(scratch) / f"{len(parts):06d}.parquet"))
+                held, rows = frame, rows + frame.height
+            if held is None:
+                raise ValueError(f"{self.ref}: no frame was given, expected one at least, if only an empty one")
+            self._append(pl.concat([*parts, held.lazy()]), rows, table)
+        return rows
+
+    def _set_aside(self, frame: pl.DataFrame, path: Path) -> pl.LazyFrame:
+        with writing(self.folder):
+            frame.write_parquet(path, compression="lz4", statistics=False)
+        return pl.scan_parquet(path, glob=False)
+
+    def _append(self, frame: pl.LazyFrame, rows: int, table: str | None) -> None:
+        name = table or self.ref.kind.partition("/")[0]
+        schema = frame.collect_schema()
+        check_schema(name, schema, f"part of {self.ref}")
+        part = self._parts.get(name, 0)
+        with writing(self.folder):
+            frame.sink_parquet(
+                self.folder / f"{name}-{part:05}.parquet", compression="zstd", row_group_size=ROW_GROUP_ROWS
+            )
+        self._parts[name] = part + 1
+        before = self._tables[name].rows if name in self._tables else 0
+        columns = {column: str(dtype) for column, dtype in schema.items()}
+        self._tables[name] = TableEntry(rows=before + rows, columns=columns)
+
+    def note(self, figures: Mapping[str, JsonValue]) -> None:
+        """Record what was measured, beside the artifact's content."""
+        self.figures.update(figures)
+
+    def seal(self) -> Manifest:
+        """Flush every file to the disk and write the manifest last.
+
+        Raises:
+            CorruptArtifactError: the stage left something else than regular files and folders.
+            StoreWriteError: the disk is full or read-only.
+        """
+        for path in self.folder.rglob("*"):
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                raise CorruptArtifactError(f"{path}: neither file nor folder; a stage publishes regular files alone")
+        manifest = Manifest(
+            kind=self.ref.kind,
+            key=self.ref.key,
+            provenance=self.provenance,
+            tables=self._tables,
+            files=describe_files(self.folder),
+            figures=self.figures,
+            versions=installed_versions(),
+            host=socket.gethostname(),
+            created_at=datetime.now(UTC),
+            duration_s=round(time.monotonic() - self._started, 3),
+        )
+        with writing(self.folder):
+            (self.folder / MANIFEST).write_text(manifest.model_dump_json(indent=1), encoding="utf-8")
+            for path in (*self.folder.rglob("*"), self.folder):
+                sync(path)
+        return manifest

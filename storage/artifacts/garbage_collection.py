@@ -1,0 +1,182 @@
+"""Garbage collection: artifacts that are old and that no kept report or evaluation and no running process needs."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from storage.artifacts.leases import expired_leases, leased
+from storage.artifacts.uploads import forgotten_uploads
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
+from storage.filesystem.atomic import last_changed
+from storage.filesystem.os_errors import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.store import Store
+
+logger = logging.getLogger(__name__)
+
+_LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
+_ROOTS = ("report", "evaluation", "reproduction", "study", "field")
+_ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
+_STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
+_STILL_LENT = timedelta(days=30)  # a plan is written once, and lent as long as its shards take
+
+
+def readable_manifests(store: Store, kind: str | None = None) -> list[Manifest]:
+    """The manifests of all artifacts, or of one kind; one that cannot be read is named in a warning and left out."""
+    found = []
+    for ref in store.refs(kind):
+        try:
+            found.append(store.manifest(ref))
+        except StorageError as error:
+            logger.warning("left out: %s", error)
+    return found
+
+
+def collectable(store: Store, older_than: timedelta, now: datetime) -> list[Manifest]:
+    """Artifacts that may go: last used before `now - older_than`, not leased, needed by no leased or younger report.
+
+    An artifact is used when it is made and whenever a run takes it from the cache.
+    Translations are a memory that later runs draw on, so they never go by age.
+
+    Raises:
+        CorruptArtifactError: a manifest cannot be read, so what it needs is not known; nothing may go until it can, or
+            has gone.
+        StoreReadError: the store does not say what it holds.
+    """
+    manifests = _all_manifests(store)
+    old = {path for path, manifest in manifests.items() if now - _last_used(store, manifest) > older_than}
+    in_use = leased(store, now)
+    kept = [
+        manifest
+        for path, manifest in manifests.items()
+        if path in in_use or (manifest.kind in _ROOTS and path not in old)
+    ]
+    needed: set[str] = set()
+    while kept:
+        manifest = kept.pop()
+        if manifest.ref.path not in needed:
+            needed.add(manifest.ref.path)
+            paths = [f"{source.kind}/{source.key}" for source in manifest.provenance.inputs.values()]
+            kept += [manifests[path] for path in paths if path in manifests]
+    return [
+        manifest
+        for path, manifest in manifests.items()
+        if path in old - needed and not manifest.kind.startswith("translations/")
+    ]
+
+
+def _all_manifests(store: Store) -> dict[str, Manifest]:
+    """Every manifest by the path of its folder, which it names itself, or it could not be read."""
+    manifests: dict[str, Manifest] = {}
+    faults: list[str] = []
+    for ref in store.refs():
+        try:
+            manifests[ref.path] = store.manifest(ref)
+        except ArtifactMissingError:
+            continue  # another collection was faster
+        except StorageError as error:
+            faults.append(str(error))
+    if faults:
+        raise CorruptArtifactError(
+            f"{len(faults)} manifests cannot be read, so what they need is not known and everything is kept: "
+            f"{'; '.join(faults[:3])}"
+        )
+    return manifests
+
+
+def _last_used(store: Store, manifest: Manifest) -> datetime:
+    used = store.last_used(manifest.ref)
+    return max(used, manifest.created_at) if used else manifest.created_at
+
+
+def leftovers(store: Store, older_than: timedelta) -> list[Path]:
+    """Folders of runs that were killed long ago: staging, state of unfinished stages, replaced artifacts.
+
+    A folder's age is that of the newest file in it, and at least a day, so that a stage which still works is not taken
+    for dead.
+    """
+    limit = time.time() - max(older_than, _STILL_AT_WORK).total_seconds()
+    folders = [path for pattern in _LEFTOVERS for path in store.workplace.glob(pattern)]
+    return sorted(folder for folder in folders if last_changed(folder) < limit)
+
+
+def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
+    """Copies on this machine of an object store's artifacts: those read long ago, and those of artifacts that went.
+
+    A copy that was read within a day stays, for a stage may still work with it.
+
+    Raises:
+        StoreReadError: the store does not say what it holds.
+    """
+    if store.local is not None:
+        return []
+    there = {ref.path for ref in store.refs()}
+    now = time.time()
+    found = []
+    for folder in (path for pattern in ("*/*/*", "*/*/*/*") for path in store.workplace.glob(pattern)):
+        name = folder.parent.relative_to(store.workplace).as_posix()
+        if _ARTIFACT.fullmatch(name) is None:
+            continue
+        least = max(older_than, _STILL_AT_WORK) if name in there else _STILL_AT_WORK
+        with suppress(FileNotFoundError):  # another collection was faster
+            if now - folder.lstat().st_mtime > least.total_seconds():
+                found.append(folder)
+    return sorted(found)
+
+
+def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
+    """What killed runs uploaded to an object store and did not publish, by name.
+
+    Also what an artifact was before it was made again. After 30 days it is taken for forgotten. Expired leases too.
+    """
+    limit = now - max(older_than, _STILL_LENT)
+    return [*forgotten_uploads(store, limit), *expired_leases(store, now)]
+
+
+def collect(
+    store: Store,
+    manifests: Sequence[Manifest],
+    folders: Sequence[Path],
+    loans: Sequence[str] = (),
+    used_before: datetime | None = None,
+) -> list[Manifest]:
+    """Delete what `collectable`, `leftovers`, `unused_copies` and `forgotten_loans` listed.
+
+    Args:
+        store: where from.
+        manifests: of the artifacts.
+        folders: of leftovers and copies.
+        loans: by name.
+        used_before: an artifact that was used since stays, for a run took it after it was listed. So does one that
+            was leased since.
+
+    Returns:
+        Those of `manifests` that are deleted.
+    """
+    for loan in loans:
+        with writing(store.url):
+            store.fs.rm_file(f"{store.root}/{loan}")
+    gone, in_use = [], leased(store, datetime.now(UTC))
+    for manifest in manifests:
+        if manifest.ref.path in in_use:
+            continue
+        if used_before is None or _last_used(store, manifest) < used_before:
+            store.remove(manifest.ref)
+            gone.append(manifest)
+    for folder in folders:
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            folder.unlink(missing_ok=True)  # a file or link that stood where an artifact was published
+    return gone

@@ -1,0 +1,60 @@
+"""From a stage, its configuration and its inputs to the key of what it makes.
+
+Equal inputs give an equal key on every machine: paths, device and other fields that cannot change the result are
+marked `NotInKey` where they are declared and never reach the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from pydantic import BaseModel
+
+from storage.artifacts.refs import ArtifactRef
+
+
+class _NotInKey:
+    """Marks a field that says where or how fast, never what: `location: Annotated[str, NotInKey]`."""
+
+
+NotInKey: Final = _NotInKey()
+
+
+def canonical(value: object) -> object:
+    """The JSON form of a stage argument, the same on every machine.
+
+    Raises:
+        TypeError: for a value with no such form (a frame, a tensor, a set).
+    """
+    if isinstance(value, ArtifactRef):
+        return value.path
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        return {
+            name: canonical(getattr(value, name)) for name in sorted(fields) if NotInKey not in fields[name].metadata
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): canonical(value[name]) for name in sorted(value)}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [canonical(item) for item in value]
+    raise TypeError(
+        f"{type(value).__name__} cannot be part of an artifact key; pass a reference, a frozen config or a JSON value"
+    )
+
+
+def artifact_key(stage: str, kind: str, stage_version: int, arguments: Mapping[str, object]) -> str:
+    """sha256 of (stage, kind, stage version, canonical arguments), as 64 hex digits.
+
+    Two stages of one kind, version and configuration make different artifacts: the stage's own name tells them apart.
+    """
+    parts = [stage, kind, stage_version, canonical(arguments)]
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

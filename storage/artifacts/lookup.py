@@ -1,0 +1,104 @@
+"""Artifacts by the names that people give them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+from storage.artifacts.garbage_collection import readable_manifests
+from storage.artifacts.refs import ArtifactRef
+from storage.errors import ArtifactMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.artifacts.store import Store
+
+LATEST: Final = "latest"
+MOST_COMPARED: Final = 26  # each has a letter
+KINDS: Final = frozenset(
+    {"translations", "asset", "parallel", "back_translated"}  # whose references are plain ones
+    | {str(ref.model_fields["kind"].default) for ref in ArtifactRef.__subclasses__()}
+)
+
+
+def check_kind(store: Store, kind: str) -> None:
+    """See that there is such a kind of artifact: it is known, or the store has some.
+
+    Raises:
+        ArtifactMissingError: naming the nearest.
+    """
+    if kind.partition("/")[0] in KINDS or store.refs(kind):
+        return
+    known = sorted(KINDS | {ref.kind.partition("/")[0] for ref in store.refs()})
+    nearest = difflib.get_close_matches(kind, known, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise ArtifactMissingError(f"{kind[:80]!r} is no kind of artifact, expected one of {', '.join(known)}{hint}")
+
+
+def find(store: Store, text: str) -> ArtifactRef:
+    """The artifact that a person means by `<kind>/<beginning of key>`, or by the beginning of its key alone.
+
+    `<kind>/latest` is the youngest of its kind, and `latest` the youngest of all.
+
+    Raises:
+        ArtifactMissingError: none or several fit, or there is no such kind.
+    """
+    kind, _, key = text.rpartition("/")
+    if kind:
+        check_kind(store, kind)
+    if key == LATEST:
+        return _latest(store, kind)
+    fitting = _own(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
+    if len(fitting) != 1:
+        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
+        raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
+    return fitting[0]
+
+
+def find_report(store: Store, text: str) -> ArtifactRef:
+    """The report that a person means: by `report/<beginning of key>`, that beginning alone, or the run that made it.
+
+    Raises:
+        ArtifactMissingError: none or several fit.
+    """
+    name = text.removeprefix("report/")
+    if name == LATEST:
+        return _latest(store, "report")
+    reports = readable_manifests(store, "report")
+    fitting = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
+    if not fitting and name:
+        fitting = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
+    if len(fitting) != 1 or not name:
+        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
+        raise ArtifactMissingError(
+            f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls --kind report`"
+        )
+    return fitting[0]
+
+
+def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
+    """Several reports to be compared, each as `find_report` finds it.
+
+    Raises:
+        ValueError: fewer than two, too many, or one of them twice.
+        ArtifactMissingError: as `find_report`.
+    """
+    reports = [find_report(store, text) for text in texts]
+    if len(set(reports)) < len(reports) or not 2 <= len(reports) <= MOST_COMPARED:
+        raise ValueError(
+            f"{len(set(reports))} different runs to compare; expected 2 to {MOST_COMPARED}, each named once"
+        )
+    return reports
+
+
+def _latest(store: Store, kind: str) -> ArtifactRef:
+    manifests = {manifest.ref: manifest.created_at for manifest in readable_manifests(store, kind or None)}
+    if not manifests:
+        raise ArtifactMissingError(f"{store.url} holds no {kind or 'artifact'}, so none is the latest; make one first")
+    return max(_own(kind, [*manifests]), key=manifests.__getitem__)
+
+
+def _own(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:
+    """Those of just this kind, if there are any: `embeddings` are not their shards; `translations` are all nested."""
+    return [ref for ref in refs if ref.kind == kind] or refs

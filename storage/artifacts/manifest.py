@@ -1,0 +1,205 @@
+"""`manifest.json`: what an artifact is, why it is so, whether it is intact, and how to make it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from storage.artifacts.refs import KEY, KIND, ArtifactRef
+from storage.errors import CorruptArtifactError, NewerFormatError
+from storage.filesystem.digests import file_sha256
+from storage.filesystem.names import MANIFEST, FileName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 3  # 2: the stage's name; 3: the place of the files; older manifests are still read
+MOST_BYTES: Final = 64 << 20
+"""Size of a manifest beyond which it is none; the largest real ones have some thousand files and are below 1 MB."""
+_PART: Final = re.compile(r"(?P<table>[^/]+)-(?P<number>[0-9]{5})\.parquet")
+_MOST: Final = 2**63 - 1
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)  # every zone can spell these
+_RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class FileEntry(_Record):
+    """One file of an artifact."""
+
+    size: int = Field(ge=0, le=_MOST)
+    """Bytes."""
+    sha256: str = Field(pattern=KEY)
+
+
+class TableEntry(_Record):
+    """One Parquet table of an artifact: its parts are the files `<table>-00000.parquet` and so on."""
+
+    rows: int = Field(ge=0, le=_MOST)
+    columns: dict[str, str]
+
+
+class InputEntry(_Record):
+    """An artifact that this one was made from."""
+
+    kind: str = Field(pattern=KIND)
+    key: str = Field(pattern=KEY)
+    digest: str
+    """Content digest at the time; if the input is made again and differs, this artifact no longer counts."""
+
+
+class Provenance(_Record):
+    """What decided an artifact, known before it is made."""
+
+    stage: str = ""
+    """Name of the stage that made it; empty in manifests of format 1."""
+    stage_version: int
+    config: dict[str, JsonValue]
+    inputs: dict[str, InputEntry] = {}
+    run: str = ""
+    """The Prefect run that made it, empty outside one."""
+
+
+class Manifest(_Record):
+    """The record that makes a folder an artifact."""
+
+    format: int = FORMAT
+    kind: str = Field(pattern=KIND)
+    key: str = Field(pattern=KEY)
+    provenance: Provenance
+    tables: dict[str, TableEntry]
+    files: dict[FileName, FileEntry] = Field(min_length=1)
+    """By path relative to `place`."""
+    place: str = Field("", pattern=r"^([0-9a-f]{32})?$")
+    """Folder beside the manifest that holds the files: each publisher to an object store has its own. Empty where the
+    files themselves lie beside the manifest."""
+    figures: dict[str, JsonValue] = {}
+    """What was measured on the way (counts, throughput); never part of a key."""
+    versions: dict[str, str]
+    host: str
+    created_at: Annotated[AwareDatetime, Field(ge=_FIRST, le=_LAST)]
+    duration_s: float = Field(ge=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Manifest:
+        """Every table has its parts, every part its table, and no file stands where another's folder is."""
+        parts: dict[str, set[int]] = {name: set() for name in self.tables}
+        for name in self.files:
+            if part := _PART.fullmatch(name):
+                parts.setdefault(part["table"], set()).add(int(part["number"]))
+        for table, numbers in parts.items():
+            if table not in self.tables or numbers != set(range(len(numbers))) or not numbers:
+                raise ValueError(f"table {table!r:.80} and its parts {sorted(numbers)[:5]} do not fit each other")
+        if any(str(folder) in self.files for name in self.files for folder in PurePosixPath(name).parents):
+            raise ValueError("a file is listed where another's folder is")
+        return self
+
+    def parts(self, table: str) -> list[str]:
+        """The files of a table in order; none if there is no such table."""
+        return sorted(name for name in self.files if (part := _PART.fullmatch(name)) and part["table"] == table)
+
+    def where(self, name: str) -> str:
+        """The path of a file, relative to the artifact's folder."""
+        return f"{self.place}/{name}" if self.place else name
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """The reference that finds this artifact."""
+        return ArtifactRef(kind=self.kind, key=self.key)
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the names and hashes of all files: equal for equal content.
+
+        HTML pages tell when and how fast things were made, as `figures` do, so they have no part in it.
+        """
+        content = sorted((name, entry) for name, entry in self.files.items() if not name.endswith(".html"))
+        lines = "\n".join(f"{name} {entry.sha256}" for name, entry in content)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.rows for table in self.tables.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files, without the manifest."""
+        return sum(entry.size for entry in self.files.values())
+
+
+def parse_manifest(text: bytes, where: str, ref: ArtifactRef) -> Manifest:
+    """Read a manifest, which is trusted in nothing.
+
+    Args:
+        text: its bytes.
+        where: what messages call it.
+        ref: the artifact whose folder it was found in.
+
+    Raises:
+        NewerFormatError: its format is above `FORMAT`.
+        CorruptArtifactError: it is no manifest, or that of another artifact.
+    """
+    try:
+        head = _Head.model_validate_json(text)
+        if head.format > FORMAT:
+            raise NewerFormatError(
+                f"{where}: manifest format {head.format}, this version reads up to {FORMAT}; "
+                "upgrade bsl-pipeline or use another store"
+            )
+        manifest = Manifest.model_validate_json(text)
+    except ValueError as error:
+        raise CorruptArtifactError(
+            f"{where}: not a manifest ({_first_fault(error)}); delete the artifact and run its stage again"
+        ) from error
+    if (manifest.kind, manifest.key) != (ref.kind, ref.key):
+        raise CorruptArtifactError(
+            f"{where}: the manifest is of {manifest.ref}, expected {ref}; delete the artifact and run its stage again"
+        )
+    return manifest
+
+
+class _Head(BaseModel):
+    format: int = Field(ge=1, le=_MOST)
+
+
+def _first_fault(error: ValueError) -> str:
+    """What is wrong, without the text that it was found in: terminals and pages shall not show that."""
+    if isinstance(error, ValidationError):
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in fault["loc"])
+        return f"{json.dumps(place)[1:-1]:.80}: {fault['msg']}"
+    return str(error).splitlines()[0]
+
+
+def describe_files(folder: Path) -> dict[str, FileEntry]:
+    """Size and sha256 of every file below `folder`, the manifest aside, by relative POSIX path."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    return {
+        path.relative_to(folder).as_posix(): FileEntry(size=path.stat().st_size, sha256=file_sha256(path))
+        for path in files
+    }
+
+
+def installed_versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change a result."""
+    return {"python": platform.python_version(), **{name: _installed(name) for name in _RECORDED}}
+
+
+@lru_cache  # Python parses a package's whole description at each look, a tenth of the time of a small shard
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,310 @@
+"""The artifact store: folders `<store>/<kind>/<key>/` that are whole or absent.
+
+Design choices
+- No manifest, no artifact: `manifest.json` is written last, and a local folder appears by one rename after fsync. On an
+  object store, which has no rename, the manifest that is uploaded last plays that part: it says in which folder of
+  their own its publisher's files lie, so no upload changes a file that a manifest names.
+- Publishing is idempotent: who comes second with the same key finds an intact artifact and drops its own copy.
+- Reading is checked (`verification`): a manifest is trusted in nothing, and no byte is given on unhashed.
+- That something is not there is an answer; that the store will not say is an error (`StoreReadError`), never an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fsspec
+import polars as pl
+
+from storage.artifacts.checksums import put
+from storage.artifacts.copies import STAGING, local_copy
+from storage.artifacts.draft import Draft
+from storage.artifacts.listing import artifact_refs
+from storage.artifacts.manifest import Manifest, Provenance, parse_manifest
+from storage.artifacts.refs import ArtifactRef
+from storage.artifacts.schemas import check_schema
+from storage.artifacts.verification import fault_of, local_manifest
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError, StoreWriteError
+from storage.filesystem.atomic import renamed, sync
+from storage.filesystem.names import MANIFEST
+from storage.filesystem.os_errors import full_disk_named, reading, writing
+from storage.filesystem.urls import without_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+logger = logging.getLogger(__name__)
+
+
+class Store:
+    """A place for artifacts, given as an fsspec URL (`.bsl/store`, `s3://bucket/prefix`, `gs://…`).
+
+    Args:
+        url: where; a plain path is a local folder, made on the first publish.
+        cache: local folder for copies of remote artifacts.
+
+    Raises:
+        ValueError: the address holds a password.
+    """
+
+    def __init__(self, url: str, cache: Path | None = None) -> None:
+        self.url = without_password(url)
+        # Listings change under us when several workers share a store, so none is remembered.
+        self.fs, root = fsspec.url_to_fs(url, use_listings_cache=False)
+        self.root = root.rstrip("/")
+        protocols = (self.fs.protocol,) if isinstance(self.fs.protocol, str) else self.fs.protocol
+        self.local = Path(self.root) if "file" in protocols else None
+        name = hashlib.sha256(self.root.encode()).hexdigest()[:16]
+        self.cache = (cache or Path.home() / ".cache" / "bsl") / name
+
+    @property
+    def workplace(self) -> Path:
+        """The local folder below which runs keep what is not published yet: the store itself, or its cache."""
+        return self.local if self.local is not None else self.cache
+
+    def manifest(self, ref: ArtifactRef) -> Manifest:
+        """The manifest of an artifact, which says that it exists, not that it is intact.
+
+        Raises:
+            ArtifactMissingError, CorruptArtifactError, NewerFormatError, StoreReadError: as `storage.errors` says.
+        """
+        path = f"{self.root}/{ref.path}/{MANIFEST}"
+        try:
+            with reading(path):
+                text = local_manifest(Path(path)) if self.local is not None else self.fs.cat_file(path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise ArtifactMissingError(f"{self.url} holds no {ref}; run the stage that makes it") from error
+        return parse_manifest(text, path, ref)
+
+    def defect(self, ref: ArtifactRef) -> str | None:
+        """Why an artifact does not count as a cached result, or None if it is whole.
+
+        It is whole if it is not damaged, and every input that is still in the store has the content it had then. An
+        object store's word is taken for its files' content; bytes are hashed when they are read, or by `damage`.
+
+        Raises:
+            NewerFormatError: it is left alone, because an older program must not overwrite it.
+            StoreReadError: the store does not say.
+        """
+        try:
+            self.check(ref)
+        except (ArtifactMissingError, CorruptArtifactError) as error:
+            return str(error)
+        return None
+
+    def damage(self, ref: ArtifactRef) -> str | None:
+        """Which file of an artifact is missing or not as it was published, the manifest included; None if none is.
+
+        Every byte is hashed, also where the store keeps a checksum.
+
+        Raises:
+            NewerFormatError: an older program cannot tell.
+            StoreReadError: the store does not say.
+        """
+        try:
+            return self._fault(self.manifest(ref), every_byte=True)
+        except (ArtifactMissingError, CorruptArtifactError) as error:
+            return str(error)
+
+    def staleness(self, manifest: Manifest) -> str | None:
+        """Which input of an artifact is in the store with another content than it had then; None if none is."""
+        for source in manifest.provenance.inputs.values():
+            try:
+                current = self.manifest(ArtifactRef(kind=source.kind, key=source.key)).digest
+            except StoreReadError:
+                raise
+            except StorageError:
+                continue  # an input may be collected once it has been used
+            if current != source.digest:
+                return f"{manifest.ref}: {source.kind}/{source.key[:12]} has been made again with other content since"
+        return None
+
+    def check(self, ref: ArtifactRef) -> Manifest:
+        """The manifest of an intact artifact.
+
+        Raises:
+            ArtifactMissingError: there is none.
+            CorruptArtifactError: a file or an input is not as it was.
+            StoreReadError: the store does not say.
+        """
+        manifest = self.manifest(ref)  # once: another may take its place at any time
+        if fault := self._fault(manifest, every_byte=False) or self.staleness(manifest):
+            raise CorruptArtifactError(fault)
+        return manifest
+
+    def fetch(self, ref: ArtifactRef) -> Path:
+        """A local folder with the artifact's files, checked; a remote one is copied to the cache first."""
+        return self._folder(self.check(ref))
+
+    def scan(self, ref: ArtifactRef, table: str | None = None) -> pl.LazyFrame:
+        """A table of an artifact, lazily; its kind's own table unless named.
+
+        Raises:
+            ArtifactMissingError, CorruptArtifactError: the artifact is not whole.
+            SchemaError: its columns are not the declared ones.
+        """
+        name = table or ref.kind.partition("/")[0]
+        manifest = self.check(ref)
+        folder = self._folder(manifest)
+        parts = [folder / file for file in manifest.parts(name)]
+        if not parts:
+            raise ArtifactMissingError(f"{ref} has no table {name!r}; it holds {', '.join(sorted(manifest.files))}")
+        frame = pl.scan_parquet(parts, glob=False)  # else a store at `run[1]` is read as a pattern
+        check_schema(name, frame.collect_schema(), str(folder))
+        return frame
+
+    def refs(self, kind: str | None = None) -> list[ArtifactRef]:
+        """All artifacts, or those of one kind and the kinds nested in it, by path; none has been checked.
+
+        A folder with a manifest that is not named as an artifact is left out with a warning.
+
+        Raises:
+            StoreReadError: a part of the store cannot be listed.
+        """
+        with reading(self.url):
+            return artifact_refs(self.fs, self.root, kind, local=self.local is not None)
+
+    @contextmanager
+    def draft(self, ref: ArtifactRef, provenance: Provenance) -> Iterator[Draft]:
+        """A draft that is published when the block ends and forgotten when it fails.
+
+        Raises:
+            StoreWriteError: the store cannot be written.
+            StoreReadError: the store does not say what it holds.
+            NewerFormatError: the key is taken by an artifact of a newer program.
+        """
+        self._refuse_newer(ref)
+        with self.workspace() as folder:
+            draft = Draft(ref, folder, provenance)
+            with full_disk_named(self.url):
+                yield draft
+            draft.seal()
+            self._publish(ref, folder)
+
+    def scratch(self, ref: ArtifactRef) -> Path:
+        """A local folder in which a long stage keeps its state until the artifact is published."""
+        with writing(self.workplace):
+            return _made(self.workplace / ".scratch" / ref.path)
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """A local folder for the length of a block; garbage collection finds what a killed process leaves of it."""
+        with writing(self.workplace):
+            folder = _made(self.workplace / STAGING / uuid.uuid4().hex)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def drop_scratch(self, ref: ArtifactRef) -> None:
+        """Forget the state of a stage that has published."""
+        shutil.rmtree(self.scratch(ref), ignore_errors=True)
+
+    def remember(self, ref: ArtifactRef, record: bytes) -> None:
+        """Keep a small record that this artifact was published here, and is used now."""
+        with writing(self.url):
+            self.fs.makedirs(f"{self.root}/.records/{ref.kind}", exist_ok=True)
+            self.fs.pipe_file(self._record(ref), record)
+
+    def used(self, ref: ArtifactRef) -> None:
+        """Note that an artifact is used now, from which collection tells its age; a read-only store notes nothing."""
+        with suppress(StoreWriteError):
+            self.remember(ref, ref.model_dump_json().encode())
+
+    def remove(self, ref: ArtifactRef) -> None:
+        """Delete an artifact, so that it is never half there, and its copy on this machine; nothing if it has gone."""
+        with writing(self.url):
+            if self.local is not None:
+                gone = self._trash()
+                renamed(self.local / ref.path, gone)  # killed behind it, `leftovers` finds the rest
+                shutil.rmtree(gone, ignore_errors=True)
+            else:
+                with suppress(FileNotFoundError):  # another collection was faster
+                    self.fs.rm_file(f"{self.root}/{ref.path}/{MANIFEST}")
+                    self.fs.rm(f"{self.root}/{ref.path}", recursive=True)
+                shutil.rmtree(self.workplace / ref.path, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(self._record(ref))
+
+    def was_published(self, ref: ArtifactRef) -> bool:
+        """Whether this artifact was here once, whole or not."""
+        with reading(self.url):
+            return bool(self.fs.exists(f"{self.root}/{ref.path}") or self.fs.exists(self._record(ref)))
+
+    def last_used(self, ref: ArtifactRef) -> datetime | None:
+        """When `remember` was last called for an artifact; None if never."""
+        try:
+            with reading(self.url):
+                modified: datetime = self.fs.modified(self._record(ref))
+        except FileNotFoundError:
+            return None
+        return modified
+
+    def _refuse_newer(self, ref: ArtifactRef) -> None:
+        try:
+            self.manifest(ref)
+        except (ArtifactMissingError, CorruptArtifactError):
+            return
+
+    def _publish(self, ref: ArtifactRef, folder: Path) -> None:
+        if self.defect(ref) is None:
+            logger.info("%s is already published; dropping the second copy", ref)
+            return
+        with writing(self.url):
+            if self.local is not None:
+                self._rename_into_place(ref, folder, self.local)
+            else:
+                self._upload(ref, folder)
+
+    def _rename_into_place(self, ref: ArtifactRef, folder: Path, root: Path) -> None:
+        final = root / ref.path
+        _made(final.parent)
+        while not renamed(folder, final):
+            if self.defect(ref) is None:
+                return  # another run published the same key in the meantime
+            if not folder.is_dir():
+                raise StoreWriteError(f"{folder} was deleted while {ref} was being made in it; run again")
+            renamed(final, self._trash())
+        sync(final.parent)
+
+    def _trash(self) -> Path:
+        """A new name on this disk for what is to go."""
+        return _made(self.workplace / ".trash") / uuid.uuid4().hex
+
+    def _upload(self, ref: ArtifactRef, folder: Path) -> None:
+        """Upload to a place of one's own, and let the manifest decide: files of another publisher are never touched.
+
+        Of two that both find nothing sound, the second manifest holds, and either is whole.
+        """
+        sealed = parse_manifest((folder / MANIFEST).read_bytes(), str(folder), ref)
+        manifest, target = sealed.model_copy(update={"place": uuid.uuid4().hex}), f"{self.root}/{ref.path}"
+        for name, entry in manifest.files.items():
+            put(self.fs, folder / name, f"{target}/{manifest.where(name)}", entry)
+        if self.defect(ref) is None:
+            self.fs.rm(f"{target}/{manifest.place}", recursive=True)
+            return  # another run published the same key in the meantime
+        self.fs.pipe_file(f"{target}/{MANIFEST}", manifest.model_dump_json(indent=1).encode())
+
+    def _folder(self, manifest: Manifest) -> Path:
+        if self.local is not None:
+            return self.local / manifest.ref.path / manifest.place
+        return local_copy(self.fs, f"{self.root}/{manifest.ref.path}", manifest, self.cache)
+
+    def _fault(self, manifest: Manifest, *, every_byte: bool) -> str | None:
+        folder = f"{self.root}/{manifest.ref.path}"
+        return fault_of(self.fs, folder, manifest, local=self.local is not None, every_byte=every_byte)
+
+    def _record(self, ref: ArtifactRef) -> str:
+        return f"{self.root}/.records/{ref.path}.json"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

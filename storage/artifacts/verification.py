@@ -1,0 +1,104 @@
+"""Whether an artifact is whole: a manifest is trusted in nothing.
+
+Design choices
+- An artifact is whole if its manifest is that of its folder, its tables have all their parts and rows, and every file
+  it lists is a regular file in its folder with the bytes that were published.
+- Bytes are hashed once per process and file version. Whether a result is there is answered by what an object store
+  has beside its files (`checksums`); what is read from it is hashed on this machine. A disk vouches for nothing: size
+  and time of a local file stay as they were when its bytes rot.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from storage.artifacts.checksums import has_checksum
+from storage.artifacts.manifest import MOST_BYTES
+from storage.artifacts.schemas import tables_of
+from storage.errors import CorruptArtifactError
+from storage.filesystem.digests import version_content
+from storage.filesystem.names import MANIFEST, irregular
+from storage.filesystem.os_errors import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import fsspec
+
+    from storage.artifacts.manifest import FileEntry, Manifest
+
+_REMEDY: Final = "delete the artifact or run its stage again"
+
+
+def fault_of(
+    fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
+) -> str | None:
+    """Return which file of an artifact is missing or not as it was published; None if none is.
+
+    Args:
+        fs: the store's file system.
+        folder: the artifact's folder in it.
+        manifest: its manifest.
+        local: whether it is this machine's file system.
+        every_byte: whether files are hashed although the store has a checksum.
+
+    Raises:
+        StoreReadError: the store does not say.
+    """
+    fault = next(_faults(fs, folder, manifest, local=local, every_byte=every_byte), None)
+    return f"{folder}/{fault}; {_REMEDY}" if fault else None
+
+
+def local_manifest(path: Path) -> bytes:
+    """Return the bytes of a manifest on this machine, where a name may be anything: a folder, a pipe that blocks.
+
+    Raises:
+        CorruptArtifactError: it is no regular file, or too large.
+        FileNotFoundError: there is none.
+    """
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+        raise CorruptArtifactError(
+            f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB; {_REMEDY}"
+        )
+    return path.read_bytes()
+
+
+def _faults(
+    fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
+) -> Iterator[str]:
+    expected = tables_of(manifest.kind)
+    if expected and not any(table in manifest.tables for table in expected):
+        yield f"{MANIFEST}: lists no table {' or '.join(expected)}"
+    rows: dict[str, int | None] = {}
+    for name, entry in manifest.files.items():
+        path = manifest.where(name)
+        try:
+            with reading(f"{folder}/{path}"):
+                fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
+        except (FileNotFoundError, NotADirectoryError):
+            fault = "missing, though its manifest lists it"
+        if fault:
+            yield f"{path}: {fault}"
+    for table, declared in manifest.tables.items():
+        counts = [rows[name] for name in manifest.parts(table)]
+        found = sum(count for count in counts if count is not None)
+        if None not in counts and found != declared.rows:
+            yield f"{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}"
+
+
+def _file_fault(
+    fs: fsspec.AbstractFileSystem, folder: str, name: str, entry: FileEntry, *, local: bool, every_byte: bool
+) -> tuple[str | None, int | None]:
+    """What is wrong with a file, and the rows that it has as a part of a table; None where it was not read."""
+    if local and (kind := irregular(Path(folder), name)) is not None:
+        return f"{kind}, expected a regular file", 0
+    if not every_byte and has_checksum(fs, f"{folder}/{name}", entry):
+        return None, None
+    content = version_content(fs, f"{folder}/{name}")
+    if content.sha256 != entry.sha256:
+        return f"sha256 {content.sha256[:12]}…, manifest says {entry.sha256[:12]}…", 0
+    return None, content.rows or 0

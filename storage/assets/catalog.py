@@ -1,0 +1,119 @@
+"""Embedded assets: small models and texts that travel in the package, so that a machine without Hub does a real run.
+
+An asset is a folder `storage/assets/<name>/` with a `manifest.json` that says what it is, whose data it came from and
+under which licence, how it was made and what it measured. Files are checked against it before anyone reads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+import fsspec
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from storage.artifacts.manifest import FileEntry
+from storage.errors import AssetError
+from storage.filesystem.digests import version_sha256
+from storage.filesystem.names import MANIFEST
+
+EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class AssetSource(_Record):
+    """A public collection that an asset was made from."""
+
+    name: str
+    licence: str
+    origin: str
+    """Upstream repository with commit and path."""
+    use: str
+    """What part of it went in."""
+
+
+class AssetManifest(_Record):
+    """What an embedded asset is and where it comes from."""
+
+    format: Literal[1] = 1
+    name: str
+    kind: Literal[
+        "translation-model", "masked-lm", "sentence-encoder", "labelled-pairs", "scored-pairs", "held-out-text"
+    ]
+    description: str
+    """One honest sentence, architecture and size included."""
+    licence: str
+    """Licence under which the asset may be passed on."""
+    sources: list[AssetSource]
+    seed: int = Field(ge=0)
+    training: dict[str, JsonValue] = {}
+    """Configs, steps, minutes, losses; empty for texts."""
+    figures: dict[str, JsonValue] = {}
+    """What was measured on held-out data, with the protocol in the name."""
+    files: dict[str, FileEntry]
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the names and hashes of all files: equal for equal content, so it is part of keys."""
+        lines = "\n".join(f"{name} {entry.sha256}" for name, entry in sorted(self.files.items()))
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def assets_root() -> Path:
+    """The folder of all embedded assets."""
+    return Path(str(files("storage"))) / "assets"
+
+
+def embedded_names(root: Path | None = None) -> list[str]:
+    """Names of the assets that are there, sorted."""
+    return sorted(path.parent.name for path in (root or assets_root()).glob(f"*/{MANIFEST}"))
+
+
+def embedded_manifest(name: str, root: Path | None = None) -> AssetManifest:
+    """The manifest of an asset; says what it is, not that it is intact.
+
+    Raises:
+        AssetError: there is no such asset, or its manifest cannot be read.
+    """
+    folder = root or assets_root()
+    known = embedded_names(folder)
+    if name not in known:
+        raise AssetError(
+            f"{folder}: no embedded asset {name!r}, there are {', '.join(known) or 'none'}; use one of these"
+        )
+    try:
+        return AssetManifest.model_validate_json((folder / name / MANIFEST).read_bytes())
+    except ValidationError as error:
+        raise AssetError(
+            f"{folder / name / MANIFEST}: not an asset manifest ({error.errors()[0]['msg']}); reinstall"
+        ) from error
+
+
+def embedded_path(name: str, root: Path | None = None) -> Path:
+    """The folder of an embedded asset, every file of it checked against the manifest's sha256.
+
+    Args:
+        name: such as `marian-mini-en-mul`.
+        root: where assets lie, the package's own folder unless given.
+
+    Returns:
+        A local folder that `from_pretrained` or a Parquet reader takes; read only, by agreement.
+
+    Raises:
+        AssetError: there is no such asset, or a file of it is missing or damaged.
+    """
+    folder = (root or assets_root()) / name
+    for file, entry in embedded_manifest(name, root).files.items():
+        if not (folder / file).is_file():
+            raise AssetError(f"{folder / file}: missing from the embedded asset; reinstall bsl-pipeline")
+        found = version_sha256(fsspec.filesystem("file"), str(folder / file))
+        if found != entry.sha256:
+            raise AssetError(
+                f"{folder / file}: sha256 {found[:16]}…, manifest says {entry.sha256[:16]}…; reinstall bsl-pipeline"
+            )
+    return folder

@@ -1,0 +1,1 @@
+"""Datasets known by name, a family a file."""

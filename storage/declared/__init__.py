@@ -1,1 +1,0 @@
-"""Declared data sets by family."""

@@ -1,0 +1,1 @@
+"""Files as the authors of the benchmarks ship them."""

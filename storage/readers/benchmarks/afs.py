@@ -1,0 +1,82 @@
+"""Argument Facet Similarity as its authors distribute it: ArgPairs_{GC,GM,DP}.csv in a folder of the user's.
+
+ISO-8859-1, a header line, 11 columns; the score from 0 to 5 is in the first, the sentences are in the last two.
+"""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Final
+
+import fsspec
+import polars as pl
+
+from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
+
+TOPICS: Final = ("GC", "GM", "DP")  # gun control, gay marriage, death penalty
+COLUMNS: Final = 11
+LOW, HIGH = 0.0, 5.0
+SCHEMA: Final = pl.Schema({"topic": pl.String, "score": pl.Float64, "sentence1": pl.String, "sentence2": pl.String})
+
+
+def topic_file(folder: str, topic: str) -> str:
+    """Where a folder holds a topic."""
+    return f"{folder.rstrip('/')}/ArgPairs_{topic}.csv"
+
+
+def read_afs(path: str, topic: str) -> pl.DataFrame:
+    """A topic's pairs in order: `topic`, `score`, `sentence1`, `sentence2`.
+
+    Raises:
+        SourceError: the file is empty, a record has another number of columns, a sentence is blank or a score is no
+            number from 0 to 5; the message names the line.
+    """
+    with fsspec.open(path, "rt", encoding="iso-8859-1", newline="") as file:
+        reader = csv.reader(file)
+        next(reader, None)
+        rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
+    if not rows:
+        raise SourceError(f"{path} holds no pairs, expected a header line and one record a pair; copy it again")
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
+    """What stands for a header: the file's own names no column that could be relied on."""
+    return tuple(SCHEMA)
+
+
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """A topic's pairs as a source of sentences.
+
+    Raises:
+        SourceError: as `read_afs`.
+    """
+    pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
+    report.records += len(pairs)
+    yield pairs.select(wanted.names)
+
+
+def _row(path: str, line: int, topic: str, record: Sequence[str]) -> tuple[str, float, str, str]:
+    if len(record) != COLUMNS:
+        raise SourceError(
+            f"{path}, line {line}: {len(record)} columns, expected {COLUMNS} (score first, sentences last); give the "
+            "file as its authors distribute it"
+        )
+    one, two = record[-2].strip(), record[-1].strip()
+    if not one or not two:
+        raise SourceError(f"{path}, line {line}: a sentence is blank, expected two; correct or delete the record")
+    try:
+        score = float(record[0])
+    except ValueError:
+        score = float("nan")
+    if not LOW <= score <= HIGH:
+        raise SourceError(
+            f"{path}, line {line}: score {record[0]!r}, expected a number from {LOW:g} to {HIGH:g}; correct the record"
+        )
+    return topic, score, one, two

@@ -1,0 +1,164 @@
+"""The files of SentEval's download script, each a split of a transfer set or a class of it; classes in its order.
+
+The class numbers decide the classifier's first weights, so their order is SentEval's: SUBJ counts objective as 1.
+A blank line of a file whose name says the class is a row, as in SentEval; it has no words.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import fsspec
+import polars as pl
+
+from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
+
+Record = tuple[tuple[str, ...], str]
+"""Texts and label of one line."""
+
+
+@dataclass(frozen=True)
+class TransferFiles:
+    """How one set spells its rows.
+
+    Attributes:
+        classes: label as it is spelled in a table, by class number.
+        files: split to the original files, each with the label of all its lines ("" where a line names its own).
+        parse: texts and label of a line of them, given the file's label.
+        header: whether their first line names columns.
+        texts: columns of a table that hold its texts.
+        label: column of a table that holds the label.
+        f1: whether papers report F1 of class 1 beside the accuracy.
+    """
+
+    classes: tuple[str, ...]
+    files: dict[str, tuple[tuple[str, str], ...]]
+    parse: Callable[[str, str], Record]
+    header: bool = False
+    texts: tuple[str, ...] = ("text",)
+    label: str = "label"
+    f1: bool = False
+
+
+def _whole(line: str, label: str) -> Record:
+    return (line,), label
+
+
+def _label_last(line: str, label: str) -> Record:  # noqa: ARG001 - one signature
+    text, found = line.split("\t")
+    return (text,), found
+
+
+def _label_first(line: str, label: str) -> Record:  # noqa: ARG001
+    found, text = line.split(" ", 1)
+    return (text,), found
+
+
+def _question(line: str, label: str) -> Record:  # noqa: ARG001
+    coarse, rest = line.split(":", 1)
+    return (rest.split(" ", 1)[1],), coarse
+
+
+def _paraphrase(line: str, label: str) -> Record:  # noqa: ARG001
+    found, _, _, one, two = line.split("\t")
+    return (one, two), found
+
+
+def _polar(positive: str, negative: str, classes: tuple[str, str] = ("0", "1")) -> TransferFiles:
+    return TransferFiles(classes, {"all": ((negative, "0"), (positive, "1"))}, _whole)
+
+
+def _sst(folder: str, classes: tuple[str, ...], parse: Callable[[str, str], Record]) -> TransferFiles:
+    splits = ("train", "dev", "test")
+    return TransferFiles(classes, {split: ((f"SST/{folder}/sentiment-{split}", ""),) for split in splits}, parse)
+
+
+TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
+    "mr": _polar("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
+    "cr": _polar("CR/custrev.pos", "CR/custrev.neg"),
+    "subj": _polar("SUBJ/subj.subjective", "SUBJ/subj.objective", classes=("1", "0")),
+    "mpqa": _polar("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
+    "sst2": _sst("binary", ("0", "1"), _label_last),
+    "sst5": _sst("fine", ("0", "1", "2", "3", "4"), _label_first),
+    "trec": TransferFiles(
+        ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"),
+        {"train": (("TREC/train_5500.label", ""),), "test": (("TREC/TREC_10.label", ""),)},
+        _question,
+        label="coarse_label",
+    ),
+    "mrpc": TransferFiles(
+        ("0", "1"),
+        {split: ((f"MRPC/msr_paraphrase_{split}.txt", ""),) for split in ("train", "test")},
+        _paraphrase,
+        header=True,
+        texts=("sentence1", "sentence2"),
+        f1=True,
+    ),
+}
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - a file's place says them
+    """What stands for a header: the columns of the set's tables.
+
+    Raises:
+        SourceError: the file is none of SentEval's.
+    """
+    files = _known(path)[0]
+    return (*files.texts, files.label)
+
+
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """A file's rows, all strings, with "" for the text of a blank line.
+
+    Raises:
+        SourceError: the file is none of SentEval's, or a line has another form.
+    """
+    files, label = _known(path)
+    rows = [(*texts, spelled) for texts, spelled in _lines(path, label, files)]
+    report.records += len(rows)
+    schema = dict.fromkeys(columns(path, report), pl.String)
+    yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(wanted.names)
+
+
+def _known(path: str) -> tuple[TransferFiles, str]:
+    """The set that a file is of, by its name and its folders', and the label of all its lines."""
+    for files in TRANSFER_SETS.values():
+        for parts in files.files.values():
+            for name, label in parts:
+                if path.endswith(f"/{name}"):
+                    return files, label
+    names = [name for files in TRANSFER_SETS.values() for parts in files.files.values() for name, _ in parts]
+    raise SourceError(f"{path}: none of SentEval's files; expected one whose path ends in {', '.join(names)}")
+
+
+def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
+    with fsspec.open(path, "rb") as file:
+        lines = io.StringIO(_decoded(file.read()))  # a line feed ends a line, and nothing else does
+    out = []
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if (number == 1 and declared.header) or not (line or label):
+            continue
+        try:
+            out.append(declared.parse(line, label))
+        except (ValueError, IndexError) as error:
+            raise SourceError(
+                f"{path}, line {number}: {line[:100]!r} has not the form of this set's files; expected the file that "
+                "SentEval's download script makes; fetch it again"
+            ) from error
+    return out
+
+
+def _decoded(content: bytes) -> str:
+    """The files are UTF-8 or, as first distributed, Windows' superset of Latin-1."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")

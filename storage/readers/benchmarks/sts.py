@@ -1,0 +1,103 @@
+"""Semantic textual similarity as its tasks distribute it.
+
+- `sts-task`: `STS.input.<subset>.txt`, two sentences a line, and beside it `STS.gs.<subset>.txt`, one score a line or
+  none where the pair was not annotated. SemEval 2012-2017 and SentEval's copies of them.
+- `sts-benchmark`: `sts-<split>.csv`, tab-separated without quotes or header: genre, file, year, number, score and the
+  two sentences, behind which some lines name their sources.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import fsspec
+import polars as pl
+
+from storage.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
+
+NAMES: Final = ("subset", "sentence1", "sentence2", "score")
+_INPUT, _GOLD = "STS.input.", "STS.gs."
+_TRACK: Final = re.compile(r"^(track\w+|extended)\.")
+
+
+def parts_of(path: str, kind: str | None) -> tuple[str, ...]:
+    """All files that hold what a reader makes of one path."""
+    return (path, _gold_of(path)) if kind == "sts-task" else (path,)
+
+
+def _gold_of(path: str) -> str:
+    """The file with the scores of an `STS.input` file.
+
+    Raises:
+        SourceError: the file is not called so.
+    """
+    folder, slash, name = path.rpartition("/")
+    if not name.startswith(_INPUT):
+        raise SourceError(f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task; correct `path` or `format`")
+    return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
+    """What these formats have instead of a header."""
+    return NAMES
+
+
+def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """The pairs of one `STS.input` file with the scores beside it, as strings; "" where a pair has no score.
+
+    Raises:
+        SourceError: a file is missing or not UTF-8, a line has fewer than two fields, or the two differ in length.
+    """
+    texts, gold = _lines(path), _lines(_gold_of(path))
+    if len(texts) != len(gold):
+        raise SourceError(
+            f"{path} has {len(texts)} lines and {_gold_of(path)} has {len(gold)}, expected a score line for each pair; "
+            "copy both again from one distribution"
+        )
+    pairs = [_fields(path, line, text, 2) for line, text in enumerate(texts, start=1)]
+    subset = _TRACK.sub("", path.rpartition("/")[2].removeprefix(_INPUT).removesuffix(".txt"))
+    yield _frame([(subset, one, two, score) for (one, two, *_), score in zip(pairs, gold, strict=True)], wanted, report)
+
+
+def read_benchmark(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """The pairs of one STS benchmark file, as strings.
+
+    Raises:
+        SourceError: the file is missing or not UTF-8, or a line has fewer than seven fields.
+    """
+    rows = [_fields(path, line, text, 7) for line, text in enumerate(_lines(path), start=1)]
+    yield _frame([("", row[5], row[6], row[4]) for row in rows], wanted, report)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with fsspec.open(path, "rb") as file:
+            text = file.read().decode("utf-8-sig")
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read ({error}); copy it from the distribution") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
+    # Not splitlines(): sentences hold separators that it takes for ends of lines.
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+def _fields(path: str, line: int, text: str, least: int) -> list[str]:
+    fields = text.split("\t")
+    if len(fields) < least or not all(fields[:least][-2:]):
+        raise SourceError(
+            f"{path}, line {line}: {len(fields)} fields ({text[:60]!r}), expected {least} or more between tabs, the "
+            "sentences among them not empty; copy the file again"
+        )
+    return fields
+
+
+def _frame(rows: list[tuple[str, ...]], wanted: Columns, report: ReadReport) -> pl.DataFrame:
+    report.records += len(rows)
+    return pl.DataFrame(rows, schema=dict.fromkeys(NAMES, pl.String), orient="row").select(wanted.names)

@@ -1,0 +1,203 @@
+"""The files of USEB's evaluation archive (Wang et al., 2021): AskUbuntu, CQADupStack, TwitterPara and SciDocs.
+
+Rankings become one table of queries and of what is ranked for them, paraphrases one of labelled pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from storage.errors import SourceError
+from storage.readers.blocks import open_bytes
+from storage.readers.read_report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from storage.readers.columns import Columns
+
+RANKING: Final = pl.Schema(
+    {  # type: ignore[arg-type]  # polars types nested ones as values
+        "subset": pl.String,
+        "query": pl.String,  # null for a document that is ranked for every query of its subset
+        "document": pl.String,  # null in the row of a query
+        "text": pl.String,
+        "relevant": pl.List(pl.String),  # of a query; null for a document
+    }
+)
+"""Queries, each with the documents that answer it, and documents in the order that breaks ties."""
+PARAPHRASES: Final = pl.Schema({"subset": pl.String, "sentence1": pl.String, "sentence2": pl.String, "votes": pl.Int64})
+"""Pairs of tweets, and how many of the judges call them paraphrases."""
+FORUM_SPLITS: Final = {"dev": "valid", "test": "test"}
+WHOLE: Final = "all"
+_VOTES: Final = re.compile(r"\((\d+), ?\d+\)")
+
+_Row = tuple[str, str | None, str | None, str, list[str] | None]
+
+
+def read_askubuntu(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: ARG001 - the file is the split's
+    """`RANKING` of text_tokenized.txt and dev.txt or test.txt: titles, candidates in the order of their BM25 scores.
+
+    Queries without a relevant candidate are left out, as USEB does.
+
+    Raises:
+        SourceError: a line has another form, or names a question without text.
+    """
+    pool, listing = files
+    titles = {fields[0].strip(): fields[1].strip() for _, fields in _fields(pool, 3)}
+    rows: list[_Row] = []
+    for number, (query, similar, candidates, scores) in _fields(listing, 4):
+        relevant, names = similar.split(), candidates.split()
+        if not relevant:
+            continue
+        try:
+            ranked = sorted(zip(names, map(float, scores.split()), strict=True), key=lambda pair: -pair[1])
+            rows.append((WHOLE, query, None, titles[query], relevant))
+            rows += [(WHOLE, query, name, titles[name], None) for name, _ in ranked]
+        except (KeyError, ValueError) as error:
+            raise _odd(listing, f"line {number}", f"{error}: a question without text, or candidates and scores that "
+                       "are not as many") from error  # fmt: skip
+    return _ranking(listing, rows)
+
+
+def read_cqadupstack(files: Sequence[str], split: str) -> pl.DataFrame:
+    """`RANKING` of corpus.json and retrieval_split.json: each forum's queries, and its other posts for all of them.
+
+    Raises:
+        SourceError: a file is no JSON of that form, or a query has no text.
+    """
+    corpus, answers = _json(files[0]), _json(files[1])
+    rows: list[_Row] = []
+    try:
+        for forum, posts in corpus.items():
+            queries = answers[FORUM_SPLITS[split]][forum]
+            rows += [(forum, query, None, posts[query].strip(), list(found)) for query, found in queries.items()]
+            rows += [(forum, None, name, text.strip(), None) for name, text in posts.items() if name not in queries]
+    except (KeyError, AttributeError, TypeError) as error:
+        raise _odd(files[1], f"split {FORUM_SPLITS[split]}", f"no {error}") from error
+    return _ranking(files[1], rows)
+
+
+def read_scidocs(files: Sequence[str], split: str) -> pl.DataFrame:
+    """`RANKING` of data.json: titles; papers without one are not ranked, though they count as relevant.
+
+    Raises:
+        SourceError: the file is no JSON of that form, or a judgement is neither 0 nor 1.
+    """
+    data = _json(files[0])
+    rows: list[_Row] = []
+    try:
+        titles = {name: (paper["title"] or "").strip() for name, paper in data["corpus"].items()}
+        for task, queries in data[FORUM_SPLITS[split]].items():
+            for query, judged in queries.items():
+                if not titles.get(query):
+                    continue
+                if odd := set(judged.values()) - {0, 1}:
+                    raise _odd(files[0], f"{task}, query {query}", f"judgements {odd}, expected 0 and 1")
+                rows.append((task, query, None, titles[query], [name for name, good in judged.items() if good]))
+                # trec_eval, by which the task is scored, breaks ties by name, the last one first.
+                named = sorted((name for name in judged if titles.get(name)), reverse=True)
+                rows += [(task, query, name, titles[name], None) for name in named]
+    except (KeyError, AttributeError, TypeError) as error:
+        raise _odd(files[0], f"split {FORUM_SPLITS[split]}", f"no {error}") from error
+    return _ranking(files[0], rows)
+
+
+def read_twitterpara(files: Sequence[str], split: str) -> pl.DataFrame:  # noqa: ARG001 - there is one
+    """`PARAPHRASES` of Twitter_URL_Corpus_test.txt (subset `twitterurl`) and test.data (`pit`).
+
+    Raises:
+        SourceError: a line has another form.
+    """
+    rows = []
+    for subset, path, texts, place, votes in (
+        ("twitterurl", files[0], slice(0, 2), 2, _VOTES),
+        ("pit", files[1], slice(2, 4), 4, re.compile(r"(\d+)")),
+    ):
+        for number, fields in _fields(path, place + 1, more=True):
+            found = votes.fullmatch(fields[place])
+            if found is None:
+                raise _odd(path, f"line {number}", f"{fields[place]!r} where the judges' votes stand")
+            rows.append((subset, *(text.strip() for text in fields[texts]), int(found[1])))
+    return pl.DataFrame(rows, schema=PARAPHRASES, orient="row")
+
+
+READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
+    "askubuntu": read_askubuntu,
+    "cqadupstack": read_cqadupstack,
+    "twitterpara": read_twitterpara,
+    "scidocs": read_scidocs,
+}
+"""Data set → how its files, in the order in which they are declared, become the table of a split."""
+
+
+def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
+    """What stands for a header of a source of sentences."""
+    return ("text",)
+
+
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none.
+
+    Raises:
+        SourceError: as the file's own reader.
+    """
+    texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
+    report.records += len(texts)
+    yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
+
+
+def _texts(path: str, name: str) -> Iterator[str]:
+    if name == "text_tokenized.txt":
+        yield from (fields[1].strip() for _, fields in _fields(path, 3))
+    elif name == "corpus.json":
+        yield from (text.strip() for posts in _json(path).values() for text in posts.values())
+    elif name == "data.json":
+        yield from (paper["title"].strip() for paper in _json(path)["corpus"].values() if paper["title"])
+    elif name in {"Twitter_URL_Corpus_test.txt", "test.data"}:
+        first = 2 if name == "test.data" else 0
+        yield from (text.strip() for _, fields in _fields(path, 3, more=True) for text in fields[first : first + 2])
+
+
+def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Number and tab-parted fields of each line: so many, or at least so many."""
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        fields = line.rstrip("\r").split("\t")
+        if fields == [""]:
+            continue
+        if len(fields) < count or (len(fields) > count and not more):
+            raise _odd(path, f"line {number}", f"{len(fields)} fields, expected {count}{' or more' if more else ''}")
+        yield number, fields
+
+
+def _json(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    try:
+        return json.loads(_text(path))
+    except ValueError as error:
+        raise _odd(path, "as a whole", f"no JSON ({error})") from error
+
+
+def _text(path: str) -> str:
+    with open_bytes(path, ReadReport(path)) as (content, _):
+        try:
+            return content.read().decode()
+        except UnicodeDecodeError as error:
+            raise _odd(path, f"byte {error.start}", "no UTF-8") from error
+
+
+def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:
+    if not any(relevant for *_, relevant in rows):
+        raise _odd(path, "as a whole", "no query with an answer")
+    table = pl.DataFrame(rows, schema=RANKING, orient="row")
+    twice = table.filter(pl.col("document").is_null()).filter(pl.struct("subset", "query").is_duplicated())
+    if twice.height:
+        raise _odd(path, f"query {twice['query'][0]}", "it stands there twice")
+    return table
+
+
+def _odd(path: str, place: str, found: str) -> SourceError:
+    return SourceError(f"{path}, {place}: {found}; expected the file of USEB's data-eval.zip; unpack it again")

@@ -1,0 +1,145 @@
+"""One way to read any file of records: its format by suffix, its columns checked, frames of bounded size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from storage.errors import SourceError
+from storage.readers import arrow, delimited, delimited_header, jsonl, lines, parquet, view_pairs
+from storage.readers.benchmarks import afs, clustering, senteval, sts, useb
+from storage.readers.columns import Columns, require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from storage.readers.read_report import ReadReport
+
+_COMPRESSIONS: Final = (".gz", ".zst", ".zip")
+
+
+class _Read(Protocol):
+    def __call__(self, path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]: ...
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How files of one format are read.
+
+    Attributes:
+        columns: names of a file's columns.
+        read: the wanted columns, in frames of bounded size.
+        suffixes: what such files are called; none where only a data set's declaration says so.
+        readable: those of the columns that can be read, where a format has columns of other types too.
+        headed: whether the first line names the columns, and may be missing.
+    """
+
+    columns: Callable[[str, ReadReport], tuple[str, ...]]
+    read: _Read
+    suffixes: tuple[str, ...] = ()
+    readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
+    headed: bool = False
+
+
+def _delimited(dialect: delimited_header.Dialect, *suffixes: str) -> FileFormat:
+    return FileFormat(
+        partial(delimited.columns, dialect=dialect), partial(delimited.read, dialect=dialect), suffixes, headed=True
+    )
+
+
+FORMATS: Final[dict[str, FileFormat]] = {
+    "txt": FileFormat(lines.columns, lines.read, (".txt", ".text")),
+    "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
+    "csv": _delimited(delimited_header.CSV, ".csv"),
+    "tsv": _delimited(delimited_header.TSV, ".tsv"),
+    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
+    "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
+    "sts-task": FileFormat(sts.columns, sts.read_task),
+    "sts-benchmark": FileFormat(sts.columns, sts.read_benchmark),
+    "afs": FileFormat(afs.columns, afs.read),
+    "senteval": FileFormat(senteval.columns, senteval.read),
+    "useb": FileFormat(useb.columns, useb.read),
+    "view-pairs": FileFormat(view_pairs.columns, view_pairs.read),
+    "clusters": FileFormat(clustering.columns, clustering.read),
+}
+SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
+
+if TYPE_CHECKING:
+    Format = str
+else:
+    Format = Literal[tuple(FORMATS)]
+
+
+def is_readable(path: str) -> bool:
+    """Whether a file's suffix names a format, a compression suffix aside."""
+    return _suffix(path) in SUFFIXES
+
+
+def format_of(path: str) -> Format:
+    """The format that a file's suffix names, a compression suffix aside.
+
+    Raises:
+        SourceError: the suffix names none.
+    """
+    if is_readable(path):
+        return SUFFIXES[_suffix(path)]
+    raise SourceError(
+        f"{path}: its suffix names no known format; known are {', '.join(SUFFIXES)}, each also with "
+        f"{' or '.join(_COMPRESSIONS)}; rename the file, or in a recipe set `ingest.sources[].format` to one of "
+        f"{', '.join(FORMATS)}"
+    )
+
+
+def _suffix(path: str) -> str:
+    name = path.lower()
+    for compression in _COMPRESSIONS:
+        name = name.removesuffix(compression)
+    return PurePosixPath(name).suffix
+
+
+def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
+    """The names of a file's columns.
+
+    Raises:
+        SourceError: the file is missing or not of that format.
+    """
+    return FORMATS[kind].columns(path, report)
+
+
+def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
+    """Those of a file's columns that hold strings or numbers; in a format without types, all.
+
+    Raises:
+        SourceError: as `columns_of` says.
+    """
+    known = FORMATS[kind]
+    return (known.readable or known.columns)(path, report)
+
+
+def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
+    """Check that the names of a file's columns are no data, in a format where a first line of data would be taken so.
+
+    Args:
+        path: the file.
+        kind: its format.
+        sample: its first records.
+
+    Raises:
+        SourceError: one of them is data.
+    """
+    if FORMATS[kind].headed:
+        delimited_header.require_names(path, sample)
+
+
+def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """The wanted columns of a file in frames of bounded size; what cannot be read is counted in `report`.
+
+    Raises:
+        SourceError: the file or a column is missing, or the file is damaged.
+    """
+    require(path, columns_of(path, kind, report), wanted.names)
+    yield from FORMATS[kind].read(path, wanted, report)

@@ -1,0 +1,69 @@
+"""Which columns of a file hold text, by its first records."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from storage.errors import SourceError
+from storage.readers.columns import Columns
+from storage.readers.formats import read_table, readable_columns, require_header
+from storage.readers.read_report import ReadReport
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from storage.readers.formats import Format
+
+SAMPLE: Final = 200  # records that a guess looks at
+PROSE_WORDS: Final = 3.0  # a column of fewer words a record, or of few different records, holds no text
+_PROSE_UNIQUE: Final = 0.2
+_LETTER: Final = re.compile(r"[^\W\d_]")
+_UNSPACED: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")  # Thai, Japanese, Chinese
+
+
+def only_prose(path: str, kind: Format, found: Sequence[str]) -> str | None:
+    """The column of a file that holds text, if no other does.
+
+    Args:
+        path: the file.
+        kind: its format.
+        found: its columns; one alone is taken whatever it holds.
+
+    Raises:
+        SourceError: as `first_records`, or the first line names no columns.
+    """
+    sample = first_records(path, kind)
+    require_header(path, kind, sample)
+    if len(found) == 1:
+        return found[0]
+    prose = [name for name in sample.columns if is_prose(sample[name])]
+    return prose[0] if len(prose) == 1 else None
+
+
+def is_prose(values: pl.Series) -> bool:
+    """Whether strings are text: words, of letters, that seldom repeat."""
+    texts = [text for text in (value.strip() for value in values.drop_nulls()) if text]
+    if not texts or len(set(texts)) < _PROSE_UNIQUE * len(texts):
+        return False
+    chars = sum(map(len, texts))
+    letters = sum(len(_LETTER.findall(text)) for text in texts) / chars
+    words = sum(len(text.split()) for text in texts) / len(texts)
+    unspaced = sum(len(_UNSPACED.findall(text)) for text in texts) > chars / 2
+    return letters > 0.5 and (unspaced or words > PROSE_WORDS)
+
+
+def first_records(path: str, kind: Format) -> pl.DataFrame:
+    """The first records of a file, all columns that can be read as strings.
+
+    Raises:
+        SourceError: the file holds none, or cannot be read.
+    """
+    columns = readable_columns(path, kind, ReadReport(path))
+    first = next(read_table(path, kind, Columns((), columns), ReadReport(path)), None)
+    if first is None or first.is_empty():
+        raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")
+    strings = [name for name, dtype in first.schema.items() if not dtype.is_nested()]
+    return first.head(SAMPLE if kind != "txt" else 50 * SAMPLE).select(pl.col(strings).cast(pl.String))

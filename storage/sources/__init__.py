@@ -1,0 +1,1 @@
+"""Sources as a user names them: found, fingerprinted, read."""

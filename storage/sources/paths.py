@@ -1,0 +1,95 @@
+"""The files of text that a path names: one rule for every verb and every recipe.
+
+A folder stands for all readable files in it and in the folders below it. What begins with "." is left out, as shells do
+it: environments, version control, and the store that a run leaves beside the text.
+"""
+
+from __future__ import annotations
+
+import glob
+from typing import TYPE_CHECKING
+
+import fsspec
+
+from storage.errors import SourceError
+from storage.readers.blocks import require_file
+from storage.readers.formats import SUFFIXES, is_readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def listed(path: str) -> tuple[str, ...]:
+    """The file at a path, or the readable files below a folder or behind a pattern, by name.
+
+    Of a folder and a pattern a file is left out if a part of its path below the folder begins with "."; a pattern may
+    say such a part itself.
+
+    Args:
+        path: a file, folder or pattern with `*` at any fsspec address.
+
+    Raises:
+        SourceError: there is none, one is a pipe, device or socket, or a name of theirs is not UTF-8.
+    """
+    require_file(path)
+    fs, root = fsspec.url_to_fs(path)
+    if fs.isfile(root):
+        _require_utf8(path)
+        return (path,)
+    if not fs.isdir(root) and "*" not in root:
+        raise SourceError(f"{path}: no such file or folder; correct the path")
+    names = sorted(_below(fs, root.rstrip("/")) if fs.isdir(root) else _matches(fs, root))
+    found = tuple(name for name in names if is_readable(name))
+    for name in found:
+        _require_utf8(name)
+        require_file(name)
+    if not found:
+        none = f"{'holds' if fs.isdir(root) else 'matches'} no file"
+        unread = f"holds {len(names)} files, none of a known format ({', '.join(SUFFIXES)})"
+        raise SourceError(f"{path} {unread if names else none}; correct the path")
+    return tuple(str(fs.unstrip_protocol(name)) if "://" in path else name for name in found)
+
+
+def _below(fs: fsspec.AbstractFileSystem, folder: str) -> Iterator[str]:
+    """Files below a folder; a hidden folder is not entered, for it may hold more than all others."""
+    try:
+        entries = fs.ls(folder or "/", detail=True)
+    except OSError as error:
+        raise SourceError(f"{folder}: cannot be listed ({error}); check its permissions, or name its files") from error
+    for entry in entries:
+        name = str(entry["name"]).rstrip("/")
+        if name == folder or _is_hidden(name.rpartition("/")[2]):  # an object store may list the folder in itself
+            continue
+        if entry["type"] == "directory":
+            yield from _below(fs, name)
+        else:
+            yield name
+
+
+def _matches(fs: fsspec.AbstractFileSystem, pattern: str) -> Iterator[str]:
+    """Files behind a pattern, which fsspec's `*` takes hidden ones for too."""
+    folder = pattern.partition("*")[0].rpartition("/")[0]
+    says_hidden = _is_hidden(pattern[len(folder) :].lstrip("/"))
+    for found in fs.glob(_literal_folder(fs, pattern)):
+        name = str(found)
+        below = "/".join(name.split("/")[folder.count("/") + 1 :])
+        if (says_hidden or not _is_hidden(below)) and fs.isfile(name):
+            yield name
+
+
+def _require_utf8(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise SourceError(f"{name!r}: its name is not UTF-8, in which records say what was read; rename it") from error
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether a part of a path begins with "."."""
+    return "/." in f"/{path}"
+
+
+def _literal_folder(fs: fsspec.AbstractFileSystem, pattern: str) -> str:
+    """The pattern with the folder before its first `*` taken literally, if there is such a folder: `run[1]/*.txt`."""
+    folder, slash, _ = pattern.partition("*")[0].rpartition("/")
+    return f"{glob.escape(folder)}{pattern[len(folder) :]}" if slash and fs.isdir(folder) else pattern

@@ -1,0 +1,144 @@
+"""A resolved source as frames, whether its bytes are files or the Hub's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from storage.errors import SourceError
+from storage.hub.datasets import table_files
+from storage.readers.columns import NAME_COLUMNS, Columns, require
+from storage.readers.formats import columns_of, format_of, read_table
+from storage.readers.nli import read_nli
+from storage.readers.read_report import ReadReport
+from storage.readers.shapes import Shape, known_shape, no_shape
+from storage.readers.sts import read_sts, scored_shape
+from storage.readers.text_columns import only_prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from storage.sources.sources import ResolvedSource
+
+
+def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
+    """A source's sentences, as frames of its text columns, whether a label stands beside them or not.
+
+    Args:
+        source: from `resolve_source`.
+        report: counts what is read and rejected.
+        max_bad_share: how many of the records may be unreadable before the source is refused.
+
+    Raises:
+        SourceError: a file or column is missing, or too much cannot be read.
+    """
+    for path in local_files(source):
+        texts = Columns(_shape(source, path).texts)
+        yield from read_table(path, source.format or format_of(path), texts, report)
+    report.check(max_bad_share)
+
+
+def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: float) -> Iterator[pl.DataFrame]:
+    """A source's labelled NLI pairs: `premise`, `hypothesis`, `label` (Int8: 0 entailment, 1 neutral, 2 contradiction).
+
+    Raises:
+        SourceError: as `read_source`, or the source holds no labelled pairs.
+    """
+    for path in local_files(source):
+        shape = _shape(source, path)
+        frames = read_table(path, source.format or format_of(path), shape.columns, report)
+        yield from read_nli(frames, shape, report)
+    report.check(max_bad_share)
+
+
+def read_beside(
+    source: ResolvedSource, column: str, report: ReadReport, max_bad_share: float
+) -> Iterator[pl.DataFrame]:
+    """A source's sentences and another column beside them: `text`, `view`.
+
+    Raises:
+        SourceError: as `read_source`, or the source has several columns of sentences.
+    """
+    for path in local_files(source):
+        texts = _shape(source, path).texts
+        if len(texts) != 1 or column in texts:
+            raise SourceError(
+                f"{path} has sentences in {', '.join(map(repr, texts))}, expected one column of them beside the views "
+                f"in {column!r}; name it {NAME_COLUMNS}"
+            )
+        for frame in read_table(path, source.format or format_of(path), Columns((*texts, column)), report):
+            yield frame.rename({texts[0]: "text", column: "view"})
+    report.check(max_bad_share)
+
+
+def is_nli(source: ResolvedSource) -> bool:
+    """Whether a source has labelled NLI pairs, by the columns of its first file.
+
+    Raises:
+        SourceError: a column that the source names is missing, or the columns have no known shape.
+    """
+    shape = _shape(source, local_files(source)[0])
+    return shape.label is not None and len(shape.texts) == 2
+
+
+def read_scored_pairs(source: ResolvedSource, report: ReadReport, low: float = 0, high: float = 5) -> pl.DataFrame:
+    """A source's STS pairs in order: `subset`, `sentence1`, `sentence2`, `score` from `low` to `high`.
+
+    Raises:
+        SourceError: a column is missing, a record cannot be read or a score is outside its range.
+    """
+    found = source_columns(source)
+    shape = scored_shape(report.name, found, source.columns)
+    return read_sts(read_columns(source, shape.columns(found), report), low, high, report, shape)
+
+
+def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
+    """Chosen columns of a source, in order, for readers of other shapes (STS pairs, labelled NLI).
+
+    Raises:
+        SourceError: a file or column is missing, or a record cannot be read.
+    """
+    for path in local_files(source):
+        yield from read_table(path, source.format or format_of(path), wanted, report)
+    report.check(max_bad_share=0.0)
+
+
+def source_columns(source: ResolvedSource) -> tuple[str, ...]:
+    """The columns of a source, of its first file if it has several."""
+    first = local_files(source)[0]
+    return columns_of(first, source.format or format_of(first), ReadReport(source.name))
+
+
+def local_files(source: ResolvedSource) -> tuple[str, ...]:
+    """A source's files; those of a Hub table are fetched if they are not here.
+
+    Raises:
+        SourceError: as `table_files`.
+    """
+    return source.files if source.hub is None else table_files(source.hub)
+
+
+def check_columns(source: ResolvedSource) -> tuple[str, ...]:
+    """The columns of text that would be read of each file of a source.
+
+    Raises:
+        SourceError: a file or column is missing, or the columns have no known shape.
+    """
+    return tuple(dict.fromkeys(text for path in local_files(source) for text in _shape(source, path).texts))
+
+
+def _shape(source: ResolvedSource, path: str) -> Shape:
+    """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
+    kind = source.format or format_of(path)
+    found = columns_of(path, kind, ReadReport(source.name))
+    if source.columns:
+        shape = Shape(source.columns, source.label)
+        require(path, found, shape.columns.names)
+        return shape
+    if (known := known_shape(found)) is not None:
+        return known
+    text = only_prose(path, kind, found)
+    if text is None:
+        raise no_shape(path, found)
+    return Shape((text,))

@@ -1,0 +1,265 @@
+"""Where sentences come from: a source as a person names it, found and fingerprinted.
+
+A source is taken from the first that has it: its own `path`, an embedded asset, the mirror, the Hub.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+from typing import TYPE_CHECKING, Annotated, Final
+
+import fsspec
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from storage.artifacts.keys import NotInKey
+from storage.assets.catalog import EMBEDDED, embedded_path
+from storage.datasets.registry import DATASETS
+from storage.errors import SourceError
+from storage.filesystem.digests import joint_sha256
+from storage.filesystem.urls import Address, reachable
+from storage.hub.datasets import HubTable, pin_table
+from storage.readers.benchmarks.sts import parts_of
+from storage.readers.formats import Format, format_of
+from storage.sources.paths import listed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.datasets.declaration import Dataset
+
+_REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
+
+
+class SourceSpec(BaseModel):
+    """A source of sentences as a recipe or a person names it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+    dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
+    """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
+    path: Address | None = None
+    """File, folder (all below it that is not hidden) or pattern with `*` at any fsspec address; read instead of looking
+    the data set up."""
+    split: str | None = Field(None, pattern=r"^[^/\\\x00]+$")
+    """Split of a data set; `train`, or its only one, unless given."""
+    name: str | None = Field(None, min_length=1)
+    """What the corpus's column `source` says; the data set's or file's own name unless given."""
+    format: Format | None = None
+    """Format of the files at `path`; by their suffix unless given."""
+    columns: tuple[str, ...] = ()
+    """Columns that hold sentences; by the known shapes (NLI, STS, triplets, `text`) unless given."""
+    label: str | None = None
+    """NLI label column, for labelled pairs; by the known shapes unless `columns` is given."""
+    lang: str | None = Field(None, pattern=r"^[a-z]{2,3}$")
+    """ISO 639 code of the sentences; the data set's own, else `en`, unless given."""
+    hub_config: str | None = None
+    """Configuration of a Hub data set."""
+    revision: str | None = None
+    """Commit, tag or branch of a Hub data set; the declared commit, else the newest, unless given."""
+    limit: int | None = Field(None, ge=1, lt=2**63)
+    """Keep only so many of the sentences that no earlier source has: those with the smallest ids, which is a random
+    sample. None keeps all."""
+
+    @model_validator(mode="after")
+    def _names_something(self) -> SourceSpec:
+        if self.dataset is None and self.path is None:
+            raise ValueError("a source needs a `dataset` or a `path`")
+        named = (*self.columns, *((self.label,) if self.label else ()))
+        if len(set(named)) < len(named):
+            raise ValueError("`columns` and `label` of a source name a column twice; name each once")
+        if ".." in (self.dataset or "").split("/"):
+            raise ValueError("a `dataset` is a name, not a path; give a file as `path`")
+        return self
+
+
+class ResolvedSource(BaseModel):
+    """A source that was found: what it is (in artifact keys) and where it is (not in them)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: str
+    """What the corpus's column `source` says."""
+    lang: str
+    """ISO 639 code of the sentences."""
+    digest: str
+    """sha256 of the local content, or the Hub's `id@commit/config/split`."""
+    columns: tuple[str, ...] = ()
+    """Columns that hold sentences; by the known shapes if empty."""
+    label: str | None = None
+    """NLI label column, if `columns` is given."""
+    format: Format | None = None
+    """Format of the files; None for a Hub table, whose files' names say it."""
+    files: Annotated[tuple[str, ...], NotInKey] = ()
+    """Where the content is."""
+    hub: Annotated[HubTable | None, NotInKey] = None
+    """The Hub table, if it is one."""
+    limit: int | None = None
+    """Most sentences that it may give to a corpus."""
+
+
+def resolve_source(spec: SourceSpec, mirror: str | None = None, home: Path | None = None) -> ResolvedSource:
+    """As `resolve_sources`, of a source that has one format.
+
+    Raises:
+        SourceError: as there, or its files are of several formats.
+    """
+    first, *others = resolve_sources(spec, mirror, home)
+    if others:
+        kinds = " and ".join(str(source.format) for source in (first, *others))
+        raise SourceError(f"{spec.path}: files of {kinds}, expected one format; name those of one by a pattern with *")
+    return first
+
+
+def resolve_sources(
+    spec: SourceSpec, mirror: str | None = None, home: Path | None = None
+) -> tuple[ResolvedSource, ...]:
+    """Find a source and fingerprint it; files of several formats are a source each, all of one name.
+
+    Args:
+        spec: what is wanted.
+        mirror: folder or fsspec address with `<name>/<split>.parquet`.
+        home: folder in the place of HF_HOME; HF_HOME if None.
+
+    Raises:
+        SourceError: nobody has it; the message names what was tried.
+    """
+    declared = DATASETS.get(spec.dataset or "")
+    with reachable(spec.path or mirror):
+        found = _files(spec, mirror)
+        originals = () if found or spec.path else _originals(spec, declared, mirror)
+    files = found or originals
+    table = None if files else pin_table(_hub_table(spec, declared, mirror).model_copy(update={"home": home}))
+    own = declared.original_format if declared and (originals or (table and table.archive)) else None
+    groups = {own: files} if own or not files else _by_format(files, spec.format)
+    named = spec.name or (spec.dataset or stem_of(files[0])).removeprefix(EMBEDDED)
+    return tuple(
+        ResolvedSource(
+            name=named,
+            lang=spec.lang or (declared.lang if declared else "en"),
+            digest=table.address if table else joint_sha256(part for path in same for part in parts_of(path, kind)),
+            columns=spec.columns or (declared.texts if declared and not own else ()),
+            label=spec.label,
+            format=kind,
+            files=same,
+            hub=table,
+            limit=spec.limit,
+        )
+        for kind, same in groups.items()
+    )
+
+
+def _by_format(paths: tuple[str, ...], given: Format | None) -> dict[Format | None, tuple[str, ...]]:
+    kinds = sorted({given or format_of(path) for path in paths})
+    return {kind: tuple(path for path in paths if kind == (given or format_of(path))) for kind in kinds}
+
+
+def _files(spec: SourceSpec, mirror: str | None) -> tuple[str, ...]:
+    """The files of a source, or none if only the Hub may have it."""
+    if spec.path is not None:
+        return listed(spec.path)
+    name = str(spec.dataset)
+    if name.startswith(EMBEDDED):
+        return _embedded(name.removeprefix(EMBEDDED), spec.split)
+    if mirror is None:
+        return ()
+    path = f"{mirror.rstrip('/')}/{mirrored_place(spec)}"
+    fs, root = fsspec.url_to_fs(path)
+    return (path,) if fs.isfile(root) else ()
+
+
+def mirrored_place(spec: SourceSpec) -> str:
+    """Where a mirror has a data set's table, relative to it; a configuration of one's own choice has a folder.
+
+    Raises:
+        SourceError: a declared set has no such split.
+    """
+    declared = DATASETS.get(spec.dataset or "")
+    folder = declared.folder if declared and declared.folder else spec.dataset
+    config = f"{spec.hub_config}/" if spec.hub_config and declared is None else ""
+    return f"{folder}/{config}{_split(spec, declared)}.parquet"
+
+
+def _originals(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> tuple[str, ...]:
+    """The distribution's own files on a mirror, if it has all of them."""
+    if mirror is None or declared is None:
+        return ()
+    fs, root = fsspec.url_to_fs(mirror)
+    patterns = declared.originals.get(_split(spec, declared), ())
+    found = [
+        sorted(str(path) for path in fs.glob(f"{glob.escape(root.rstrip('/'))}/{pattern}")) for pattern in patterns
+    ]
+    several = [paths for paths in found if len(paths) > 1]
+    if several:
+        raise SourceError(f"{declared.name}: {' and '.join(several[0][:2])} are one file twice; keep one of them")
+    paths = tuple(path for matches in found for path in matches)
+    if paths and len(paths) < len(patterns):
+        lacking = [pattern for pattern, matches in zip(patterns, found, strict=True) if not matches]
+        raise SourceError(f"{declared.name}: {mirror} has a part of it but no {', '.join(lacking)}; copy all its files")
+    return tuple(str(fs.unstrip_protocol(path)) for path in paths) if "://" in mirror else paths
+
+
+def _embedded(name: str, split: str | None) -> tuple[str, ...]:
+    found = embedded_path(name)
+    if found.is_file():
+        return (str(found),)
+    path = found / f"{split or 'train'}.parquet"
+    if not path.is_file():
+        held = ", ".join(sorted(file.stem for file in found.glob("*.parquet")))
+        raise SourceError(f"{EMBEDDED}{name} has no split {path.stem!r}; it has {held}; name one of these")
+    return (str(path),)
+
+
+def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -> HubTable:
+    name = str(spec.dataset)
+    split = _split(spec, declared)
+    tried = f"the mirror {mirror} has no {mirrored_place(spec)}" if mirror else "no mirror is set"
+    if declared is not None and declared.hub_id is not None:
+        return HubTable(
+            hub_id=declared.hub_id,
+            config=spec.hub_config or declared.hub_config,
+            split=declared.splits[split],
+            revision=spec.revision or declared.revision,
+        )
+    if declared is not None and declared.archive is not None:
+        return HubTable(
+            hub_id=declared.archive.hub_id,
+            config=declared.name,
+            split=split,
+            revision=spec.revision or declared.archive.revision,
+            archive=declared.archive.file,
+            members=declared.originals[split],
+            beside=tuple(
+                part for path in declared.originals[split] for part in parts_of(path, declared.original_format)[1:]
+            ),
+        )
+    if declared is None and "/" in name:
+        return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)
+    nearest = difflib.get_close_matches(name, DATASETS, n=1)
+    hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
+    known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
+    remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
+    raise SourceError(f"data set {name!r} was not found: {tried}, and {known}", f"{remedy}{_REMEDY}")
+
+
+def _split(spec: SourceSpec, declared: Dataset | None) -> str:
+    if declared is None:
+        return spec.split or "train"
+    only = next(iter(declared.splits)) if len(declared.splits) == 1 else "train"
+    split = spec.split or only
+    if split not in declared.splits:
+        raise SourceError(
+            f"data set {declared.name!r} has no split {split!r}; it has {', '.join(declared.splits)}; set `split`"
+        )
+    return split
+
+
+def stem_of(path: str) -> str:
+    """The name of a file or folder, up to its first dot."""
+    return path.rstrip("/").rsplit("/", 1)[-1].split(".", 1)[0] or path
+
+
+def source_bytes(source: ResolvedSource) -> int:
+    """Size of a source's files; 0 for a Hub table, which does not say."""
+    sizes = [fsspec.url_to_fs(path) for path in source.files]
+    return sum(int(fs.size(root) or 0) for fs, root in sizes)

@@ -1,0 +1,164 @@
+"""Files of word vectors, read line by line: GloVe's, word2vec's and fastText's text form, plain, .gz or .zip.
+
+    the 0.0466 0.2132 … -0.0074           a word, which may hold spaces (glove.840B: `. . .`), then its numbers
+
+word2vec and fastText put a line before the first: how many words, and how many numbers each has. GloVe's files leave
+both to be seen, so the number of numbers is what most of the first lines agree on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import re
+import warnings
+import zipfile
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from storage.artifacts.keys import NotInKey
+from storage.errors import SourceError
+from storage.filesystem.digests import version_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+SUFFIXES: Final = (".txt", ".vec", ".gz", ".zip")
+SEEN: Final = 100  # first lines that say how many numbers a word has
+BLOCK: Final = 2_000  # lines parsed at once: 2.4 MB of 300 numbers each
+_HEADER: Final = re.compile(rb"(\d+) (\d+)")
+_CHECK: Final = "check that the copy is complete"
+
+
+class VectorsFile(BaseModel):
+    """A file of word vectors that was found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    path: Annotated[Path, NotInKey]
+    """Where it lies."""
+    digest: str
+    """sha256 of its bytes."""
+
+
+def is_vectors_file(name: str) -> bool:
+    """Whether a person means a file of word vectors, not a model's folder or Hub id (`owner/name`)."""
+    return name.endswith(SUFFIXES) and (
+        name.count("/") != 1 or name.startswith((".", "/", "~")) or Path(name).is_file()
+    )
+
+
+def find_vectors_file(name: str) -> VectorsFile:
+    """Find a local file of word vectors and fingerprint it.
+
+    Raises:
+        SourceError: there is no such file.
+    """
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise SourceError(f"{name}: no such file; expected word vectors, such as glove.840B.300d.txt; correct the path")
+    import fsspec
+
+    return VectorsFile(path=path.resolve(), digest=version_sha256(fsspec.filesystem("file"), str(path.resolve())))
+
+
+def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
+    """Words and their vectors (n, D), block by block, in the order of the file; a word may come twice.
+
+    Raises:
+        SourceError: a line is damaged, naming it; there are fewer words than the file's first line says, or none.
+    """
+    with _opened(path) as file:
+        first = list(islice(file, SEEN + 1))
+        header = _HEADER.fullmatch(first[0].strip()) if first else None
+        lines = first[1:] if header else first
+        width = int(header[2]) if header else _agreed_width(lines)
+        if not lines or width == 0:
+            raise SourceError(f"{path}: holds no words, expected a word and its numbers in each line; {_CHECK}")
+        start, words = 2 if header else 1, 0
+        while lines:
+            names, table = _block(path, lines, start, width)
+            yield names, table
+            words, start = words + len(names), start + len(lines)
+            lines = list(islice(file, BLOCK))
+    if header and int(header[1]) != words:
+        raise SourceError(f"{path}: {words} words, its first line says {int(header[1])}; {_CHECK}")
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                names = [name for name in archive.namelist() if name.endswith((".txt", ".vec"))]
+                if len(names) != 1:
+                    held = ", ".join(archive.namelist()[:5]) or "nothing"
+                    raise SourceError(f"{path}: holds {held}, expected one .txt or .vec; unpack it and name a file")
+                with archive.open(names[0]) as member:
+                    yield io.BufferedReader(member)  # type: ignore[type-var]  # a raw stream in all but its type
+        else:
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+                yield file  # type: ignore[misc]  # gzip's reader is a binary file
+    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError) as error:
+        raise SourceError(f"{path}: cannot be unpacked ({error}); {_CHECK}") from error
+
+
+def _agreed_width(lines: list[bytes]) -> int:
+    counts = Counter(len(line.split(b" ")) - 1 for line in map(_bare, lines))
+    return counts.most_common(1)[0][0] if counts else 0
+
+
+def _bare(line: bytes) -> bytes:
+    return line.rstrip(b"\r\n ")
+
+
+def _block(path: Path, lines: list[bytes], start: int, width: int) -> tuple[list[str], NDArray[np.float32]]:
+    names, numbers = [], []
+    for place, line in enumerate(map(_bare, lines)):
+        name, *rest = line.rsplit(b" ", width)
+        if len(rest) != width or not name:
+            raise SourceError(
+                f"{path}, line {start + place}: {_shown(line)}, expected a word and {width} numbers; {_CHECK}"
+            )
+        names.append(name)
+        numbers.append(line[len(name) + 1 :])
+    table = _numbers(b" ".join(numbers), len(lines) * width)
+    if table is None:
+        bad = next(place for place, text in enumerate(numbers) if _numbers(text, width) is None)
+        raise SourceError(
+            f"{path}, line {start + bad}: {_shown(lines[bad])}, expected a word and {width} finite numbers; {_CHECK}"
+        )
+    return [_word(path, name, start + place) for place, name in enumerate(names)], table.reshape(-1, width)
+
+
+def _numbers(text: bytes, count: int) -> NDArray[np.float32] | None:
+    """So many finite numbers, or None if the text is anything else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # as which older releases tell of what is no number
+        try:
+            table = np.fromstring(text.decode("ascii", "replace"), dtype=np.float32, sep=" ")
+        except (ValueError, DeprecationWarning):
+            return None
+    return table if len(table) == count and np.isfinite(table).all() else None
+
+
+def _word(path: Path, name: bytes, line: int) -> str:
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{path}, line {line}: the word {name!r} is not UTF-8, expected text; save the file as UTF-8"
+        ) from error
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else f"{text[:40]} … {text[-15:]}")

@@ -1,0 +1,31 @@
+"""One test over a table: every row is checked, and all that fail are listed."""
+
+from collections.abc import Callable, Iterable
+
+
+def every(cases: Iterable[object]) -> Callable[[Callable[..., None]], Callable[[], None]]:
+    """Turn `check(case)` into a test of all cases; a tuple is given as several arguments.
+
+    Args:
+        cases: the rows, at least one.
+    """
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+
+    def wrap(check: Callable[..., None]) -> Callable[[], None]:
+        def test() -> None:
+            assert rows, "no case to check"
+            faults = [fault for row in rows for fault in _faults(check, row)]
+            assert not faults, f"{len(faults)} of {len(rows)} fail:\n" + "\n".join(faults)
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return wrap
+
+
+def _faults(check: Callable[..., None], row: tuple[object, ...]) -> list[str]:
+    try:
+        check(*row)
+    except AssertionError as error:
+        return [f"{', '.join(map(str, row))}: {error}"]
+    return []

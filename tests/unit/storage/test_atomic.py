@@ -1,0 +1,42 @@
+"""Files and folders appear whole or not at all."""
+
+import hashlib
+
+import pytest
+
+from storage.filesystem.atomic import whole
+from storage.filesystem.digests import file_sha256
+
+
+def test_a_file_takes_the_place_of_another(tmp_path):
+    path = tmp_path / "deep" / "file"
+    for text in ("first", "second"):
+        with whole(path) as unfinished:
+            unfinished.write_text(text)
+            assert not path.exists() or path.read_text() == "first"
+        assert path.read_text() == text
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+    assert file_sha256(path) == hashlib.sha256(b"second").hexdigest()
+
+
+def test_of_two_folders_the_first_stays(tmp_path):
+    path = tmp_path / "folder"
+    for text in ("first", "second"):
+        with whole(path, first_stays=True) as unfinished:
+            (unfinished / "inner").mkdir(parents=True)
+            (unfinished / "inner" / "file").write_text(text)
+    assert (path / "inner" / "file").read_text() == "first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_after_an_error_nothing_stays(tmp_path, folder):
+    def fail(unfinished):
+        if folder:
+            unfinished.mkdir()
+        (unfinished / "file" if folder else unfinished).write_text("half")
+        raise ValueError("stopped")
+
+    with pytest.raises(ValueError, match="stopped"), whole(tmp_path / "path") as unfinished:
+        fail(unfinished)
+    assert list(tmp_path.iterdir()) == []

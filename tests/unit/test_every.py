@@ -1,0 +1,19 @@
+"""A test of a table lists every row that fails, and has at least one to check."""
+
+import pytest
+
+from tests.every import every
+
+
+def test_all_rows_that_fail_are_listed():
+    @every([(1, 1), (2, 3), (4, 5)])
+    def equal(one, two):
+        assert one == two, "differ"
+
+    with pytest.raises(AssertionError, match=r"2 of 3 fail:\n2, 3: differ(.*\n)+4, 5: differ"):
+        equal()
+
+
+def test_an_empty_table_fails():
+    with pytest.raises(AssertionError, match="no case"):
+        every([])(print)()
