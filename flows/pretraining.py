@@ -12,9 +12,8 @@ from prefect import flow
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.run_context import run_context_of
-from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
-from models.pretraining.config import LearningConfig
-from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
+from models.pretraining.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
+from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES, MULTILINGUAL, NLI, PARALLEL
 from storage.assets.catalog import assets_root
 from storage.sources.sources import SourceSpec, resolve_source
 from tasks.embedding.encoders import resolve_encoder

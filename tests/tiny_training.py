@@ -16,11 +16,11 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
-from models.training.evaluator import DevSet
+from models.training.dev_evaluation import DevSet
 from models.training.loop import TrainingResult, train
-from models.training.teacher import Teacher
+from models.training.teacher_vectors import TeacherVectors
 from tasks.stage.sigterm import stop_requested
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
@@ -35,7 +35,7 @@ PAIRS = pl.DataFrame(
     },
     schema_overrides={"group": pl.UInt64},
 )
-TEACHER = Teacher(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
+TEACHER = TeacherVectors(np.arange(4, dtype=np.uint64), np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
 DEV = DevSet("tiny dev", ORIGINALS + ORIGINALS, BACK_DE + BACK_DE[::-1], [5, 5, 5, 5, 0.0, 1, 2, 1.5])
 # Dropout (torch's generator), running target statistics and several epochs: all that a resume could lose.
 CONFIG = TrainingConfig(

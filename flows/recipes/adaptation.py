@@ -12,7 +12,7 @@ from models.augmentation.rewritings import CropView
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
 from models.evaluation.proof import ProofConfig
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.passages import HoldOutConfig
 from models.training.config import TrainingConfig

@@ -11,7 +11,7 @@ from flows.recipes.supervised import sbert_nli_stsb
 from flows.recipes.tiny import TRAINING, tiny_multilingual, whole_sample
 from models.augmentation.config import AugmentConfig
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.pairs import PairConfig
 from models.training.config import congen_config, distil_config, multilingual_distil_config
 from models.translation.catalog import OPUS_MT

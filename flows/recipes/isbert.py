@@ -13,7 +13,7 @@ from flows.recipes.encoders import ENCODERS
 from flows.recipes.paper import nli
 from flows.recipes.shared import ALONE, EMBEDDED_STSB, NLI, NO_VIEWS, SAMPLE, as_printed
 from models.encoder.config import CNNConfig, EncoderConfig
-from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig
 from storage.datasets.registry import DATASETS
 from storage.sources.sources import SourceSpec

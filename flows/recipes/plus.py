@@ -15,7 +15,7 @@ from flows.recipes.paper import nli
 from flows.recipes.shared import ENTAIL, beside_original
 from flows.recipes.tiny import TRAINING, whole_sample
 from models.augmentation.rewritings import CropView
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.pairs import ViewPair
 from models.training.config import paper_config
 

@@ -10,7 +10,7 @@ from flows.recipes.paper import nli, sbert, sroberta
 from flows.recipes.shared import ALONE, NO_VIEWS, as_printed
 from flows.recipes.tiny import tiny_entail
 from models.encoder.config import EncoderConfig
-from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig, nli_config, scl_config, scl_released_config, stsb_config
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig

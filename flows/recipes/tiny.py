@@ -9,7 +9,7 @@ from flows.recipes.shared import ACROSS, EMBEDDED_STSB, ENTAIL, LANGUAGES, SAMPL
 from models.augmentation.config import AugmentConfig, translation
 from models.encoder.config import EncoderConfig
 from models.evaluation.config import EvaluationConfig
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.pairs import PairConfig, ViewPair
 from models.text.corpus import CorpusConfig
 from models.training.config import TrainingConfig

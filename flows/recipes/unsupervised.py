@@ -11,9 +11,15 @@ from flows.recipes.tiny import TRAINING, whole_sample
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
-from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    MaskedLMConfig,
+    SimCSEConfig,
+    TSDAEConfig,
+    VICRegConfig,
+)
 from models.pairs import PairConfig, ViewPair
 from models.training.config import TrainingConfig, paper_config
 from models.translation.filters import UNFILTERED

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from flows.recipes.shared import ANCHOR
 from models.baselines.config import FlowConfig, WhiteningConfig
 from models.encoder.config import CNNConfig
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.objectives.distil_config import DistilConfig
-from models.objectives.isbert_config import ISBERTConfig
-from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
-from models.objectives.supervised_config import RegressionConfig
-from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    DistilConfig,
+    ISBERTConfig,
+    MaskedLMConfig,
+    RegressionConfig,
+    SimCSEConfig,
+    TSDAEConfig,
+    VICRegConfig,
+)
 from models.training.config import TrainingConfig
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from models.encoder.loading import load_encoder
 from models.encoder.packed import first_position
 from models.encoder.tokens import tokenise
 from models.errors import InterruptedRunError, NonFiniteLossError
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.loop import train

@@ -18,10 +18,10 @@ from models.bench.figures import Check, at_most, holds, not_run
 from models.bench.fixtures import LENGTH
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
+from models.training.distributed import is_first, joined
 from models.training.loop import train
-from models.training.processes import is_first, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,22 +13,22 @@ from models.bench.figures import Rate
 from models.bench.fixtures import LENGTH, base_encoder
 from models.encoder.arithmetic import arithmetic
 from models.encoder.tokens import tokenise
+from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
-from models.objectives.two_branch_config import BSLConfig
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
+from models.training.metrics import Throughput
 from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.throughput import Throughput
-from models.training.token_file import open_token_file
+from models.training.token_cache import open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from models.bench.card import Card
     from models.bench.fixtures import Fixtures
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
 
 
 def rates(fixtures: Fixtures, card: Card, steps: int, batches: Sequence[int] = (64,), **shape: int) -> Iterator[Rate]:
@@ -63,13 +63,13 @@ def _config(size: int) -> TrainingConfig:
 
 def live(
     fixtures: Fixtures, device: torch.device, config: TrainingConfig, **shape: int
-) -> tuple[LiveRun, Callable[[int], int]]:
+) -> tuple[TrainingState, Callable[[int], int]]:
     """A run on BERT-base's shapes, and what takes its step of a number and says how many tokens that had."""
     net = build_objective(base_encoder(**shape), config.objective).to(device)
-    run = LiveRun("", 10**9, net, make_optimizer(net, config))
+    run = TrainingState("", 10**9, net, make_optimizer(net, config))
     folder = fixtures.scratch / "tokens"
     folder.mkdir(exist_ok=True)
-    data = open_token_file(folder, fixtures.pairs.lazy(), fixtures.tokenizer, LENGTH)
+    data = open_token_cache(folder, fixtures.pairs.lazy(), fixtures.tokenizer, LENGTH)
     order = BatchOrder(len(data), config, data.lengths_of)
 
     def step(number: int) -> int:

@@ -1,28 +1,102 @@
-"""BSL: each view predicts the target's vector of the other (paper section 3.1)."""
+"""BSL: bootstrapped unsupervised sentence representation learning (Zhang et al., ACL 2021, section 3.1, figure 1).
+
+    x₁, x₂ ─▶ online encoder f_θ ─▶ h₁, h₂ ─▶ predictor p_θ ─▶ z₁, z₂ ─┐
+                                                                       ├─▶ loss L (equations 1 and 2)
+    x₁, x₂ ─▶ target encoder f_ξ ─▶ t₁, t₂ ────────────────────────────┘   no gradient on this side
+
+Symbols are the paper's but for one: it calls the vectors of both encoders h. Here h is the online encoder's and t the
+target's. Equation 3 is the optimizer's step. Terms and statistics that are not the paper's are in bsl_plus.py.
+
+Shapes: B pairs, D encoder width, K = kD hidden width of the predictor.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+import math
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Final, Literal
 
 import torch
+from torch import nn
 from torch.nn import functional
 
-from models.objectives.contrastive import contrastive_loss
-from models.objectives.precision import full_precision
+from models.objectives.bsl_plus import TargetNorm, further_terms
+from models.objectives.objective import VectorObjective, full_precision
 from models.objectives.queue import VectorQueue
-from models.objectives.ranking import ranking_loss
-from models.objectives.target_contrast import target_contrast
-from models.objectives.two_branch import TwoBranch
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
     from models.encoder.network import Encoder
-    from models.objectives.two_branch_config import BSLConfig
+    from models.objectives.config import BSLConfig, TwoBranchConfig
+    from models.objectives.objective import Batch, VectorLoss
+
+
+class TwoBranch(VectorObjective):
+    """Figure 1: an online encoder f_θ and predictor p_θ, which learn, and a target encoder f_ξ, which follows.
+
+    The target starts as a copy of the online encoder, requires no gradient, and is moved by `update_target` only.
+    Subclasses define `loss`.
+    """
+
+    saved: tuple[str, ...] = ("online", "target", "predictor", "target_norm")
+    heads = ("predictor",)
+
+    def __init__(self, online: Encoder, config: TwoBranchConfig) -> None:
+        super().__init__(online)
+        self._branches = config
+        self.target = copy.deepcopy(online).requires_grad_(False)
+        self.predictor = Predictor(online.width, config)
+        self.target_norm = TargetNorm(online.width, config)
+        self.train()
+
+    def train(self, mode: bool = True) -> Self:
+        """Set training mode; the target follows only with `target_dropout`."""
+        super().train(mode)
+        self.target.train(mode and self._branches.target_dropout)
+        return self
+
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return h₁, h₂, t₁ and t₂, each (B, D), and `loss`."""
+        h1_BD, h2_BD = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        with torch.no_grad():
+            t_2BD = self.target.embed_rows(batch.tokens, batch.rows, batch_tokens)
+            t1_BD, t2_BD = self.target_norm(t_2BD).chunk(2)
+        return (h1_BD, h2_BD, t1_BD, t2_BD), self.loss
+
+    @abstractmethod
+    def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
+        """Return the loss, a scalar, from online vectors h and target vectors t of both views.
+
+        Call the predictor once per view: batch normalisation keeps its statistics per view, as published.
+        """
+
+    def momentum(self, step: int, total: int) -> float:
+        """Return δ after optimizer step `step` (1-based) of `total`."""
+        return momentum_at(step, total, self._branches)
+
+    def update_target(self, momentum: float) -> None:
+        """Apply equation 4 with δ = `momentum`."""
+        ema_update(self.target, self.online, momentum)
 
 
 class BSL(TwoBranch):
-    """The published objective, with the released code's scale and the deviations of BSL+ as options."""
+    """Equation 2: L = ½ D(z₁, t₂) + ½ D(z₂, t₁), each view predicting the target's vector of the other.
 
-    parts = (*TwoBranch.parts, "queue")
+    Source: Zhang, He, Liu, Bing and Li, ACL 2021, section 3.1; `released` settings as in the authors' BYOLoss.py.
+
+    Example:
+        >>> objective = BSL(encoder, BSLConfig(k=2))
+        >>> loss = objective(batch, batch_tokens=512)  # (B, D) vectors of both views → a scalar
+        >>> -1 <= loss.item() <= 1
+        True
+        >>> loss.backward()
+        >>> objective.update_target(momentum=0.999)
+    """
+
+    saved = (*TwoBranch.saved, "queue")
 
     def __init__(self, online: Encoder, config: BSLConfig) -> None:
         super().__init__(online, config)
@@ -30,48 +104,110 @@ class BSL(TwoBranch):
         self.queue = VectorQueue(config.queue, online.width)
 
     def loss(self, h1_BD: torch.Tensor, h2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
-        """Equation 2, scaled and joined by further terms as configured."""
-        config = self.config
-        z1_BD, z2_BD = self.predictor(h1_BD), self.predictor(h2_BD, 2)
+        """Return equation 2, at the configured scale, plus the terms of BSL+ that have a weight."""
+        z1_BD, z2_BD = self.predictor(h1_BD, 1), self.predictor(h2_BD, 2)
         loss = bootstrap_loss(z1_BD, z2_BD, t1_BD, t2_BD)
-        if config.loss_scale == "released":
+        if self.config.loss_scale == "released":
             loss = 4.0 + 4.0 * loss  # [2 − 2cos] + [2 − 2cos], not halved
-        if config.contrastive_weight > 0:
-            loss = loss + config.contrastive_weight * contrastive_loss(h1_BD, h2_BD, config.temperature)
-        if config.target_contrastive_weight > 0:
-            loss = loss + config.target_contrastive_weight * self._target_contrast((z1_BD, z2_BD), (t1_BD, t2_BD))
-        if config.ranking_weight > 0:
-            loss = loss + config.ranking_weight * ranking_loss((h1_BD, h2_BD), (t1_BD, t2_BD), config)
+        views = (h1_BD, h2_BD), (z1_BD, z2_BD), (t1_BD, t2_BD)
+        for term in further_terms(self.config, self.queue, *views):
+            loss = loss + term
         return loss
-
-    def _target_contrast(
-        self, z: tuple[torch.Tensor, torch.Tensor], t: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
-        """Both predictions against the other view's targets; then these take places in the queue."""
-        # With `dims` the queue has no row, but a width that must be that of the cut vectors.
-        queue_QD, temperature = self.queue.vectors[:, : z[0].shape[1]], self.config.temperature
-        first = target_contrast(z[0], t[1], queue_QD, temperature)
-        second = target_contrast(z[1], t[0], queue_QD, temperature)
-        if self.training:
-            self.queue.push(torch.cat(t))
-        return 0.5 * (first + second)
 
 
 @full_precision
-def negative_cosine(z_BD: torch.Tensor, h_BD: torch.Tensor) -> torch.Tensor:
-    """D(z, h) = −⟨z/‖z‖, h/‖h‖⟩ for each pair (equation 1): (B,), in [-1, 1], −1 where the two point the same way."""
-    return -functional.cosine_similarity(z_BD, h_BD, dim=-1)
+def negative_cosine(z_BD: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
+    """Return D(z, t) = −⟨z/‖z‖, t/‖t‖⟩ of each pair (equation 1): (B,), in [-1, 1], −1 for equal directions.
+
+    Example:
+        >>> negative_cosine(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0]]))
+        tensor([-1.])
+    """
+    return -functional.cosine_similarity(z_BD, t_BD, dim=-1)
 
 
-def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, h1_BD: torch.Tensor, h2_BD: torch.Tensor) -> torch.Tensor:
-    """L = ½ D(z₁, h₂) + ½ D(z₂, h₁), averaged over the batch (equation 2): a scalar in [-1, 1].
+def bootstrap_loss(z1_BD: torch.Tensor, z2_BD: torch.Tensor, t1_BD: torch.Tensor, t2_BD: torch.Tensor) -> torch.Tensor:
+    """Return L = ½ D(z₁, t₂) + ½ D(z₂, t₁), averaged over the batch (equation 2): a scalar in [-1, 1].
 
     Args:
-        z1_BD: Predictions from view 1 (online network).
-        z2_BD: Predictions from view 2 (online network).
-        h1_BD: Target vectors of view 1; no gradient flows into them.
-        h2_BD: Target vectors of view 2; no gradient flows into them.
+        z1_BD: Predictions from view 1.
+        z2_BD: Predictions from view 2.
+        t1_BD: Target vectors of view 1; no gradient flows into them.
+        t2_BD: Target vectors of view 2; no gradient flows into them.
     """
-    one = negative_cosine(z1_BD, h2_BD.detach())
-    two = negative_cosine(z2_BD, h1_BD.detach())
+    one = negative_cosine(z1_BD, t2_BD.detach())
+    two = negative_cosine(z2_BD, t1_BD.detach())
     return (0.5 * one + 0.5 * two).mean()
+
+
+@torch.no_grad()
+def ema_update(target: nn.Module, online: nn.Module, momentum: float) -> None:
+    """Move the target towards the online network, in place: ξ ← δξ + (1 − δ)θ (equation 4).
+
+    Weights stay in their own precision (fp32): in bf16, steps of (1 − 0.999) round to nothing.
+
+    Args:
+        target: ξ; the same architecture as `online`.
+        online: θ, read only.
+        momentum: δ in [0, 1]; 0 copies θ, 1 leaves ξ as it is.
+    """
+    # One call for all weights, in place: a GPU would wait longer for 200 launches than for the arithmetic.
+    torch._foreach_lerp_(list(target.parameters()), list(online.parameters()), 1.0 - momentum)
+    for buffer, source in zip(target.buffers(), online.buffers(), strict=True):
+        buffer.copy_(source)  # position tables and counters: an average of them means nothing
+
+
+def momentum_at(step: int, total: int, config: TwoBranchConfig) -> float:
+    """Return δ after step `step` (1-based) of `total`: constant, or rising to 1 along a half cosine (BYOL §3.2)."""
+    if config.momentum_schedule == "constant":
+        return config.momentum
+    return 1.0 - (1.0 - config.momentum) * (math.cos(math.pi * step / total) + 1.0) / 2.0
+
+
+BLOCKS_OF_VIEWS: Final[Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "paper": ((0,), (0,)),
+    "released": ((0, 1, 2), (0, 1, 2)),
+    "released-2021": ((0, 1, 2), (0, 1, 1)),
+}
+"""The predictor's blocks that view 1 and view 2 pass; BYOLoss.py calls them online_predictor_1, _2 and _3."""
+
+
+class Predictor(nn.Module):
+    """The predictor p_θ: h (B, D) → z (B, D) (section 4, "Implementation").
+
+    `paper`: one block D→K→K→D, normalisation and ReLU after both hidden linears.
+    `released`: three chained blocks of that shape, normalisation after the first linear of each only.
+    `released-2021`: as `released`, but view 2 passes the second block twice and never the third.
+    """
+
+    def __init__(self, width: int, config: TwoBranchConfig) -> None:
+        super().__init__()
+        self._blocks_of_views = BLOCKS_OF_VIEWS[config.predictor]
+        blocks = max(self._blocks_of_views[0]) + 1
+        self.blocks = nn.Sequential(*(_block(width, config.k * width, config) for _ in range(blocks)))
+
+    def forward(self, h_BD: torch.Tensor, view: Literal[1, 2] = 1) -> torch.Tensor:
+        """Return the predictions (B, D) from view 1 or 2."""
+        z_BD = h_BD
+        for block in self._blocks_of_views[view - 1]:
+            z_BD = self.blocks[block](z_BD)
+        return z_BD
+
+
+def _block(width: int, hidden: int, config: TwoBranchConfig) -> nn.Sequential:
+    second = [_norm(hidden, config)] if config.predictor == "paper" else []
+    return nn.Sequential(
+        nn.Linear(width, hidden),
+        _norm(hidden, config),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        *second,
+        nn.ReLU(),
+        nn.Linear(hidden, width),
+    )
+
+
+def _norm(hidden: int, config: TwoBranchConfig) -> nn.Module:
+    if config.norm == "batch":
+        return nn.BatchNorm1d(hidden)
+    return nn.LayerNorm(hidden) if config.norm == "layer" else nn.Identity()

@@ -1,7 +1,4 @@
-"""The contrastive objective that the paper compares with (§4.4, Table 7), after SimCLR (Chen et al., 2020).
-
-With an anchor, a frozen copy of the encoder as it was before training is the target: the softmax of its cosines among
-the batch's vectors is what the encoder's own must keep to (without a queue, as `distil` from a teacher).
+"""Contrastive objectives: the other sentences of the batch are negatives, and there is no target network.
 
 Shapes: B pairs, D width.
 """
@@ -14,25 +11,34 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional
 
-from models.objectives.base import Objective
-from models.objectives.distil import similarity_divergence
-from models.objectives.nested import nested
-from models.objectives.precision import full_precision
+from models.errors import TrainingError
+from models.objectives.distillation import similarity_divergence
+from models.objectives.info_nce import info_nce, nt_xent
+from models.objectives.objective import VectorObjective
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.contrastive_config import ContrastiveConfig
+    from models.objectives.config import ContrastiveConfig, SimCSEConfig
+    from models.objectives.objective import Batch, VectorLoss
 
 
-class Contrastive(Objective):
-    """The encoder alone: the two views of a sentence attract, all other sentences of the batch repel."""
+class Contrastive(VectorObjective):
+    """NT-Xent: the two views of a sentence attract, all other sentences of the batch repel (BSL section 4.4, Table 7).
 
-    parts = ("online", "target")
+    Source: Chen et al., 2020 (SimCLR), equation 1. With `anchor_weight`, the softmax of a sentence's cosines with the
+    rest of the batch must stay that of a frozen copy of the encoder, taken before training.
+
+    Example:
+        >>> objective = Contrastive(encoder, ContrastiveConfig(temperature=0.05))
+        >>> objective(batch, batch_tokens=512).item() > 0  # (2B, D) vectors → a scalar
+        True
+    """
+
+    saved = ("online", "target")
 
     def __init__(self, online: Encoder, config: ContrastiveConfig) -> None:
         super().__init__(online)
@@ -42,55 +48,69 @@ class Contrastive(Objective):
         self.train()
 
     def train(self, mode: bool = True) -> Self:
-        """As usual, but the anchor drops nothing."""
+        """Set training mode; the anchor has no dropout."""
         super().train(mode)
         self.target.eval()
         return self
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """The loss of a batch of pairs, a scalar."""
-        rows = np.concatenate([batch.view_1, batch.view_2])
-        vectors = [self.online.embed_rows(batch.tokens, rows, batch_tokens)]
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return both views' vectors, one under the other, the anchor's of the same if there is one, and `loss`."""
+        vectors = [self.online.embed_rows(batch.tokens, batch.rows, batch_tokens)]
         if self.config.anchor_weight > 0:
             with torch.no_grad():
-                vectors.append(cast("Encoder", self.target).embed_rows(batch.tokens, rows, batch_tokens))
-        return nested(self.loss, self.config.dims, self.online.width, *vectors)
+                vectors.append(cast("Encoder", self.target).embed_rows(batch.tokens, batch.rows, batch_tokens))
+        return vectors, self.loss
 
     def loss(self, h_2BD: torch.Tensor, t_2BD: torch.Tensor | None = None) -> torch.Tensor:
-        """Of both views' vectors, one under the other, and what the anchor makes of the same, a scalar ≥ 0."""
+        """Return the loss of both views' vectors h, anchored to t: a scalar ≥ 0."""
         temperature = self.config.temperature
         h1_BD, h2_BD = h_2BD.chunk(2)
         loss = nt_xent(h1_BD, h2_BD, temperature)
         if t_2BD is None:
             return loss
-        held = [
+        divergences = [
             similarity_divergence(h_BD, t_BD, t_BD[:0], temperature, temperature)
             for h_BD, t_BD in zip((h1_BD, h2_BD), t_2BD.chunk(2), strict=True)
         ]
-        return loss + self.config.anchor_weight * torch.stack(held).mean()
+        return loss + self.config.anchor_weight * torch.stack(divergences).mean()
 
 
-@full_precision
-def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
-    """Cross-entropy of finding each of the 2B vectors' partner among the 2B − 1 others by cosine: a scalar ≥ 0.
+class SimCSE(VectorObjective):
+    """InfoNCE of the first view twice, under different dropout; second views are not used.
 
-    The other 2(B − 1) vectors are the negatives (paper §4.4; equation 1 of Chen et al., 2020).
+    Source: Gao, Yao and Chen, EMNLP 2021, equation 4. The head above the encoder is dropped after training.
+
+    Raises:
+        TrainingError: The encoder has no dropout, so that both views would be the same vector.
+
+    Example:
+        >>> objective = SimCSE(encoder, SimCSEConfig(temperature=0.05))
+        >>> objective(batch, batch_tokens=512).item() > 0  # (2B, D) vectors → a scalar
+        True
     """
-    rows = len(h1_BD)
-    u_2BD = functional.normalize(torch.cat([h1_BD, h2_BD]), dim=-1)
-    logits = u_2BD @ u_2BD.T / temperature
-    logits = logits.masked_fill(torch.eye(2 * rows, dtype=torch.bool, device=logits.device), float("-inf"))
-    partner = torch.arange(2 * rows, device=logits.device).roll(rows)
-    return functional.cross_entropy(logits, partner)
 
+    saved = ("online", "head")
+    heads = ("head",)
 
-@full_precision
-def contrastive_loss(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
-    """InfoNCE over the batch, both directions averaged: a scalar ≥ 0.
+    def __init__(self, online: Encoder, config: SimCSEConfig) -> None:
+        super().__init__(online)
+        if not online.drops:
+            raise TrainingError(
+                f"objective simcse: {online.config.model} has no dropout, expected some, which makes the two views; "
+                "set encoder.dropout, such as 0.1"
+            )
+        self.temperature = config.temperature
+        self.head = (
+            nn.Sequential(nn.Linear(online.width, online.width), nn.Tanh()) if config.head == "mlp" else nn.Identity()
+        )
+        self.train()
 
-    Row i of one view should find row i of the other among the whole batch by cosine similarity.
-    """
-    u_BD, v_BD = functional.normalize(h1_BD, dim=-1), functional.normalize(h2_BD, dim=-1)
-    logits_BB = u_BD @ v_BD.T / temperature
-    own = torch.arange(len(logits_BB), device=logits_BB.device)
-    return 0.5 * (functional.cross_entropy(logits_BB, own) + functional.cross_entropy(logits_BB.T, own))
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return the vectors of the first views twice, one under the other, and `loss`."""
+        rows = np.concatenate([batch.view_1, batch.view_1])
+        return [self.online.embed_rows(batch.tokens, rows, batch_tokens)], self.loss
+
+    def loss(self, h_2BD: torch.Tensor) -> torch.Tensor:
+        """Return the loss of both copies' vectors, one under the other: a scalar ≥ 0."""
+        z1_BD, z2_BD = self.head(h_2BD).chunk(2)
+        return info_nce(z1_BD, z2_BD, self.temperature)

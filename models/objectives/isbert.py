@@ -1,4 +1,4 @@
-"""IS-BERT: a sentence's vector is to tell its own tokens from those of other sentences (Zhang et al., EMNLP 2020).
+"""IS-BERT: a sentence's vector tells its own tokens from those of other sentences (Zhang et al., EMNLP 2020).
 
 Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
 """
@@ -11,22 +11,28 @@ from typing import TYPE_CHECKING
 from torch.nn import functional
 
 from models.errors import TrainingError
-from models.objectives.base import Objective
-from models.objectives.precision import full_precision
+from models.objectives.objective import Objective, full_precision
 
 if TYPE_CHECKING:
     import torch
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.isbert_config import ISBERTConfig
+    from models.objectives.config import ISBERTConfig
+    from models.objectives.objective import Batch
 
 
 class ISBERT(Objective):
-    """The encoder alone, whose token vectors are held against the means of them that are its sentence vectors.
+    """Mean over tokens of sp(−x · h_own) + mean over other sentences of sp(x · h_other), sp the softplus.
+
+    Source: Zhang et al., EMNLP 2020, equation 2, as MutualInformationLoss.py scales it; second views are not used.
 
     Raises:
-        TrainingError: Something stands between the token vectors and the sentence vectors.
+        TrainingError: The encoder has modules after pooling.
+
+    Example:
+        >>> objective = ISBERT(encoder, ISBERTConfig())
+        >>> objective(batch, batch_tokens=512).shape  # (N, D) token vectors, (B, D) sentence vectors → a scalar
+        torch.Size([])
     """
 
     def __init__(self, online: Encoder, config: ISBERTConfig) -> None:  # noqa: ARG002 - it has no settings
@@ -40,7 +46,7 @@ class ISBERT(Objective):
         self.train()
 
     def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """The loss of a batch, a scalar; its second views are not used."""
+        """Return the loss of a batch, a scalar."""
         x_BTD, mask_BT = self.online.token_vectors(batch.tokens, batch.view_1, batch_tokens)
         sentence_N, place_N = mask_BT.nonzero(as_tuple=True)
         h_BD = self.online.pooled(x_BTD, mask_BT)
@@ -49,7 +55,7 @@ class ISBERT(Objective):
 
 @full_precision
 def jensen_shannon(x_ND: torch.Tensor, h_BD: torch.Tensor, *, sentence_N: torch.Tensor) -> torch.Tensor:
-    """Minus the Jensen-Shannon estimate of the information between tokens and sentences: a scalar > −2 log 2.
+    """Return minus the Jensen-Shannon estimate of the information between tokens and sentences: a scalar > −2 log 2.
 
     Equation 2 as MutualInformationLoss.py scales it: the mean over tokens of softplus(−x) − log 2, x the product with
     the own sentence, plus the mean over tokens and other sentences of softplus(x) − log 2. A sentence that is alone in

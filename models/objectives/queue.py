@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from models.objectives.distil_config import check_places
+from models.objectives.config import check_places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

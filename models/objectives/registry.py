@@ -1,35 +1,35 @@
-"""Which objective a configuration is of."""
+"""The table of objectives: settings → class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from models.errors import TrainingError
-from models.objectives.barlow import Barlow
 from models.objectives.bsl import BSL
-from models.objectives.contrastive import Contrastive
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.objectives.cross import CrossRegression, CrossSoftmax
-from models.objectives.distil import Distil
-from models.objectives.distil_config import DistilConfig
-from models.objectives.isbert import ISBERT
-from models.objectives.isbert_config import ISBERTConfig
-from models.objectives.language_config import MaskedLMConfig, TSDAEConfig
-from models.objectives.masked_lm import MaskedLM
-from models.objectives.regression import Regression
-from models.objectives.scl import SCL
-from models.objectives.simcse import SimCSE
-from models.objectives.softmax import Softmax
-from models.objectives.supervised_config import (
+from models.objectives.config import (
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
     CrossRegressionConfig,
     CrossSoftmaxConfig,
+    DistilConfig,
+    ISBERTConfig,
+    MaskedLMConfig,
     RegressionConfig,
     SCLConfig,
+    SimCSEConfig,
     SoftmaxConfig,
+    TSDAEConfig,
+    VICRegConfig,
 )
-from models.objectives.tsdae import TSDAE
-from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
-from models.objectives.vicreg import VICReg
+from models.objectives.contrastive import Contrastive, SimCSE
+from models.objectives.distillation import Distil
+from models.objectives.isbert import ISBERT
+from models.objectives.language_modeling.masked_lm import MaskedLM
+from models.objectives.language_modeling.tsdae import TSDAE
+from models.objectives.matryoshka import Matryoshka
+from models.objectives.redundancy_reduction import Barlow, VICReg
+from models.objectives.scl import SCL
+from models.objectives.supervised import CrossRegression, CrossSoftmax, Regression, Softmax
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.objectives.base import Objective
-    from models.objectives.batch import Need
     from models.objectives.config import AnyObjective
+    from models.objectives.objective import Need, Objective
 
 OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
     BSLConfig: BSL,
@@ -62,28 +61,25 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
 def build_objective(
     online: Encoder, config: AnyObjective, tokenizer: PreTrainedTokenizerBase | None = None
 ) -> Objective:
-    """The objective of a configuration around an encoder, which becomes a part of it; draws new weights from torch.
+    """Return the objective of a configuration around an encoder; new weights are drawn from torch's generator.
 
     Args:
-        online: The encoder.
-        config: Which objective.
-        tokenizer: The encoder's own, which objectives that guess words must know.
+        online: The encoder, which becomes a part of the objective.
+        config: Which objective; with `dims`, it is wrapped in `Matryoshka`.
+        tokenizer: The encoder's own, which language modelling needs.
 
     Raises:
-        TrainingError: It is to supervise more dimensions than the encoder has.
+        TrainingError: The objective cannot train this encoder.
     """
-    if wide := [kept for kept in getattr(config, "dims", ()) if kept >= online.width]:
-        raise TrainingError(
-            f"objective {config.name}: dims {wide} of vectors of width {online.width}, expected fewer dimensions than "
-            "these have, for the whole always counts; lower training.objective.dims"
-        )
     objective: Objective = OBJECTIVES[type(config)](online, config)
+    if dims := getattr(config, "dims", ()):
+        objective = Matryoshka(objective, dims)  # type: ignore[arg-type]  # settings with `dims` are a VectorObjective's
     if tokenizer is not None:
         objective.read_vocabulary(tokenizer)
     return objective
 
 
 def needs_of(config: AnyObjective) -> frozenset[Need]:
-    """What pairs must hold besides their texts for this objective."""
+    """Return the fields that a batch must have besides its texts for this objective."""
     needs: frozenset[Need] = OBJECTIVES[type(config)].needs
     return needs

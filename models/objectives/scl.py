@@ -21,18 +21,18 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from models.objectives.base import Objective
-from models.objectives.classifier import PairClassifier, cross_entropy, labels_of
-from models.objectives.nested import nested, widened
-from models.objectives.precision import full_precision
+from models.objectives.objective import VectorObjective, full_precision
+from models.objectives.supervised import PairClassifier, cross_entropy, labels_of
 from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from models.encoder.network import Encoder
-    from models.objectives.batch import Batch
-    from models.objectives.supervised_config import SCLConfig
+    from models.objectives.config import SCLConfig
+    from models.objectives.objective import Batch, VectorLoss
 
 ENTAILMENT, CONTRADICTION = 0, 2
 
@@ -52,10 +52,19 @@ class Contrasts:
     negatives: NDArray[np.bool_]
 
 
-class SCL(Objective):
-    """Encoder and classifier; the classifier is dropped after training."""
+class SCL(VectorObjective):
+    """L = (1 − λ) · cross-entropy + λ · supervised contrast; the classifier is dropped after training.
 
-    parts = ("online", "classifier")
+    Source: Liao, 2021 (arXiv:2106.04791), equations 2 and 3.
+
+    Example:
+        >>> objective = SCL(encoder, SCLConfig(weight=0.3))
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, D) vectors of both sentences, labels, groups → a scalar
+        True
+    """
+
+    classifiers = ("classifier",)
+    saved = ("online", "classifier")
     needs = frozenset({"labels", "groups"})
 
     def __init__(self, online: Encoder, config: SCLConfig) -> None:
@@ -64,19 +73,17 @@ class SCL(Objective):
         self.classifier = PairClassifier(online.width, config)
         self.train()
 
-    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
-        """The loss of a batch of pairs, a scalar; cross-entropy alone where nothing is entailed."""
-        rows = np.concatenate([batch.view_1, batch.view_2])
-        u_BD, v_BD = self.online.embed_rows(batch.tokens, rows, batch_tokens).chunk(2)
-        loss = partial(self.loss, batch=batch, contrasts=contrasts_of(batch, self.config))
-        return nested(loss, self.config.dims, self.online.width, u_BD, v_BD)
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return premises u, hypotheses v, each (B, D), and `loss`."""
+        vectors = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        return vectors, partial(self.loss, batch=batch, contrasts=contrasts_of(batch, self.config))
 
     def loss(self, u_BD: torch.Tensor, v_BD: torch.Tensor, batch: Batch, contrasts: Contrasts) -> torch.Tensor:
-        """Equation 3 of premises u and hypotheses v."""
+        """Return equation 3 of premises u and hypotheses v; cross-entropy alone where no pair is entailed."""
         labels_B = labels_of(batch, self.config.classes, self.online.device)
         if self.config.control == "augment":
             return self._augmented(u_BD, v_BD, labels_B, batch, contrasts)
-        loss = (1.0 - self.config.weight) * cross_entropy(self._classified(u_BD, v_BD), labels_B)
+        loss = (1.0 - self.config.weight) * cross_entropy(self.classifier(u_BD, v_BD), labels_B)
         if len(contrasts.anchors) == 0 or self.config.weight == 0:
             return loss
         return loss + self.config.weight * contrast(u_BD, v_BD, contrasts, self.config)
@@ -88,11 +95,7 @@ class SCL(Objective):
         first_P, second_P, labels_P = (uploaded(values, u_BD.device) for values in (premises, hypotheses, labels))
         u_XD = torch.cat([u_BD, u_BD.index_select(0, first_P)])
         v_XD = torch.cat([v_BD, v_BD.index_select(0, second_P)])
-        return cross_entropy(self._classified(u_XD, v_XD), torch.cat([labels_B, labels_P]))
-
-    def _classified(self, u_XD: torch.Tensor, v_XD: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.classifier(*(widened(x_XD, self.online.width) for x_XD in (u_XD, v_XD)))
-        return logits
+        return cross_entropy(self.classifier(u_XD, v_XD), torch.cat([labels_B, labels_P]))
 
 
 def contrasts_of(batch: Batch, config: SCLConfig) -> Contrasts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,12 +15,15 @@ from torch import Tensor, nn
 from models.encoder.arithmetic import arithmetic
 from models.errors import TrainingError
 from models.precision import settled
-from models.pretraining.optimizer import build_optimizers, learning_rate
-from models.pretraining.state import RunState, restore, take_snapshot
-from models.training.fingerprint import fingerprint
-from models.training.optimizer import clip_gradients, set_learning_rate
-from models.training.readings import check_finite
-from models.training.snapshots import Saving, newest_snapshot
+from models.training.metrics import check_finite
+from models.training.optimizer import (
+    clip_gradients,
+    make_pretraining_optimizers,
+    optimizer_tensors,
+    restore_optimizers,
+    set_learning_rate,
+)
+from models.training.snapshots import Saving, Snapshot, copied, fingerprint, newest_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +46,45 @@ class Examples(Protocol):
 
     def loss(self, model: nn.Module, batch: np.ndarray, generator: np.random.Generator) -> tuple[Tensor, int]:
         """Mean loss of one batch, and the number of tokens it was taken over."""
+
+
+@dataclass
+class RunState:
+    """The counters of a run.
+
+    Attributes:
+        step: Optimizer steps done.
+        epoch: The present pass over the examples, from 0.
+        position: Batches of it already used.
+        elapsed_s: Seconds spent, those of interrupted calls included.
+        tokens: Tokens that the loss was taken over.
+        losses: (step, mean loss since the last entry).
+    """
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    elapsed_s: float = 0.0
+    tokens: int = 0
+    losses: list[tuple[int, float]] = field(default_factory=list)
+
+
+def take_snapshot(
+    fingerprint: str, model: nn.Module, optimizers: list[torch.optim.Optimizer], state: RunState
+) -> Snapshot:
+    """Copy weights, moments and counters out."""
+    tensors = {"model": copied(dict(model.named_parameters())), "optimizer": copied(optimizer_tensors(optimizers))}
+    return Snapshot(fingerprint, state.step, tensors, asdict(state))
+
+
+def restore(snapshot: Snapshot, model: nn.Module, optimizers: list[torch.optim.Optimizer]) -> RunState:
+    """Copy weights and moments back in; the counters to go on from."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(snapshot.tensors["model"][name])
+    restore_optimizers(optimizers, snapshot.tensors["optimizer"])
+    losses = [(int(step), float(loss)) for step, loss in snapshot.counters["losses"]]
+    return RunState(**{**snapshot.counters, "losses": losses})
 
 
 def pretrain(
@@ -67,7 +110,13 @@ def pretrain(
         TrainingError: A loss or gradient is not finite, or (ResumeError) `folder` holds the snapshot of another run.
     """
     config = settled(config, lambda: str(next(model.parameters()).device))
-    optimizers = build_optimizers(model, config)
+    optimizers = make_pretraining_optimizers(
+        model,
+        lr=config.peak_lr,
+        beta2=config.beta2,
+        weight_decay=config.weight_decay,
+        muon=config.optimizer == "muon",
+    )
     identity = _identity(model, examples, config)
     snapshot = newest_snapshot(folder, identity) if folder else None
     state = restore(snapshot, model, optimizers) if snapshot else RunState()
@@ -92,6 +141,21 @@ def pretrain(
     if saving:
         saving.save(take_snapshot(identity, model, optimizers, state))
     return state
+
+
+def learning_rate(config: LearningConfig, step: int, fraction: float) -> float:
+    """Return the rate of linear warm-up by steps, then linear decay to zero by the share of the budget that is spent.
+
+    Args:
+        config: Peak rate and warm-up.
+        step: Steps already taken.
+        fraction: Share of the budget spent, in [0, 1].
+
+    Returns:
+        The rate of the next step.
+    """
+    warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
+    return config.peak_lr * warmup * max(0.0, 1.0 - fraction)
 
 
 def spent(config: LearningConfig, state: RunState) -> float:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
-from models.language_model.masking import Masking
+from models.objectives.language_modeling.masking import Masking
 from models.pretraining.batches import length_batches, pad
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 IGNORED = -100
 
 
-class MaskedLMConfig(BaseModel):
+class EncoderShape(BaseModel):
     """Shape of the encoder and of its training batches."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -44,7 +44,7 @@ class MaskedLMConfig(BaseModel):
     """Share of tokens to predict (ModernBERT section 2.1)."""
 
 
-def build_masked_lm(config: MaskedLMConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> ModernBertForMaskedLM:
+def build_masked_lm(config: EncoderShape, tokenizer: PreTrainedTokenizerFast, seed: int) -> ModernBertForMaskedLM:
     """A randomly initialised encoder with its masked-LM head, decided by `seed`."""
     torch.manual_seed(seed)
     shape = {
@@ -69,7 +69,7 @@ class MaskedSentences:
     """Examples of single sentences, each its own sequence, as the encoder will meet them."""
 
     def __init__(
-        self, sentences: Sequence[np.ndarray], tokenizer: PreTrainedTokenizerFast, config: MaskedLMConfig, seed: int
+        self, sentences: Sequence[np.ndarray], tokenizer: PreTrainedTokenizerFast, config: EncoderShape, seed: int
     ) -> None:
         """Hold token ids of sentences, [CLS] and [SEP] included."""
         self.sentences = sentences

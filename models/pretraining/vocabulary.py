@@ -1,4 +1,4 @@
-"""A joint SentencePiece vocabulary in the layout of OPUS-MT checkpoints, as `MarianTokenizer` reads it."""
+"""Vocabularies learnt from text: lower-cased WordPiece for encoders, joint SentencePiece in OPUS-MT's layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import sentencepiece
-from transformers import MarianTokenizer
+from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordPiece
+from tokenizers.trainers import WordPieceTrainer
+from transformers import MarianTokenizer, PreTrainedTokenizerFast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 CAPTIONS = 60_000
 PROPORTIONS = {"de": 170_000, "fr": 140_000, "es": 40_000, "ar": 11_000, "tr": 30_000}
 """Most sentences of each language; German and French, which recipes use most, get the most entries."""
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
 
@@ -99,3 +103,45 @@ def encode_pieces(tokenizer: MarianTokenizer, texts: Iterable[str]) -> list[np.n
     size = processor.get_piece_size()
     lookup = np.array([entries.get(processor.id_to_piece(i), entries[UNKNOWN]) for i in range(size)], dtype=np.int64)
     return [lookup[np.array(row, dtype=np.int64)] for row in processor.encode(list(texts), out_type=int)]
+
+
+def train_wordpiece(texts: Iterable[str], size: int, *, accents: bool = False) -> PreTrainedTokenizerFast:
+    """Learn `size` pieces, the five special ones (ids 0–4) included.
+
+    Args:
+        texts: Sentences; lower-cased here.
+        size: Entries of the vocabulary.
+        accents: Keep them, since in most languages they tell words apart; without, as BERT-uncased does.
+
+    Returns:
+        A tokenizer that frames a sentence as `[CLS] … [SEP]`.
+    """
+    tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=not accents)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = WordPieceTrainer(vocab_size=size, special_tokens=SPECIAL, min_frequency=2, limit_alphabet=200)
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.decoder = decoders.WordPiece()
+    frame = [(name, SPECIAL.index(name)) for name in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=frame
+    )
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=512,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def encode_wordpieces(tokenizer: PreTrainedTokenizerFast, texts: Sequence[str], max_tokens: int) -> list[np.ndarray]:
+    """Token ids of each text, framed and cut to `max_tokens`; texts of fewer than three inner tokens fall away."""
+    # Cut here: the tokenizer would remember its own truncation and carry it into every later export.
+    rows = tokenizer(list(texts), return_attention_mask=False)["input_ids"]
+    end = [tokenizer.sep_token_id]
+    cut = (row if len(row) <= max_tokens else row[: max_tokens - 1] + end for row in rows)
+    return [np.array(row, dtype=np.int32) for row in cut if len(row) >= 5]

@@ -12,7 +12,7 @@ import polars as pl
 
 from models.encoder.tokens import tokenise
 from models.errors import NoEmbeddingError, TrainingError
-from models.objectives.batch import COLUMN_OF, Batch
+from models.objectives.objective import COLUMN_OF, Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-    from models.objectives.batch import Need
+    from models.objectives.objective import Need
     from models.training.config import TrainingConfig
 
 VIEWS = ("text_1", "text_2")

@@ -6,10 +6,15 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from models.objectives.config import ObjectiveConfig
-from models.objectives.distil_config import DistilConfig
-from models.objectives.supervised_config import CrossRegressionConfig, RegressionConfig, SCLConfig, SoftmaxConfig
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import (
+    BSLConfig,
+    CrossRegressionConfig,
+    DistilConfig,
+    ObjectiveConfig,
+    RegressionConfig,
+    SCLConfig,
+    SoftmaxConfig,
+)
 from models.precision import Precision
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from models.errors import WorseningError
     from models.training.config import CollapseConfig, TrainingConfig
-    from models.training.evaluator import Evaluation
+    from models.training.dev_evaluation import Evaluation
 
 HALF: Final = 0.5  # of the rank and spread at the start: with less, it is geometry that fails
 REGARDLESS: Final = "training.collapse=null trains on regardless"

@@ -26,17 +26,15 @@ from models.objectives.registry import build_objective, needs_of
 from models.precision import settled
 from models.randomness import seeded
 from models.training.batches import BatchOrder, count_steps, order_needs, permutation, steps_per_epoch
-from models.training.evaluator import Evaluator
-from models.training.fingerprint import run_fingerprint
+from models.training.dev_evaluation import DevEvaluator
+from models.training.distributed import any_says, first_here_alone, from_first, is_first, seed_step
 from models.training.health import check_health, divergence_remedy
+from models.training.metrics import LOG_SCHEMA, DeferredMetrics, Throughput, log_row
 from models.training.optimizer import make_optimizer
-from models.training.processes import any_says, first_here_alone, from_first, is_first, seed_step
-from models.training.readings import Readings
-from models.training.run import LOG_SCHEMA, LiveRun, log_row
-from models.training.snapshots import Saving, Snapshot, newest_snapshot
+from models.training.snapshots import Saving, Snapshot, newest_snapshot, run_fingerprint
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.throughput import Throughput
-from models.training.token_file import TokenFile, open_token_file
+from models.training.token_cache import TokenCache, open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,8 +45,8 @@ if TYPE_CHECKING:
     from models.encoder.network import Encoder
     from models.progress import OnProgress
     from models.training.config import TrainingConfig
-    from models.training.evaluator import DevSet, Evaluation
-    from models.training.teacher import Teacher
+    from models.training.dev_evaluation import DevSet, Evaluation
+    from models.training.teacher_vectors import TeacherVectors
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +92,7 @@ def train(
     config: TrainingConfig,
     *,
     dev: DevSet | None = None,
-    teacher: Teacher | None = None,
+    teacher: TeacherVectors | None = None,
     work: Path | None = None,
     device: str | torch.device = "cpu",
     save_every: int = 200,
@@ -135,7 +133,7 @@ def train(
         folder = work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with first_here_alone():
             needs, length = needs_of(config.objective) | order_needs(config), encoder.config.length
-            data = open_token_file(folder, pairs.lazy(), tokenizer, length, needs, teacher)
+            data = open_token_cache(folder, pairs.lazy(), tokenizer, length, needs, teacher)
         total = count_steps(len(data), config)
         stack.enter_context(seeded(config.seed))
         # Seeded before convolutions and predictor are made, which draw their first weights.
@@ -145,7 +143,7 @@ def train(
         if saved is not None:
             logger.info("resuming at step %d of %d", saved.step, total)
             run.restore(saved)
-        evaluator = Evaluator(data, dev, tokenizer, length, config)
+        evaluator = DevEvaluator(data, dev, tokenizer, length, config)
         loop = _Loop(run, data, evaluator, config, on_progress, on_eval)
         saving = Saving(work, save_every, save_minutes, keep) if work is not None and is_first() else None
         try:
@@ -160,9 +158,9 @@ class _Loop:
 
     def __init__(
         self,
-        run: LiveRun,
-        data: TokenFile,
-        evaluator: Evaluator,
+        run: TrainingState,
+        data: TokenCache,
+        evaluator: DevEvaluator,
         config: TrainingConfig,
         on_progress: OnProgress | None,
         on_eval: Callable[[Evaluation], None] | None,
@@ -172,7 +170,7 @@ class _Loop:
         self.order = BatchOrder(len(data), config, data.lengths_of, data.column("group"))
         self.eval_every = _eval_every(config, len(data), run.total)
         self.throughput, self.reported = Throughput(run.objective), 0.0
-        self.readings = Readings(run.objective.online.device)
+        self.readings = DeferredMetrics(run.objective.online.device)
 
     def go(self, saving: Saving | None, should_stop: Callable[[], bool] | None) -> None:
         """Run the steps that are left."""
@@ -261,19 +259,19 @@ class _Loop:
 def _start(
     online: Encoder,
     tokenizer: PreTrainedTokenizerBase,
-    data: TokenFile,
+    data: TokenCache,
     config: TrainingConfig,
     dev: DevSet | None,
     total: int,
     device: str | torch.device,
-) -> LiveRun:
+) -> TrainingState:
     objective = build_objective(with_convolutions(online), config.objective, tokenizer).to(device)
     if data.teacher is not None:
         sample = data.take(permutation(len(data), config.seed, 0)[:MEETING_PAIRS])
         objective.meet_teacher(sample, data.teacher.vectors)
         objective.to(device)
     fingerprint = run_fingerprint(config, objective, data, dev)
-    return LiveRun(fingerprint, total, objective, make_optimizer(objective, config))
+    return TrainingState(fingerprint, total, objective, make_optimizer(objective, config))
 
 
 def _eval_every(config: TrainingConfig, pairs: int, total: int) -> int:

@@ -1,4 +1,8 @@
-"""Optimizers of a run: made, stepped within bounds, and their state as named tensors."""
+"""The optimizers of training and pre-training: built, given a learning rate, clipped, and saved as named tensors.
+
+Released code of 2019 to 2021 uses BertAdam: no bias correction, and ε outside the corrected root. `set_step` gives
+these steps with torch's fused kernel.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,19 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.objectives.base import Objective
+    from models.objectives.objective import Objective
     from models.training.config import TrainingConfig
 
 Tensors = dict[str, torch.Tensor]
 
 
 def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused; weight decay on matrices only.
+    """Return Adam or AdamW, fused; weight decay on matrices only.
 
     The released code leaves out biases and LayerNorm by name, which would decay the predictor's BatchNorm weights; its
     decay is 0, so nothing follows from that.
@@ -31,15 +36,55 @@ def make_optimizer(objective: Objective, config: TrainingConfig) -> torch.optim.
     return kind(groups, lr=config.lr, eps=config.eps, fused=True)
 
 
+def make_pretraining_optimizers(
+    network: nn.Module, *, lr: float, beta2: float, weight_decay: float, muon: bool
+) -> list[torch.optim.Optimizer]:
+    """Return AdamW for all parameters, or Muon for hidden matrices and AdamW for the others, in a fixed order.
+
+    Args:
+        network: Its input embedding, and what is tied to it, always goes to AdamW.
+        lr: Peak learning rate; Muon's updates are scaled to AdamW's size (arXiv 2502.16982).
+        beta2: AdamW's second-moment decay.
+        weight_decay: Decoupled decay of hidden matrices; embeddings, norms and biases are not decayed.
+        muon: Whether hidden matrices go to Muon.
+    """
+    embeddings = {id(p) for m in network.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    trainable = [p for p in network.parameters() if p.requires_grad]
+    matrices = [p for p in trainable if p.ndim == 2 and id(p) not in embeddings]
+    others = [p for p in trainable if p.ndim != 2 or id(p) in embeddings]
+    groups = [{"params": others, "weight_decay": 0.0}]
+    if not muon:
+        groups.append({"params": matrices, "weight_decay": weight_decay})
+    adamw = torch.optim.AdamW(groups, lr=lr, betas=(0.9, beta2), eps=1e-8, fused=True)
+    if not muon:
+        return [adamw]
+    return [adamw, torch.optim.Muon(matrices, lr=lr, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw")]
+
+
+def learning_rate(step: int, total: int, config: TrainingConfig) -> float:
+    """Return the learning rate of optimizer step `step`, counted from 1, of `total`: warm-up, then decay or none.
+
+    As the released code: warm-up over ⌈warmup · total⌉ steps, where the first step has rate 0, and decay that would
+    reach 0 one step after the last.
+    """
+    done = step - 1
+    rising = math.ceil(config.warmup * total)
+    if done < rising:
+        return config.lr * done / rising
+    if config.decay == "constant":
+        return config.lr
+    return config.lr * (total - done) / max(1, total - rising)
+
+
 def set_learning_rate(optimizers: Sequence[torch.optim.Optimizer], rate: float) -> None:
-    """Give every group of every optimizer the same rate."""
+    """Set the rate of every group of every optimizer."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = rate
 
 
 def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: TrainingConfig) -> None:
-    """Give every group the rate of optimizer step `step`, counted from 1, under the bias correction that is asked for.
+    """Set the rate of optimizer step `step`, counted from 1, with or without Adam's bias correction.
 
     torch corrects always: it takes rate / c₁ · m / (√v / √c₂ + ε), where cᵢ = 1 − βᵢ^step. With the rate times c₁ / √c₂
     and ε / √c₂ that is rate · m / (√v + ε), the step without correction, by torch's own fused kernel. Decoupled decay,
@@ -55,7 +100,7 @@ def set_step(optimizer: torch.optim.Optimizer, rate: float, step: int, config: T
 
 
 def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> torch.Tensor:
-    """The norm of all gradients together, a scalar on their device; they are scaled down where it exceeds the bound."""
+    """Scale gradients down to a norm of at most `bound`; return their norm before, a scalar on their device."""
     norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
     # Below the bound torch multiplies every gradient by one: cheaper on a GPU than to wait for the norm.
     if norm.device.type != "cpu" or norm > bound:
@@ -64,7 +109,7 @@ def clip_gradients(parameters: Sequence[torch.nn.Parameter], bound: float) -> to
 
 
 def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
-    """All state of some optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
+    """Return all state of some optimizers: `<optimizer>.<parameter>.<quantity>` → tensor."""
     return {
         f"{number}.{parameter}.{quantity}": torch.as_tensor(value)
         for number, optimizer in enumerate(optimizers)
@@ -74,7 +119,7 @@ def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> Tensors:
 
 
 def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Tensors) -> None:
-    """Put back what `optimizer_tensors` gave; groups and rates stay those of the present configuration."""
+    """Restore the state that `optimizer_tensors` returned; groups and rates stay those of the configuration."""
     states: list[dict[int, dict[str, Any]]] = [{} for _ in optimizers]
     for key, tensor in tensors.items():
         number, parameter, quantity = key.split(".", 2)

@@ -8,6 +8,7 @@ A snapshot appears by a rename once it is on disk; one that is damaged later is 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import math
@@ -16,6 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from safetensors.torch import load_file, save_file
 
 from models.errors import DamagedSnapshotError, ResumeError
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    import torch
+    from models.objectives.objective import Objective
+    from models.training.config import TrainingConfig
+    from models.training.dev_evaluation import DevSet
+    from models.training.token_cache import TokenCache
 
 logger = logging.getLogger(__name__)
 
@@ -160,3 +165,19 @@ def newest_snapshot(work: Path, fingerprint: str) -> Snapshot | None:
 
 def _snapshots(work: Path) -> list[Path]:
     return sorted(work.glob(f"{PREFIX}*"), reverse=True)
+
+
+def run_fingerprint(config: TrainingConfig, objective: Objective, pairs: TokenCache, dev: DevSet | None) -> str:
+    """Return the SHA-256 of all that decides a run: settings, first weights, pairs with their tokenizer, dev set."""
+    settings = [config.model_dump_json(), objective.online.config.model_dump_json()]
+    scored = None if dev is None else [list(dev.texts_1), list(dev.texts_2), [float(score) for score in dev.scores]]
+    return fingerprint(objective.online, *settings, pairs.digest, json.dumps(scored))
+
+
+def fingerprint(network: torch.nn.Module, *parts: str) -> str:
+    """Return the SHA-256 of a network's weights and of other parts of a run's identity, 64 hex digits."""
+    digest = hashlib.sha256(json.dumps(parts).encode())
+    for name, tensor in network.state_dict().items():
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from models.encoder.arithmetic import arithmetic
-from models.training.optimizer import clip_gradients, set_step
-from models.training.processes import agree_on_gradients
-from models.training.readings import StepFigures, check_finite
-from models.training.schedule import learning_rate
+from models.training.distributed import agree_on_gradients
+from models.training.metrics import StepMetrics, check_finite
+from models.training.optimizer import clip_gradients, learning_rate, set_step
 
 if TYPE_CHECKING:
-    from models.objectives.batch import Batch
+    from models.objectives.objective import Batch
     from models.training.config import TrainingConfig
-    from models.training.run import LiveRun
+    from models.training.state import TrainingState
 
 # Padded tokens a forward pass of an encoder that cannot run packed. Part of the result's last bits, hence no settings.
 CPU_TOKENS, GPU_TOKENS = 512, 1 << 20
 
 
-def take_step(run: LiveRun, batch: Batch, config: TrainingConfig) -> StepFigures:
+def take_step(run: TrainingState, batch: Batch, config: TrainingConfig) -> StepMetrics:
     """Train on one batch.
 
     On a CPU the figures are looked at before they do anything; a GPU is not waited for, and whoever reads them later
@@ -48,4 +47,4 @@ def take_step(run: LiveRun, batch: Batch, config: TrainingConfig) -> StepFigures
     if momentum is not None:
         objective.update_target(momentum)
     run.step = step
-    return StepFigures(loss, grad_norm, rate, momentum)
+    return StepMetrics(loss, grad_norm, rate, momentum)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.pretraining.recipe import StudentRecipe
+from models.pretraining.config import StudentRecipe
 from storage.artifacts.refs import ArtifactRef, CheckpointRef
 from storage.sources.model_sources import ResolvedModel
 from storage.sources.sources import ResolvedSource
@@ -17,7 +17,7 @@ from tasks.stage.ui import progress_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.training.teacher import Teacher
+    from models.training.teacher_vectors import TeacherVectors
 
 
 @stage(ref=ArtifactRef, kind="asset", version=1)
@@ -42,7 +42,7 @@ def teach_student(
     from models.encoder.config import EncoderConfig
     from models.encoder.export import export_sentence_transformers
     from models.encoder.loading import load_encoder
-    from models.pretraining.collections import english_sentences
+    from models.pretraining.corpora import english_sentences
     from models.pretraining.export import halve
     from models.training.loop import train
 
@@ -73,16 +73,16 @@ def teach_student(
 
 def _vectors(
     work: Work, teacher: CheckpointRef | ResolvedModel, recipe: StudentRecipe, texts: Sequence[str]
-) -> Teacher:
+) -> TeacherVectors:
     import numpy as np
 
     from models.encoder.encode import encode
     from models.encoder.loading import load_encoder
-    from models.training.teacher import Teacher
+    from models.training.teacher_vectors import TeacherVectors
 
     network, tokenizer = load_encoder(encoder_folder(work.store, teacher), recipe.teacher)
     bf16 = recipe.training.precision == "bf16"
     vectors = encode(
         network, tokenizer, texts, device=device_of(work.site), bf16=bf16, on_progress=progress_of("teacher")
     )
-    return Teacher(np.arange(len(texts), dtype=np.uint64), vectors)
+    return TeacherVectors(np.arange(len(texts), dtype=np.uint64), vectors)

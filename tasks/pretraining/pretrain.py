@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.pretraining.recipe import EncoderRecipe, TranslatorRecipe
+from models.pretraining.config import EncoderRecipe, TranslatorRecipe
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import SourceError
 from storage.sources.sources import ResolvedSource, SourceSpec, resolve_source
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
     from transformers import MarianTokenizer
 
-    from models.pretraining.state import RunState
-    from models.pretraining.translation_pairs import EncodedPairs
+    from models.pretraining.loop import RunState
+    from models.pretraining.translation import EncodedPairs
     from tasks.stage.run_context import RunContext
 
 MODEL = "model"
@@ -65,11 +65,11 @@ def pretrain_encoder(
     """
     from torch import nn
 
-    from models.pretraining.collections import english_sentences, multilingual_sentences
+    from models.pretraining.corpora import english_sentences, multilingual_sentences
     from models.pretraining.export import export_half
     from models.pretraining.loop import pretrain
     from models.pretraining.masked_lm import MaskedSentences, build_masked_lm, evaluate_masked_lm
-    from models.pretraining.wordpiece import encode, train_wordpiece
+    from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 
     limit_threads(work.site)
     seed = recipe.learning.seed
@@ -82,7 +82,7 @@ def pretrain_encoder(
         texts = english_sentences(frames, seed)
     tokenizer = train_wordpiece(texts, recipe.vocabulary, accents=recipe.multilingual)
     held, train = (
-        MaskedSentences(encode(tokenizer, part, recipe.model.max_tokens), tokenizer, recipe.model, seed)
+        MaskedSentences(encode_wordpieces(tokenizer, part, recipe.model.max_tokens), tokenizer, recipe.model, seed)
         for part in (texts[: recipe.held_out], texts[recipe.held_out :])
     )
     model = build_masked_lm(recipe.model, tokenizer, seed)
@@ -97,9 +97,8 @@ def pretrain_encoder(
 @stage(ref=ArtifactRef, kind="parallel", version=1)
 def split_parallel(work: Work, sources: tuple[ResolvedSource, ...], recipe: TranslatorRecipe) -> None:
     """Hold pairs out of all languages together, and learn the vocabulary that both translators share."""
-    from models.pretraining.collections import LANGUAGES, NLI
-    from models.pretraining.parallel import split_pairs
-    from models.pretraining.selection import closeness, nearest
+    from models.pretraining.corpora import LANGUAGES, NLI
+    from models.pretraining.parallel_corpora import closeness, nearest, split_pairs
     from models.pretraining.vocabulary import train_vocabulary, vocabulary_texts
 
     frames = read_collections(sources)
@@ -126,8 +125,7 @@ def pretrain_translator(
 
     from models.pretraining.export import export_half
     from models.pretraining.loop import pretrain
-    from models.pretraining.translation import build_translator
-    from models.pretraining.translation_pairs import TranslationPairs
+    from models.pretraining.translation import TranslationPairs, build_translator
     from models.pretraining.vocabulary import without_targets
 
     limit_threads(work.site)
@@ -180,7 +178,7 @@ def back_translate(
         sample: The NLI sample that recipes are run on, which stays unseen too.
         chosen: Languages, and how many sentences.
     """
-    from models.pretraining.collections import LANGUAGES, round_trip_sentences
+    from models.pretraining.corpora import LANGUAGES, round_trip_sentences
     from models.translation.config import TranslatorConfig
     from models.translation.loading import load_translator
 
@@ -206,8 +204,8 @@ def back_translate(
 
 
 def _examples(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
-    from models.pretraining.collections import LANGUAGES
-    from models.pretraining.translation_pairs import EncodedPairs, comparable
+    from models.pretraining.corpora import LANGUAGES
+    from models.pretraining.translation import EncodedPairs, comparable
     from models.pretraining.vocabulary import encode_pieces
 
     found: list[EncodedPairs] = []
@@ -224,7 +222,7 @@ def _examples(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe
 
 
 def _back_translated(folder: Path, tokenizer: MarianTokenizer, recipe: TranslatorRecipe) -> list[EncodedPairs]:
-    from models.pretraining.translation_pairs import EncodedPairs
+    from models.pretraining.translation import EncodedPairs
     from models.pretraining.vocabulary import encode_pieces
 
     frames = [pl.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.pretraining.collections import LANGUAGES
+from models.pretraining.corpora import LANGUAGES
 from models.translation.catalog import MINI
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from tasks.stage.device import cores
@@ -116,7 +116,7 @@ def _measure_forward(sentences: int, root: Path | None) -> dict[str, float]:
 
 
 def _measure_back(sentences: int, root: Path | None) -> dict[str, float]:
-    from models.pretraining.quality import round_trip_quality
+    from models.pretraining.bleu import round_trip_quality
 
     figures = _qualities(BACK, sentences, root)
     originals = _held_out("snli")["text"].head(sentences).to_list()
@@ -147,12 +147,12 @@ def _encoder_figures(name: str, texts: list[str], pairs: str, root: Path | None)
     """Masked-LM loss on held-out sentences, and what the raw encoder's cosines say about scored pairs."""
     from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
-    from models.pretraining.masked_lm import MaskedLMConfig, MaskedSentences, evaluate_masked_lm
-    from models.pretraining.wordpiece import encode
+    from models.pretraining.masked_lm import EncoderShape, MaskedSentences, evaluate_masked_lm
+    from models.pretraining.vocabulary import encode_wordpieces
 
     folder = embedded_path(name, root)
-    tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), MaskedLMConfig()
-    held = MaskedSentences(encode(tokenizer, texts, config.max_tokens), tokenizer, config, seed=1)
+    tokenizer, config = PreTrainedTokenizerFast.from_pretrained(folder), EncoderShape()
+    held = MaskedSentences(encode_wordpieces(tokenizer, texts, config.max_tokens), tokenizer, config, seed=1)
     found = evaluate_masked_lm(AutoModelForMaskedLM.from_pretrained(folder), held, seed=1)
     pooled = {f"{pairs} dev {pooling} spearman": _sts_spearman(folder, pairs, pooling) for pooling in ("mean", "cls")}
     return {**{f"masked-LM {figure}": round(found[figure], 4) for figure in ("loss", "accuracy")}, **pooled}
@@ -175,7 +175,7 @@ def _sts_spearman(folder: Path, asset: str, pooling: Literal["mean", "cls"], spl
 
 
 def _qualities(name: str, sentences: int, root: Path | None) -> dict[str, float]:
-    from models.pretraining.quality import translation_quality
+    from models.pretraining.bleu import translation_quality
 
     figures: dict[str, float] = {}
     for config in directions(name):

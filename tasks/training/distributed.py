@@ -98,7 +98,7 @@ def _await(running: subprocess.Popen[bytes], should_stop: Callable[[], bool]) ->
 
 def _take_part(work: Path) -> None:
     """What each process that torchrun starts does."""
-    from models.training.processes import is_first, joined
+    from models.training.distributed import is_first, joined
 
     job = TrainingJob.model_validate_json((work / JOB).read_text(encoding="utf-8"))
     site = job.site

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from models.objectives.distil_config import DistilConfig, check_places
+from models.objectives.config import DistilConfig, check_places
 from storage.artifacts.lookup import find
 from storage.artifacts.refs import CheckpointRef, CorpusRef, EmbeddingsRef
 from storage.errors import SourceError

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.progress import OnProgress
-    from models.training.evaluator import DevSet
+    from models.training.dev_evaluation import DevSet
     from models.training.loop import TrainingResult
-    from models.training.teacher import Teacher
+    from models.training.teacher_vectors import TeacherVectors
 
 
 class TrainingJob(BaseModel):
@@ -53,8 +53,8 @@ def run_job(
     """Train in this process, or read a finished run back."""
     # Imported here: a run whose stages are all cached never pays for torch and transformers.
     from models.encoder.loading import load_encoder
+    from models.training.distributed import is_first
     from models.training.loop import train
-    from models.training.processes import is_first
 
     store = job.site.open_store()
     online, tokenizer = load_encoder(encoder_folder(store, job.start), job.encoder)
@@ -78,7 +78,7 @@ def run_job(
 
 def dev_set(scored: ScoredSet) -> DevSet:
     """The set's pairs and scores as the training loop takes them."""
-    from models.training.evaluator import DevSet  # imported here: it brings torch
+    from models.training.dev_evaluation import DevSet  # imported here: it brings torch
 
     rows = read_scored_set(scored)
     return DevSet(scored.name, rows["sentence1"].to_list(), rows["sentence2"].to_list(), rows["score"].to_list())
@@ -93,9 +93,9 @@ def measured(result: TrainingResult) -> dict[str, JsonValue]:
     }
 
 
-def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> Teacher:
-    from models.training.processes import first_here_alone
-    from models.training.teacher import open_teacher
+def _teacher(job: TrainingJob, teacher: EmbeddingsRef) -> TeacherVectors:
+    from models.training.distributed import first_here_alone
+    from models.training.teacher_vectors import open_teacher
 
     with first_here_alone():
         return open_teacher(job.work, teacher.key[:16], job.site.open_store().scan(teacher))

@@ -15,7 +15,7 @@ import polars as pl
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from models.pretraining.quality import round_trip_quality, translation_quality  # noqa: E402
+from models.pretraining.bleu import round_trip_quality, translation_quality  # noqa: E402
 from models.translation.catalog import MINI  # noqa: E402
 from models.translation.loading import load_translator  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402

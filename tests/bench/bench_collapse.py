@@ -37,9 +37,9 @@ from models.encoder.network import Encoder  # noqa: E402
 from models.errors import WorseningError  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.evaluation.geometry import unit  # noqa: E402
-from models.objectives.two_branch_config import BSLConfig  # noqa: E402
+from models.objectives.config import BSLConfig  # noqa: E402
 from models.training.config import TrainingConfig  # noqa: E402
-from models.training.evaluator import DevSet, Evaluation  # noqa: E402
+from models.training.dev_evaluation import DevSet, Evaluation  # noqa: E402
 from models.training.health import check_health  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from models.training.snapshots import read_snapshot  # noqa: E402

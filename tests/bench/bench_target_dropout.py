@@ -25,7 +25,7 @@ from models.encoder.loading import load_encoder  # noqa: E402
 from models.encoder.network import Encoder  # noqa: E402
 from models.evaluation.correlation import cosine_scores, spearman  # noqa: E402
 from models.training.config import TrainingConfig, paper_config  # noqa: E402
-from models.training.evaluator import DevSet  # noqa: E402
+from models.training.dev_evaluation import DevSet  # noqa: E402
 from models.training.loop import train  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
 

@@ -34,17 +34,17 @@ from models.bench.encoding import matrices  # noqa: E402
 from models.encoder.arithmetic import arithmetic  # noqa: E402
 from models.encoder.config import EncoderConfig  # noqa: E402
 from models.encoder.loading import load_encoder  # noqa: E402
-from models.objectives.base import Objective  # noqa: E402
+from models.objectives.config import BSLConfig  # noqa: E402
+from models.objectives.objective import Objective  # noqa: E402
 from models.objectives.registry import build_objective  # noqa: E402
-from models.objectives.two_branch_config import BSLConfig  # noqa: E402
 from models.training.batches import BatchOrder  # noqa: E402
 from models.training.config import TrainingConfig, released_config  # noqa: E402
 from models.training.loop import train  # noqa: E402
+from models.training.metrics import Throughput  # noqa: E402
 from models.training.optimizer import make_optimizer  # noqa: E402
-from models.training.run import LiveRun  # noqa: E402
+from models.training.state import TrainingState  # noqa: E402
 from models.training.step import take_step  # noqa: E402
-from models.training.throughput import Throughput  # noqa: E402
-from models.training.token_file import TokenFile, open_token_file  # noqa: E402
+from models.training.token_cache import TokenCache, open_token_cache  # noqa: E402
 from storage.assets.catalog import embedded_path  # noqa: E402
 from tests.bench.training_peers import (  # noqa: E402
     RATE,
@@ -86,7 +86,9 @@ class Variant:
     limit: float
 
 
-def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: TrainingConfig) -> Callable[[int], int]:
+def product_steps(
+    run: TrainingState, data: TokenCache, order: BatchOrder, config: TrainingConfig
+) -> Callable[[int], int]:
     """The product's step."""
 
     def step(number: int) -> int:
@@ -97,11 +99,11 @@ def product_steps(run: LiveRun, data: TokenFile, order: BatchOrder, config: Trai
     return step
 
 
-def live(net: Objective, config: TrainingConfig) -> LiveRun:
-    return LiveRun("", 10**9, net, make_optimizer(net, config))
+def live(net: Objective, config: TrainingConfig) -> TrainingState:
+    return TrainingState("", 10**9, net, make_optimizer(net, config))
 
 
-def difference(shape: str, profile: str, data: TokenFile, order: BatchOrder) -> tuple[float, float]:
+def difference(shape: str, profile: str, data: TokenCache, order: BatchOrder) -> tuple[float, float]:
     """How far the product's step is from the released one on one batch without dropout.
 
     Returns:
@@ -134,7 +136,7 @@ def compare(variants: list[Variant], rounds: int, steps: int) -> dict[str, list[
     return rates
 
 
-def flops_a_token(net: Objective, data: TokenFile, order: BatchOrder) -> float:
+def flops_a_token(net: Objective, data: TokenCache, order: BatchOrder) -> float:
     """What the method needs for a useful token, in the mean over some batches."""
     batches = [data.take(order.rows(number)) for number in range(1, 33)]
     tokens = sum(len(batch.tokens.ids) for batch in batches)
@@ -164,7 +166,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
     fp32 = released_config().model_copy(update={"lr": RATE, "warmup": 0.0})
     bf16, buckets = (fp32.model_copy(update=u) for u in ({"precision": "bf16"}, {"length_buckets": BUCKET}))
     with tempfile.TemporaryDirectory() as folder:
-        data = open_token_file(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
+        data = open_token_cache(Path(folder), frame.lazy(), tokenizer, PROFILES[profile])
         random, sorted_ = (BatchOrder(len(data), config, data.lengths_of) for config in (fp32, buckets))
         loss, gradient = difference(shape, profile, data, random)
         print(f"\n{shape}, {profile}: loss differs by {loss:.1e}, gradients in float64 by {gradient:.1e};", end=" ")
@@ -212,7 +214,7 @@ def measure(shape: str, profile: str, rounds: int, steps: int) -> Iterator[Goal]
         yield Goal(f"{shape} {profile}: BSL over sentence-transformers", ratios["BSL, paper preset"], GOAL_ST)
 
 
-def _padding(data: TokenFile, order: BatchOrder) -> str:
+def _padding(data: TokenCache, order: BatchOrder) -> str:
     batches = [data.take(order.rows(number)).tokens.lengths.reshape(2, -1) for number in range(1, 33)]
     padded = sum(int(view.max()) * len(view) for lengths in batches for view in lengths)
     return f"padded ÷ useful tokens {padded / sum(int(lengths.sum()) for lengths in batches):.2f}"

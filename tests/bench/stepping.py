@@ -16,9 +16,9 @@ from models.objectives.registry import build_objective, needs_of
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.token_file import open_token_file
+from models.training.token_cache import open_token_cache
 
 RATE, BATCH, SEED = 1e-5, 64, 0  # the weights hardly move, so all rounds time the same work
 Step = Callable[[], float]
@@ -30,11 +30,11 @@ def product_step(encoder: EncoderConfig, pairs: pl.DataFrame, config: TrainingCo
     online, tokenizer = load_encoder(Path(encoder.model), encoder)
     folder = tempfile.TemporaryDirectory()  # lives as long as the step, which reads the tokens from it
     needs = needs_of(config.objective)
-    data = open_token_file(Path(folder.name), pairs.lazy(), tokenizer, online.config.length, needs)
+    data = open_token_cache(Path(folder.name), pairs.lazy(), tokenizer, online.config.length, needs)
     order = BatchOrder(len(data), config, data.lengths_of)
     torch.manual_seed(SEED)
     net = build_objective(online, config.objective, tokenizer)
-    run, number = LiveRun("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
+    run, number = TrainingState("", 10**9, net, make_optimizer(net, config)), itertools.count(1)
 
     def step() -> float:
         _ = folder

@@ -9,10 +9,9 @@ import torch
 from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
-from models.objectives.base import Objective
-from models.objectives.batch import Batch
+from models.objectives.objective import Batch, Objective
 from models.training.batches import BatchOrder
-from models.training.token_file import TokenFile
+from models.training.token_cache import TokenCache
 from storage.assets.catalog import embedded_path
 
 RATE = 1e-5  # of learning: the weights hardly move, so all rounds time the same work
@@ -28,7 +27,7 @@ def released_loss(net: Objective, batch: Batch) -> torch.Tensor:
     return ((2 - 2 * cosine(p1, t2)) + (2 - 2 * cosine(p2, t1))).mean()
 
 
-def released_steps(net: Objective, data: TokenFile, order: BatchOrder) -> Callable[[int], int]:
+def released_steps(net: Objective, data: TokenCache, order: BatchOrder) -> Callable[[int], int]:
     """The released code's step."""
     learning = net.learning_parameters()
     optimizer = torch.optim.AdamW(learning, lr=RATE, eps=1e-6, weight_decay=0.0, foreach=False, fused=False)

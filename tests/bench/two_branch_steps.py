@@ -17,7 +17,7 @@ from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
 from models.encoder.config import EncoderConfig
-from models.objectives.two_branch_config import TwoBranchConfig
+from models.objectives.config import TwoBranchConfig
 from tests.bench.stepping import SEED, Step, batches, plain_step, product_step, training
 
 LENGTH = 64

@@ -10,10 +10,9 @@ from transformers import AutoModel, MarianMTModel
 
 from flows.pretraining import AssetsConfig, assets
 from models.encoder.config import EncoderConfig
-from models.pretraining.collections import ENGLISH, EVALUATION, LANGUAGES
-from models.pretraining.config import LearningConfig
-from models.pretraining.masked_lm import MaskedLMConfig
-from models.pretraining.recipe import EncoderRecipe, StudentRecipe, TranslatorRecipe
+from models.pretraining.config import EncoderRecipe, LearningConfig, StudentRecipe, TranslatorRecipe
+from models.pretraining.corpora import ENGLISH, EVALUATION, LANGUAGES
+from models.pretraining.masked_lm import EncoderShape
 from models.pretraining.translation import TranslationModelConfig
 from storage.assets.catalog import embedded_manifest, embedded_names, embedded_path
 from storage.errors import SourceError
@@ -35,14 +34,14 @@ SMALL = AssetsConfig(
     encoder=EncoderRecipe(
         vocabulary=120,
         held_out=20,
-        model=MaskedLMConfig(layers=1, width=16, heads=2, feed_forward=16),
+        model=EncoderShape(layers=1, width=16, heads=2, feed_forward=16),
         learning=LEARNING,
     ),
     multilingual=EncoderRecipe(
         multilingual=True,
         vocabulary=200,
         held_out=20,
-        model=MaskedLMConfig(layers=1, width=16, heads=2, feed_forward=16),
+        model=EncoderShape(layers=1, width=16, heads=2, feed_forward=16),
         learning=LEARNING,
     ),
     forward=TRANSLATOR,

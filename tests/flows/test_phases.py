@@ -7,7 +7,7 @@ from flows.config import override
 from flows.pipeline import pipeline
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef
 from storage.artifacts.store import Store
 from tasks.settings import Phase

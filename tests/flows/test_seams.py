@@ -16,6 +16,18 @@ from storage.assets.catalog import embedded_path
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "toys"  # each file where it would stand in the house
 ROOMS = ("flows", "tasks", "models", "storage")
+TOY_OBJECTIVE = '''
+
+class ToyConfig(ObjectiveSettings):
+    """The cosine is to be what the pair's class says."""
+
+    title: ClassVar[str] = "the toy"
+    citation: ClassVar[str] = "Nobody, 2026. A toy."
+
+    name: Literal["toy"] = "toy"
+    cosines: tuple[float, float, float] = (1.0, 0.5, 0.0)
+    """What entailed, neutral and contradicted pairs are to have."""
+'''  # its settings
 LINES = (  # file, line of its table, the line with the toy's beside it, import
     (
         "storage/readers/formats.py",
@@ -30,17 +42,13 @@ LINES = (  # file, line of its table, the line with the toy's beside it, import
         "    ToyView: make_toy,\n",
         "from models.augmentation.toy import ToyView\nfrom tasks.views.toy import make_toy\n",
     ),
-    (
-        "models/objectives/config.py",
-        "    BSLConfig\n",
-        "    | ToyConfig\n",
-        "from models.objectives.toy_config import ToyConfig\n",
-    ),
+    ("models/objectives/config.py", '    name: Literal["isbert"] = "isbert"\n', TOY_OBJECTIVE, ""),
+    ("models/objectives/config.py", "    BSLConfig\n", "    | ToyConfig\n", ""),
     (
         "models/objectives/registry.py",
         "    BSLConfig: BSL,\n",
         "    ToyConfig: Toy,\n",
-        "from models.objectives.toy import Toy\nfrom models.objectives.toy_config import ToyConfig\n",
+        "from models.objectives.config import ToyConfig\nfrom models.objectives.toy import Toy\n",
     ),
     (
         "models/baselines/config.py",

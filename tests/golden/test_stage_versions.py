@@ -198,7 +198,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
     assert {
         "models.training.loop",
         "models.objectives.bsl",
-        "models.objectives.vicreg",
+        "models.objectives.redundancy_reduction",
         "storage.readers.pair_columns",
     } <= training
     assert "models.translation.decode" in reach(stages()["translate"])

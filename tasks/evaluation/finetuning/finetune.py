@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from models.encoder.config import EncoderConfig
 from models.evaluation.signature import rows_digest
-from models.objectives.supervised_config import CrossRegressionConfig
+from models.objectives.config import CrossRegressionConfig
 from models.training.config import TrainingConfig
 from storage.artifacts.refs import CheckpointRef
 from storage.sources.model_sources import ResolvedModel
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import JsonValue
 
-    from models.training.evaluator import DevSet
+    from models.training.dev_evaluation import DevSet
     from tasks.stage.cached import Work
 
 CROSS: Final = "cross-encoder"  # in signatures, and in names of protocols

@@ -7,7 +7,7 @@ import polars as pl
 import torch
 from torch.nn import functional
 
-from models.objectives.two_branch_config import BarlowConfig
+from models.objectives.config import BarlowConfig
 from tests.bench.two_branch_steps import two_branch_steps
 
 PEER = "its published loss, restated in padded torch"

@@ -7,7 +7,7 @@ import polars as pl
 import torch
 from torch.nn import functional
 
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from tests.bench.two_branch_steps import two_branch_steps
 
 PEER = "the authors' BYOLoss.py, restated in padded torch"

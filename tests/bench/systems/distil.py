@@ -20,15 +20,15 @@ from sentence_transformers.sentence_transformer.losses import MSELoss
 from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.teacher import Teacher
-from models.training.token_file import open_token_file
+from models.training.teacher_vectors import TeacherVectors
+from models.training.token_cache import open_token_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,15 +46,15 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     encoder, tokenizer = load_encoder(encoder_folder, EncoderConfig(model=encoder_folder.name))
     numbered = pairs.with_columns(sentence_id=pl.int_range(len(pairs), dtype=pl.UInt64))
     drawn = np.random.default_rng(0).normal(size=(len(pairs), encoder.width)).astype(np.float32)
-    teacher = Teacher(np.arange(len(pairs), dtype=np.uint64), drawn)
+    teacher = TeacherVectors(np.arange(len(pairs), dtype=np.uint64), drawn)
     with tempfile.TemporaryDirectory() as folder:
         export_sentence_transformers(encoder, tokenizer, Path(folder))
         peer = SentenceTransformer(folder, device="cpu").train()
-    data = open_token_file(
+    data = open_token_cache(
         Path(tempfile.mkdtemp()), numbered.lazy(), tokenizer, encoder.config.length, frozenset({"teacher"}), teacher
     )
     objective = build_objective(encoder, CONFIG.objective)
-    run = LiveRun("bench", 10**6, objective, make_optimizer(objective, CONFIG))
+    run = TrainingState("bench", 10**6, objective, make_optimizer(objective, CONFIG))
     loss = MSELoss(peer)
     optimizer = torch.optim.AdamW(peer.parameters(), lr=CONFIG.lr, eps=CONFIG.eps, weight_decay=0.0, fused=True)
     ours, theirs = (BatchOrder(len(data), CONFIG, data.lengths_of) for _ in range(2))

@@ -17,15 +17,15 @@ from models.encoder.appended import with_convolutions
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.loading import load_encoder
 from models.encoder.network import Encoder
-from models.objectives.batch import Batch
-from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.config import ISBERTConfig
+from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer
-from models.training.run import LiveRun
+from models.training.state import TrainingState
 from models.training.step import take_step
-from models.training.token_file import TokenFile, open_token_file
+from models.training.token_cache import TokenCache, open_token_cache
 
 CONFIG = TrainingConfig(
     precision="fp32",  # a rate at which weights hardly move, so all rounds time the same work
@@ -46,11 +46,11 @@ def steps(encoder_folder: Path, pairs: pl.DataFrame) -> tuple[Callable[[], float
     torch.manual_seed(0)
     encoder = with_convolutions(bare)
     with tempfile.TemporaryDirectory() as folder:  # the file stays mapped
-        data = open_token_file(Path(folder), pairs.lazy(), tokenizer, READ.length)
+        data = open_token_cache(Path(folder), pairs.lazy(), tokenizer, READ.length)
     return _ours(copy.deepcopy(encoder), _batches(data)), _peer(encoder, _batches(data))
 
 
-def _batches(data: TokenFile) -> Iterator[Batch]:
+def _batches(data: TokenCache) -> Iterator[Batch]:
     order, number = BatchOrder(len(data), CONFIG, data.lengths_of), 0
     while True:
         number += 1
@@ -59,7 +59,7 @@ def _batches(data: TokenFile) -> Iterator[Batch]:
 
 def _ours(encoder: Encoder, batches: Iterator[Batch]) -> Callable[[], float]:
     objective = build_objective(encoder, CONFIG.objective)
-    run = LiveRun("", 10**9, objective, make_optimizer(objective, CONFIG))
+    run = TrainingState("", 10**9, objective, make_optimizer(objective, CONFIG))
 
     def step() -> float:
         return float(take_step(run, next(batches), CONFIG).loss)

@@ -6,7 +6,7 @@ import polars as pl
 from transformers import AutoModelForMaskedLM, AutoTokenizer, DataCollatorForLanguageModeling
 
 from models.encoder.config import EncoderConfig
-from models.objectives.language_config import MaskedLMConfig
+from models.objectives.config import MaskedLMConfig
 from tests.bench.stepping import Step, batches, plain_step, product_step, training
 
 PEER = "transformers AutoModelForMaskedLM, its collator"

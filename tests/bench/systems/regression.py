@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from models.objectives.supervised_config import RegressionConfig
+from models.objectives.config import RegressionConfig
 from tests.bench.stepping import Step, product_step
 from tests.bench.supervised_steps import annotated, config_of, encoder_of, sentence_transformers_step
 

@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional
 
 from models.encoder.loading import load_encoder
+from models.objectives.config import SCLConfig
 from models.objectives.registry import build_objective
 from models.objectives.scl import SCL
-from models.objectives.supervised_config import SCLConfig
 from tests.bench.stepping import RATE, SEED, Step, batches, product_step
 from tests.bench.supervised_steps import LENGTH, annotated, config_of, encoder_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from models.encoder.config import EncoderConfig
-from models.objectives.contrastive_config import SimCSEConfig
+from models.objectives.config import SimCSEConfig
 from tests.bench.stepping import Step, batches, plain_step, product_step, sentence_transformer, training
 
 PEER = "sentence-transformers MultipleNegativesRankingLoss"

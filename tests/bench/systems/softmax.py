@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from models.encoder.loading import load_encoder
-from models.objectives.supervised_config import SoftmaxConfig
+from models.objectives.config import SoftmaxConfig
 from tests.bench.stepping import Step, product_step
 from tests.bench.supervised_steps import annotated, config_of, encoder_of, sentence_transformers_step
 

@@ -11,8 +11,8 @@ from models.augmentation.deletion import delete_words
 from models.augmentation.rewritings import DeletedView
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
-from models.language_model.head import embeddings_of, vocabulary_head
-from models.objectives.language_config import TSDAEConfig
+from models.objectives.config import TSDAEConfig
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
 from tests.bench.stepping import batches, plain_step, product_step, sentence_transformer, training
 
 PEER = "sentence-transformers DenoisingAutoEncoderLoss; padded torch where transformers has no decoder"

@@ -10,7 +10,7 @@ from flows.adaptation import guards
 from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from models.objectives.config import ContrastiveConfig, SimCSEConfig
 from models.report.adaptation import unasked
 from storage.errors import SourceError
 from tasks.stage.run_context import RunContext

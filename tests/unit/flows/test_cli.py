@@ -12,7 +12,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.cli.main import VERBS, main
 from flows.cli.terminal.overrides import configured
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from storage.artifacts.store import Store
 
 

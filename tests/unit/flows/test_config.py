@@ -10,7 +10,7 @@ from flows.config import Overrides, override
 from flows.pipeline import pipeline
 from flows.recipes import RECIPES, UnknownRecipeError, recipe
 from models.baselines.config import FlowConfig, WhiteningConfig
-from models.objectives.two_branch_config import VICRegConfig
+from models.objectives.config import VICRegConfig
 from tests.every import every
 
 

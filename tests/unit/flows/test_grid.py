@@ -11,7 +11,7 @@ from flows.pool import Job
 from flows.recipes import recipe
 from flows.sweep.grid import grid
 from flows.sweep.studies import STUDIES
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from models.training.config import CollapseConfig
 
 SCL_STUDIES = {

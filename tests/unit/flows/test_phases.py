@@ -6,7 +6,7 @@ from flows.config import override
 from flows.pipeline import run
 from flows.recipes import recipe
 from flows.recipes.shared import ALONE
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
 from models.training.config import TrainingConfig
 from storage.errors import SourceError
 from tasks.settings import Phase

@@ -13,7 +13,7 @@ from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.correlation import cosine_scores, spearman
 from models.evaluation.repeated import over_seeds
 from models.training.config import afs_config, stsb_config, stsb_cross_config
-from models.training.evaluator import DevSet
+from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from storage.artifacts.schemas import SCORES
 from storage.datasets.registry import DATASETS

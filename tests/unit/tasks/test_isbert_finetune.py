@@ -8,7 +8,7 @@ from models.annotated import graded_pairs
 from models.encoder.config import CNNConfig, EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
-from models.objectives.isbert_config import ISBERTConfig
+from models.objectives.config import ISBERTConfig
 from models.training.config import TrainingConfig, stsb_config
 from models.training.loop import train
 from storage.artifacts.refs import CheckpointRef

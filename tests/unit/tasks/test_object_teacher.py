@@ -7,7 +7,7 @@ import pytest
 from flows.cli.terminal.overrides import configured
 from models.encoder.config import EncoderConfig
 from models.errors import EvaluationError
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from storage.artifacts.manifest import InputEntry, Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef
 from storage.errors import ArtifactMissingError, SourceError

@@ -10,9 +10,9 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformer
 
 from models.encoder.config import EncoderConfig
-from models.objectives.distil_config import DistilConfig
-from models.pretraining.collections import ENGLISH, EVALUATION
-from models.pretraining.recipe import StudentRecipe
+from models.objectives.config import DistilConfig
+from models.pretraining.config import StudentRecipe
+from models.pretraining.corpora import ENGLISH, EVALUATION
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ArtifactRef
 from storage.sources.model_sources import resolve_model

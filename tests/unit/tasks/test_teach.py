@@ -8,7 +8,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import EncoderError, TrainingError
-from models.objectives.distil_config import DistilConfig
+from models.objectives.config import DistilConfig
 from models.text.normalize import sentence_ids
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import CorpusRef, EmbeddingsRef

@@ -10,7 +10,7 @@ import pytest
 
 from models.encoder.config import EncoderConfig
 from models.errors import TrainingError
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.snapshots import read_snapshot
 from storage.artifacts.manifest import Provenance

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from models.objectives.base import Objective
+from models.objectives.objective import Objective
 
 
 class Toy(Objective):

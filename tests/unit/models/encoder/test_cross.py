@@ -15,11 +15,11 @@ from models.encoder.network import Encoder
 from models.encoder.tokens import Tokens
 from models.errors import TrainingError
 from models.evaluation.correlation import spearman
+from models.objectives.config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.objectives.registry import build_objective
-from models.objectives.supervised_config import CrossRegressionConfig, CrossSoftmaxConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
-from models.training.evaluator import DevSet
+from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 from tests.fake_processes import as_process
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder

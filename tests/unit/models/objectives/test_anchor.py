@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 import torch
 
-from models.objectives.batch import Batch
-from models.objectives.contrastive_config import ContrastiveConfig
+from models.objectives.config import ContrastiveConfig
+from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
@@ -57,6 +57,6 @@ def test_before_the_first_step_it_is_nothing_and_the_anchor_never_learns(setting
     loss.backward()
     assert len(objective.learning_parameters()) == len(list(encoder.parameters()))
     assert not objective.target.training
-    assert objective.parts == ("online", "target")
+    assert objective.saved == ("online", "target")
     moved(objective.online)
     assert objective(batch, 512) > build_objective(objective.online, PLAIN)(batch, 512)

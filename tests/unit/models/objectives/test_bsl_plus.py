@@ -15,10 +15,10 @@ from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import InterruptedRunError
 from models.objectives.bsl import BSL
+from models.objectives.bsl_plus import jensen_shannon, list_mle, list_net
+from models.objectives.config import BSLConfig
+from models.objectives.info_nce import info_nce
 from models.objectives.queue import VectorQueue
-from models.objectives.ranking import jensen_shannon, list_mle, list_net
-from models.objectives.target_contrast import target_contrast
-from models.objectives.two_branch_config import BSLConfig
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train
@@ -139,10 +139,10 @@ def test_rankings_by_hand():
 def test_vacant_places_are_no_negatives_and_evaluation_takes_none():
     z, t = torch.randn(5, 3, dtype=torch.float64), torch.randn(5, 3, dtype=torch.float64)
     queue = VectorQueue(8, 3).double()
-    without = target_contrast(z, t, queue.vectors[:0], 0.1)
-    assert target_contrast(z, t, queue.vectors, 0.1).item() == pytest.approx(without.item())
+    without = info_nce(z, t, 0.1)
+    assert info_nce(z, t, 0.1, queue.vectors).item() == pytest.approx(without.item())
     queue.push(t)
-    assert target_contrast(z, t, queue.vectors, 0.1).item() > without.item()
+    assert info_nce(z, t, 0.1, queue.vectors).item() > without.item()
 
 
 def test_a_queue_without_its_term_is_refused():

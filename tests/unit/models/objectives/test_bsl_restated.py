@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.objectives.bsl import BSL
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
 

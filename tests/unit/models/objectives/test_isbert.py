@@ -15,8 +15,8 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import InterruptedRunError, TrainingError
+from models.objectives.config import ISBERTConfig
 from models.objectives.isbert import jensen_shannon
-from models.objectives.isbert_config import ISBERTConfig
 from models.objectives.registry import build_objective
 from models.training.batches import tokenise_pairs
 from models.training.config import TrainingConfig

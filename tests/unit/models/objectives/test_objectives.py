@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,14 +10,18 @@ import pytest
 import torch
 
 from models.errors import TrainingError
-from models.objectives.barlow import cross_correlation_loss
-from models.objectives.config import OBJECTIVE_CONFIGS
-from models.objectives.contrastive import contrastive_loss, nt_xent
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
+from models.objectives.config import (
+    OBJECTIVE_CONFIGS,
+    BarlowConfig,
+    BSLConfig,
+    ContrastiveConfig,
+    SimCSEConfig,
+    VICRegConfig,
+)
+from models.objectives.info_nce import info_nce, nt_xent
+from models.objectives.redundancy_reduction import cross_correlation_loss
 from models.objectives.registry import OBJECTIVES, build_objective
-from models.objectives.regression import squared_error
-from models.objectives.simcse import dropout_contrast
-from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
+from models.objectives.supervised import squared_error
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
 
@@ -79,8 +84,8 @@ def restated_barlow(z, t, redundancy):
 def test_contrastive_losses_equal_their_publications(seed):
     one, two = draw(2, seed)
     assert nt_xent(one, two, TEMPERATURE).item() == pytest.approx(restated_nt_xent(one, two), abs=1e-12)
-    assert dropout_contrast(one, two, TEMPERATURE).item() == pytest.approx(restated_simcse(one, two), abs=1e-12)
-    assert dropout_contrast(two, one, TEMPERATURE).item() != pytest.approx(restated_simcse(one, two), abs=1e-3)
+    assert info_nce(one, two, TEMPERATURE).item() == pytest.approx(restated_simcse(one, two), abs=1e-12)
+    assert info_nce(two, one, TEMPERATURE).item() != pytest.approx(restated_simcse(one, two), abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -154,12 +159,12 @@ def test_gradients_reach_all_that_learns_and_nothing_else(encoder, name):
     pairs = pairs_of(encoder[1])
     objective(pairs, 64).backward()
     learning = {id(p) for p in objective.learning_parameters()}
-    for part in objective.parts:
+    for part in objective.saved:
         for p in getattr(objective, part).parameters():
             assert (id(p) in learning) == p.requires_grad == (part != "target")
             assert p.requires_grad or p.grad is None
     assert sum(p.grad is not None and bool(p.grad.abs().sum() > 0) for p in encoder[0].parameters()) > 20
-    state = {f"{part}.{n}" for part in objective.parts for n in getattr(objective, part).state_dict()}
+    state = {f"{part}.{n}" for part in objective.saved for n in getattr(objective, part).state_dict()}
     assert state == set(objective.state_dict())  # a snapshot of the parts forgets nothing
 
 
@@ -181,7 +186,7 @@ def test_simcse_sees_the_first_view_twice_under_different_dropout(encoder):
     torch.manual_seed(4)
     twice = objective.online.embed_rows(pairs.tokens, pairs.view_1.repeat(2).reshape(-1, 2).T.reshape(-1), 64)
     assert (twice[:4] - twice[4:]).abs().max() > 1e-3
-    assert loss(pairs.view_1) == pytest.approx(dropout_contrast(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
+    assert loss(pairs.view_1) == pytest.approx(info_nce(twice[:4], twice[4:], 1.0).item(), abs=1e-6)
 
 
 def test_regression_is_the_mean_squared_error_of_the_cosine():
@@ -197,7 +202,7 @@ def test_simcse_without_dropout_is_refused(tmp_path):
 
 def test_losses_are_taken_in_full_precision_inside_autocast(encoder):
     h1, h2 = draw(2, 9).float()
-    for loss in (nt_xent, dropout_contrast, contrastive_loss, cross_correlation_loss):
+    for loss in (nt_xent, info_nce, partial(info_nce, symmetric=True), cross_correlation_loss):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             short = loss(h1, h2, 0.05)
         assert short.item() == loss(h1, h2, 0.05).item()

@@ -8,10 +8,9 @@ import torch
 
 from models.encoder.config import EncoderConfig
 from models.encoder.loading import load_encoder
-from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
+from models.objectives.config import BarlowConfig, BSLConfig, ContrastiveConfig, SimCSEConfig, VICRegConfig
 from models.training.config import TrainingConfig
-from models.training.evaluator import DevSet
+from models.training.dev_evaluation import DevSet
 from models.training.loop import train
 
 ASSETS = Path(__file__).parents[4] / "storage" / "assets"

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from models.objectives.predictor import Predictor
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.bsl import Predictor
+from models.objectives.config import BSLConfig
 from models.training.config import paper_config, released_config
 
 

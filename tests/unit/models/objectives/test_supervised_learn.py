@@ -12,7 +12,7 @@ from models.encoder.encode import encode
 from models.encoder.export import export_sentence_transformers
 from models.encoder.loading import load_encoder
 from models.errors import InterruptedRunError
-from models.objectives.supervised_config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
+from models.objectives.config import CrossSoftmaxConfig, RegressionConfig, SCLConfig, SoftmaxConfig
 from models.training.config import TrainingConfig
 from models.training.loop import train
 from storage.assets.catalog import embedded_path

@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from models.encoder.tokens import Tokens
 from models.errors import TrainingError
-from models.objectives.batch import Batch
-from models.objectives.classifier import PairClassifier, cross_entropy
-from models.objectives.cross import binary_cross_entropy, sigmoid_error
+from models.objectives.config import SCLConfig, SoftmaxConfig
+from models.objectives.objective import Batch
 from models.objectives.registry import build_objective
 from models.objectives.scl import contrast, contrasts_of, further_pairs
-from models.objectives.supervised_config import SCLConfig, SoftmaxConfig
+from models.objectives.supervised import PairClassifier, binary_cross_entropy, cross_entropy, sigmoid_error
 from models.training.batches import tokenise_pairs
 from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder
 

@@ -2,8 +2,8 @@ import numpy as np
 import polars as pl
 
 from models.pretraining.batches import length_batches, pad
-from models.pretraining.parallel import split_pairs
-from models.pretraining.texts import prose_sentences, sentences_of, training_sentences, wiki_sentences
+from models.pretraining.corpora import prose_sentences, sentences_of, training_sentences, wiki_sentences
+from models.pretraining.parallel_corpora import split_pairs
 
 
 def test_batches_hold_each_example_once_within_the_token_bound():

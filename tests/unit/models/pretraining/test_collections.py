@@ -3,14 +3,14 @@
 import polars as pl
 import pytest
 
-from models.pretraining.collections import (
+from models.pretraining.corpora import (
     EVALUATION,
     LANGUAGES,
     MULTILINGUAL,
     multilingual_sentences,
     round_trip_sentences,
 )
-from models.pretraining.wordpiece import train_wordpiece
+from models.pretraining.vocabulary import train_wordpiece
 
 WORDS = {"de": "Haus", "fr": "maison", "es": "casa", "ar": "بيت", "tr": "ev"}
 

@@ -6,8 +6,8 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
 from models.pretraining.loop import pretrain
-from models.pretraining.masked_lm import IGNORED, MaskedLMConfig, MaskedSentences, build_masked_lm, evaluate_masked_lm
-from models.pretraining.wordpiece import encode, train_wordpiece
+from models.pretraining.masked_lm import IGNORED, EncoderShape, MaskedSentences, build_masked_lm, evaluate_masked_lm
+from models.pretraining.vocabulary import encode_wordpieces, train_wordpiece
 
 TEXTS = [
     "A man is playing a guitar.",
@@ -15,7 +15,7 @@ TEXTS = [
     "Two children play in the water.",
     "A woman reads a long book at home.",
 ] * 5
-SHAPE = MaskedLMConfig(layers=2, width=32, heads=2, feed_forward=32, batch_tokens=100, max_tokens=16)
+SHAPE = EncoderShape(layers=2, width=32, heads=2, feed_forward=32, batch_tokens=100, max_tokens=16)
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def test_sentences_are_framed_lower_cased_and_cut(tokenizer):
-    (row,) = encode(tokenizer, ["A MAN is playing a guitar."], 6)
+    (row,) = encode_wordpieces(tokenizer, ["A MAN is playing a guitar."], 6)
     assert len(row) == 6
     assert (row[0], row[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
     assert tokenizer("A MAN")["input_ids"] == tokenizer("a man")["input_ids"]
 
 
 def test_only_inner_tokens_are_masked_and_labels_are_what_was_there(tokenizer):
-    sentences = MaskedSentences(encode(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
+    sentences = MaskedSentences(encode_wordpieces(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
     tokens = np.array([sentences.sentences[0], sentences.sentences[0]])
     hidden, labels = sentences.mask(tokens, np.random.default_rng(0))
     asked = labels != IGNORED
@@ -44,7 +44,7 @@ def test_only_inner_tokens_are_masked_and_labels_are_what_was_there(tokenizer):
 
 def test_it_learns_and_the_export_ignores_padding(tokenizer, tmp_path):
     model = build_masked_lm(SHAPE, tokenizer, seed=0)
-    sentences = MaskedSentences(encode(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
+    sentences = MaskedSentences(encode_wordpieces(tokenizer, TEXTS, 16), tokenizer, SHAPE, seed=0)
     before = evaluate_masked_lm(model, sentences, seed=1)["loss"]
     learning = LearningConfig(steps=80, peak_lr=5e-3, warmup_steps=5, precision="fp32")
     pretrain(model, sentences, learning, lambda done, total, detail: None)

@@ -6,13 +6,12 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import ResumeError
-from models.language_model.linear_cross_entropy import linear_cross_entropy
+from models.objectives.language_modeling.linear_cross_entropy import linear_cross_entropy
 from models.pretraining import loop
 from models.pretraining.config import LearningConfig
 from models.pretraining.export import export_half
 from models.pretraining.loop import pretrain
-from models.pretraining.translation import TranslationModelConfig, build_translator
-from models.pretraining.translation_pairs import EncodedPairs, TranslationPairs
+from models.pretraining.translation import EncodedPairs, TranslationModelConfig, TranslationPairs, build_translator
 from models.pretraining.vocabulary import encode_pieces, train_vocabulary
 from models.training.snapshots import read_snapshot
 

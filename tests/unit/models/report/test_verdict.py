@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from models.evaluation.study import MEAN
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.report.verdict import verdict_of
 from models.training.config import TrainingConfig
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from tokenizers import processors
 
 from models.errors import TrainingError
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder, count_steps, order_needs, tokenise_pairs
 from models.training.config import TrainingConfig
 from models.training.loop import train

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from models.objectives.base import Objective
+from models.objectives.objective import Objective
 from models.training.config import TrainingConfig
 from models.training.optimizer import make_optimizer, set_step
 

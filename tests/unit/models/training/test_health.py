@@ -3,10 +3,9 @@
 import pytest
 
 from models.errors import CollapseError, DeclineError, WorseningError
-from models.objectives.contrastive_config import ContrastiveConfig
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig, ContrastiveConfig
 from models.training.config import CollapseConfig, TrainingConfig
-from models.training.evaluator import Evaluation
+from models.training.dev_evaluation import Evaluation
 from models.training.health import check_health, divergence_remedy
 
 START = Evaluation(0, alignment=0.3, uniformity=-1.0, std=0.4, effective_rank=60.0, dev_spearman=0.58)

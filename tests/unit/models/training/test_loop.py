@@ -12,7 +12,7 @@ from models.encoder.config import EncoderConfig
 from models.encoder.encode import encode
 from models.encoder.loading import load_encoder
 from models.errors import CollapseError, EvaluationError, NonFiniteLossError
-from models.objectives.two_branch import TwoBranch
+from models.objectives.bsl import TwoBranch
 from models.training.config import CollapseConfig
 from models.training.loop import LOG_SCHEMA, train
 from models.training.snapshots import write_snapshot
@@ -43,7 +43,7 @@ def test_same_seed_gives_the_same_bytes_and_another_seed_others(folder, tmp_path
     write_snapshot(tmp_path / "1", first.state)
     write_snapshot(tmp_path / "2", second.state)
     names = sorted(path.name for path in (tmp_path / "1").iterdir())
-    assert {f"{part}.safetensors" for part in TwoBranch.parts} < set(names)
+    assert {f"{part}.safetensors" for part in TwoBranch.saved} < set(names)
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
     assert first.log.equals(second.log)

@@ -4,12 +4,11 @@ import pytest
 import torch
 from transformers import get_linear_schedule_with_warmup
 
-from models.objectives.base import Objective
-from models.objectives.ema import momentum_at
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.bsl import momentum_at
+from models.objectives.config import BSLConfig
+from models.objectives.objective import Objective
 from models.training.config import CollapseConfig, TrainingConfig, paper_config, released_config
-from models.training.optimizer import make_optimizer
-from models.training.schedule import learning_rate
+from models.training.optimizer import learning_rate, make_optimizer
 
 
 @pytest.mark.parametrize(

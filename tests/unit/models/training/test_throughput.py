@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.training import loop, readings, throughput
+from models.training import loop, metrics
 from tests.tiny_encoder import write_tiny
 from tests.tiny_training import CONFIG, run
 
@@ -34,7 +34,7 @@ def device(monkeypatch):
         made.queue()
         return take_step(*given)
 
-    class Unread(readings.Readings):
+    class Unread(metrics.DeferredMetrics):
         """Reads figures as it does of a GPU, where reading waits."""
 
         def __init__(self, _):
@@ -45,9 +45,9 @@ def device(monkeypatch):
             super().read()
 
     monkeypatch.setattr(loop, "take_step", queued)
-    monkeypatch.setattr(loop, "Readings", Unread)
-    monkeypatch.setattr(throughput, "wait", made.wait)
-    monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: made.now))
+    monkeypatch.setattr(loop, "DeferredMetrics", Unread)
+    monkeypatch.setattr(metrics, "wait", made.wait)
+    monkeypatch.setattr(metrics, "time", SimpleNamespace(perf_counter=lambda: made.now))
     return made
 
 
@@ -67,11 +67,11 @@ def test_a_lag_of_the_device_is_part_of_every_step(device, tmp_path, every):
 def test_what_is_no_step_stops_the_clock(device, tmp_path, monkeypatch):
     """Evaluations and reports take as long as they like."""
     plain = rate(write_tiny(tmp_path / "in", "bert"), 10)
-    evaluate = loop.Evaluator.evaluate
+    evaluate = loop.DevEvaluator.evaluate
 
     def slow(*given, **options):
         device.now += 50.0
         return evaluate(*given, **options)
 
-    monkeypatch.setattr(loop.Evaluator, "evaluate", slow)
+    monkeypatch.setattr(loop.DevEvaluator, "evaluate", slow)
     assert rate(tmp_path / "in", 10) == pytest.approx(plain, rel=1e-6)

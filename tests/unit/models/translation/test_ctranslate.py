@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import MarianMTModel
 
-from models.pretraining.quality import translation_quality
+from models.pretraining.bleu import translation_quality
 from models.translation.backends import resolve
 from models.translation.batched import BatchedTranslator
 from models.translation.config import Backend, TranslatorConfig

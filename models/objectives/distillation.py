@@ -1,0 +1,181 @@
+"""Distillation: a student learns a teacher's vectors of the same sentences, or their similarities.
+
+Shapes: B pairs, S width of the student, D width of the teacher, Q places of the queue, N sentences that each sentence
+is compared with.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.encoder.encode import encode_tokens
+from models.encoder.heads import Dense
+from models.errors import TrainingError
+from models.objectives.info_nce import off_diagonal
+from models.objectives.objective import VectorObjective, full_precision
+from models.objectives.queue import VectorQueue
+from models.transfer import uploaded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from models.encoder.network import Encoder
+    from models.objectives.config import DistilConfig
+    from models.objectives.objective import Batch, VectorLoss
+
+ACTIVATIONS = {"none": nn.Identity, "tanh": nn.Tanh}
+RIDGE = 1e-2
+
+
+class Distil(VectorObjective):
+    """KL(p ‖ q) of a sentence's similarities to others, or the distance of its vector from the teacher's.
+
+    `similarities`: p and q are the teacher's and the student's softmax over the teacher's vectors in a queue and of the
+    batch (ConGen: Limkonchotiwat et al., Findings of EMNLP 2022, section 3), or, without a queue, over the rest of the
+    batch, each network among its own vectors. `vectors`: the teacher's vector itself (Reimers and Gurevych, EMNLP 2020,
+    section 2); with a translation as second view, a student of several languages learns the space of a teacher of one.
+    The student has a projection to the teacher's width where the loss needs one.
+
+    Example:
+        >>> objective = Distil(encoder, DistilConfig())
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) and (B, D) vectors → a scalar
+        True
+    """
+
+    saved = ("online", "projection", "queue")
+    needs = frozenset({"teacher"})
+
+    def __init__(self, online: Encoder, config: DistilConfig) -> None:
+        super().__init__(online)
+        self.config = config
+        self.projection: nn.Module = nn.Identity()
+        self.queue = VectorQueue()
+        self.train()
+
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
+        """Make the projection and fill the queue.
+
+        Raises:
+            TrainingError: The queue has more places than the teacher has sentences.
+        """
+        self.queue.fill(vectors_ND, self.config.queue)
+        if self.config.compares_vectors and self.online.width != vectors_ND.shape[1]:
+            kept = self.config.projection == "kept"
+            # A projection that is kept comes before the scaling to length 1 that ends the student.
+            dense = self._dense(self.online.unscaled() if kept else self.online, sample, vectors_ND.shape[1])
+            if kept:
+                self.online.add_head(dense)
+            else:
+                self.projection = dense
+
+    def _dense(self, below: Encoder, sample: Batch, width: int) -> Dense:
+        dense = Dense(below.width, width, activation=ACTIVATIONS[self.config.activation])
+        if self.config.projection_start == "fitted":
+            h_NS = torch.from_numpy(encode_tokens(below, sample.tokens.take(sample.view_1)))
+            weight_DS, bias_D = linear_fit(h_NS, torch.as_tensor(sample.teacher))
+            dense.linear.weight.data.copy_(weight_DS)
+            dense.linear.bias.data.copy_(bias_D)
+        return dense
+
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return the student's vectors of the views that it reads, and the mean loss over these views.
+
+        Raises:
+            TrainingError: The student's vectors have another width than the teacher's, which it has not met.
+        """
+        views = [batch.view_1, batch.view_2] if self.config.views == "both" else [batch.view_1]
+        rows = np.concatenate(views)
+        h_RS = self.projection(self.online.embed_rows(batch.tokens, rows, batch_tokens))
+        assert batch.teacher is not None
+        t_BD = uploaded(batch.teacher, h_RS.device)
+        if self.config.compares_vectors and h_RS.shape[1] != t_BD.shape[1]:
+            raise TrainingError(
+                f"the teacher's vectors are {t_BD.shape[1]} wide, the student's {h_RS.shape[1]}, expected equal widths "
+                "behind the projection; call `meet_teacher` before the first step"
+            )
+        return h_RS.chunk(len(views)), partial(self._mean_loss, t_BD=t_BD)
+
+    def _mean_loss(self, *views: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
+        loss = torch.stack([self.loss(h_BS, t_BD) for h_BS in views]).mean()
+        self.queue.push(t_BD)
+        return loss
+
+    def loss(self, h_BS: torch.Tensor, t_BD: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the student's vectors h of one view against the teacher's t, a scalar ≥ 0."""
+        config = self.config
+        if config.loss == "vectors":
+            return vector_distance(h_BS, t_BD, config.distance)
+        loss = similarity_divergence(
+            h_BS, t_BD, self.queue.vectors, config.student_temperature, config.teacher_temperature
+        )
+        if config.vectors_weight > 0:
+            loss = loss + config.vectors_weight * vector_distance(h_BS, t_BD, config.distance)
+        return loss
+
+
+def linear_fit(h_NS: torch.Tensor, t_ND: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return W (D, S) and b (D,) that bring W·h + b nearest to t in squares, under a ridge penalty.
+
+    The ridge is `RIDGE` times the mean variance of h: a student's dimensions are seldom independent.
+    """
+    h_NS, t_ND = h_NS.double(), t_ND.double()
+    mean_S, mean_D = h_NS.mean(dim=0), t_ND.mean(dim=0)
+    centred_NS = h_NS - mean_S
+    covariance_SS = centred_NS.T @ centred_NS / len(h_NS)
+    covariance_SS += RIDGE * covariance_SS.diagonal().mean() * torch.eye(len(covariance_SS), dtype=torch.float64)
+    weight_SD = torch.linalg.solve(covariance_SS, centred_NS.T @ (t_ND - mean_D) / len(h_NS))
+    return weight_SD.T, mean_D - mean_S @ weight_SD
+
+
+@full_precision
+def vector_distance(h_BD: torch.Tensor, t_BD: torch.Tensor, distance: str) -> torch.Tensor:
+    """Return the distance of vectors from the teacher's, a scalar ≥ 0.
+
+    Args:
+        h_BD: The student's.
+        t_BD: The teacher's.
+        distance: `mse` is the mean over B and D of (h − t)², `cosine` the mean over B of 1 − cos(h, t).
+    """
+    if distance == "mse":
+        return functional.mse_loss(h_BD, t_BD)
+    return (1 - functional.cosine_similarity(h_BD, t_BD)).mean()
+
+
+@full_precision
+def similarity_divergence(
+    h_BS: torch.Tensor,
+    t_BD: torch.Tensor,
+    queue_QD: torch.Tensor,
+    student_temperature: float,
+    teacher_temperature: float,
+) -> torch.Tensor:
+    """Return KL(p ‖ q), averaged over the batch: a scalar ≥ 0.
+
+    p and q are the softmax of the teacher's and of the student's cosines with N other sentences, each divided by its
+    temperature. With a queue these are its vectors and the batch's, all of the teacher (N = Q + B); without one they
+    are the B − 1 others of the batch, each network's own.
+
+    Args:
+        h_BS: The student's vectors; with a queue S = D.
+        t_BD: The teacher's vectors of the same sentences.
+        queue_QD: Unit vectors of the teacher; no rows for no queue.
+        student_temperature: Of q.
+        teacher_temperature: Of p.
+    """
+    h_BS, t_BD = functional.normalize(h_BS, dim=-1), functional.normalize(t_BD, dim=-1)
+    if len(queue_QD):
+        student_BN, teacher_BN = (torch.cat([x @ queue_QD.T, x @ t_BD.T], dim=1) for x in (h_BS, t_BD))
+    else:
+        # A sentence's product with itself would outweigh all others.
+        student_BN, teacher_BN = (off_diagonal(x @ x.T) for x in (h_BS, t_BD))
+    log_q_BN = functional.log_softmax(student_BN / student_temperature, dim=1)
+    log_p_BN = functional.log_softmax(teacher_BN / teacher_temperature, dim=1)
+    return functional.kl_div(log_q_BN, log_p_BN, reduction="batchmean", log_target=True)

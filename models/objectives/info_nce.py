@@ -1,0 +1,73 @@
+"""InfoNCE (van den Oord et al., 2018): find a vector's partner among many by cosine.
+
+Shapes: B pairs, D width, Q places of a queue.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from models.objectives.objective import full_precision
+
+
+@full_precision
+def info_nce(
+    u_BD: torch.Tensor,
+    v_BD: torch.Tensor,
+    temperature: float,
+    queue_QD: torch.Tensor | None = None,
+    *,
+    symmetric: bool = False,
+) -> torch.Tensor:
+    """Return the mean over i of −log exp(cos(uᵢ, vᵢ)/τ) / Σⱼ exp(cos(uᵢ, vⱼ)/τ), a scalar ≥ 0.
+
+    SimCSE's equation 4 (Gao et al., 2021); with a queue, MoCo's equation 1 (He et al., 2020).
+
+    Args:
+        u_BD: Vectors that look for their partners.
+        v_BD: Their partners, row by row; each row is a negative of all others.
+        temperature: τ.
+        queue_QD: Further negatives, of length 1; a row of zeros is an empty place.
+        symmetric: Average with the loss of finding u from v.
+
+    Example:
+        >>> info_nce(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + 1/e)
+        tensor(0.3133)
+    """
+    u_BD, v_BD = functional.normalize(u_BD, dim=-1), functional.normalize(v_BD, dim=-1)
+    cosines_BN = u_BD @ v_BD.T
+    if queue_QD is not None:
+        empty_Q = (queue_QD == 0).all(dim=1)
+        cosines_BN = torch.cat([cosines_BN, (u_BD @ queue_QD.T).masked_fill(empty_Q, float("-inf"))], dim=1)
+    logits_BN = cosines_BN / temperature
+    own = torch.arange(len(u_BD), device=u_BD.device)
+    loss = functional.cross_entropy(logits_BN, own)
+    return 0.5 * (loss + functional.cross_entropy(logits_BN.T, own)) if symmetric else loss
+
+
+@full_precision
+def nt_xent(h1_BD: torch.Tensor, h2_BD: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return InfoNCE of all 2B vectors among each other: each has 2(B − 1) negatives, of both views; a scalar ≥ 0.
+
+    SimCLR's equation 1 (Chen et al., 2020), which the BSL paper compares with (section 4.4).
+
+    Example:
+        >>> nt_xent(torch.eye(2), torch.eye(2), temperature=1.0)  # log(1 + 2/e)
+        tensor(0.5514)
+    """
+    rows = len(h1_BD)
+    u_2BD = functional.normalize(torch.cat([h1_BD, h2_BD]), dim=-1)
+    logits = u_2BD @ u_2BD.T / temperature
+    logits = logits.masked_fill(torch.eye(2 * rows, dtype=torch.bool, device=logits.device), float("-inf"))
+    partner = torch.arange(2 * rows, device=logits.device).roll(rows)
+    return functional.cross_entropy(logits, partner)
+
+
+def off_diagonal(x_BB: torch.Tensor) -> torch.Tensor:
+    """Return a square matrix without its diagonal, (B, B − 1).
+
+    A mask as index would make a GPU wait for its count.
+    """
+    size = len(x_BB)
+    return x_BB.flatten()[1:].view(size - 1, size + 1)[:, :-1].reshape(size, size - 1)

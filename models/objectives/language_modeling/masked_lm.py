@@ -1,0 +1,90 @@
+"""Masked language modelling, continued on a corpus (Devlin et al., 2019, section 3.1; Gururangan et al., 2020).
+
+The sentence vector has no part in it: the transformer learns, and pooling makes vectors of what it has learnt. Masks
+are drawn anew at every step, from numpy's generator of the run, which snapshots hold and all processes have alike.
+
+Shapes: B sentences, N tokens of all, D width, T tokens of the longest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.encoder.sharing import gather_shares, own_share
+from models.encoder.tokens import Tokens
+from models.errors import TrainingError
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.language_modeling.masking import Masking
+from models.objectives.objective import Objective
+from models.transfer import uploaded
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.objectives.config import MaskedLMConfig
+    from models.objectives.objective import Batch
+
+
+class MaskedLM(Objective):
+    """Mean of −log p(token | rest) over hidden tokens; second views are not used.
+
+    Source: Devlin et al., NAACL 2019, section 3.1; continued on a corpus as by Gururangan et al., ACL 2020.
+
+    Example:
+        >>> objective = MaskedLM(encoder, MaskedLMConfig(share=0.15))
+        >>> objective.read_vocabulary(tokenizer)
+        >>> objective(batch, batch_tokens=512).item() > 0  # (N, D) states of hidden tokens → a scalar
+        True
+    """
+
+    saved = ("online", "head")
+    data_parallel = ("online", "head")
+
+    def __init__(self, online: Encoder, config: MaskedLMConfig) -> None:
+        """Take the head that lies beside the encoder's weights, or a new one.
+
+        Raises:
+            TrainingError: The encoder is not a transformer.
+        """
+        super().__init__(online)
+        self.share = config.share
+        self.head = vocabulary_head(online.backbone)
+        self._masking: Masking | None = None
+        self.train()
+
+    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Learn which token is the mask, and which are never hidden.
+
+        Raises:
+            EncoderError: There is no mask token.
+        """
+        self._masking = Masking.of(tokenizer)
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the mean cross-entropy (nats) of the hidden tokens of a batch's first views, a scalar."""
+        shown, chosen_N, labels_N = self._hidden(batch)
+        rows = own_share(np.arange(len(shown)))
+        own = slice(shown.offsets[rows[0]], shown.offsets[rows[-1] + 1])
+        x_BTD = self.online.last_layer(shown, rows, batch_tokens)
+        lengths = shown.lengths_of(rows)
+        places_N = np.flatnonzero(np.arange(x_BTD.shape[1]) < lengths[:, None])[chosen_N[own]]
+        states_ND = x_BTD.flatten(0, 1).index_select(0, uploaded(places_N, x_BTD.device))
+        labels = uploaded(labels_N[own][chosen_N[own]].astype(np.int64), x_BTD.device)
+        loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels)
+        return gather_shares(loss[None]).sum() / max(1, int(chosen_N.sum()))
+
+    def _hidden(self, batch: Batch) -> tuple[Tokens, np.ndarray, np.ndarray]:
+        """The first views as they are shown; of their tokens, end to end, which are to be guessed, and their ids."""
+        if self._masking is None:
+            raise TrainingError(
+                "objective masked-lm has not seen the tokenizer; give it to build_objective, which knows the mask's id"
+            )
+        views = batch.tokens.take(batch.view_1)
+        # A generator of the step's own, from the run's: the draws of a step are one stream whatever reads them.
+        step = np.random.default_rng(np.random.randint(0, 2**32, size=4, dtype=np.uint64))  # noqa: NPY002
+        hidden, chosen_N = self._masking.hide(views.ids, self.share, step)
+        return Tokens(hidden.astype(np.int32), views.offsets, views.pad_id), chosen_N, views.ids

@@ -1,0 +1,97 @@
+"""TSDAE (Wang, Reimers and Gurevych, 2021): a sentence is written out again from the vector of what was left of it.
+
+    damaged sentence ─▶ encoder, pooling ─▶ vector ─▶ ┐
+    whole sentence, up to each token ────────────────▶ decoder: the encoder's own layers ─▶ the next token
+
+The first view is the damaged sentence (view `deleted` of models/augmentation/deletion.py), the second the whole one.
+
+Shapes: B sentences, N tokens of all, D width, S width of sentence vectors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.encoder.sharing import gather_shares, own_share
+from models.encoder.tokens import Tokens
+from models.errors import TrainingError
+from models.objectives.language_modeling.decoder import Decoder, decoder_position
+from models.objectives.language_modeling.head import embeddings_of, vocabulary_head
+from models.objectives.objective import Objective
+from models.transfer import uploaded
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.objectives.config import TSDAEConfig
+    from models.objectives.objective import Batch
+
+
+class TSDAE(Objective):
+    """Mean of −log p(token | those before it, the damaged sentence's vector) over the tokens of the whole sentence.
+
+    Source: Wang, Reimers and Gurevych, Findings of EMNLP 2021, equation 1. Encoder and decoder share their weights;
+    `decoder` and `head` are the decoder's own.
+
+    Example:
+        >>> objective = TSDAE(encoder, TSDAEConfig())
+        >>> objective.read_vocabulary(tokenizer)
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, S) vectors, (N, D) states → a scalar
+        True
+    """
+
+    saved = ("online", "decoder", "head")
+    data_parallel = ("online", "decoder", "head")
+
+    def __init__(self, online: Encoder, config: TSDAEConfig) -> None:  # noqa: ARG002 - it has no settings
+        """Take the head beside the encoder's weights, or a new one, and make the attentions to the vector.
+
+        Raises:
+            TrainingError: The encoder's architecture has no decoder form.
+        """
+        super().__init__(online)
+        self.decoder = Decoder(online.backbone, online.width)
+        self.head = vocabulary_head(online.backbone)
+        self._first: int | None = None
+        self.train()
+
+    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
+
+        Raises:
+            TrainingError: The encoder does not run packed.
+        """
+        self._first = decoder_position(self.online.backbone, int(tokenizer.pad_token_id), self.online.config.length)
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the mean cross-entropy (nats) of each next token of the second views, a scalar (their equation 1)."""
+        if self._first is None:
+            raise TrainingError(
+                "objective tsdae has not seen the tokenizer; give it to build_objective, which knows where a sentence "
+                "begins"
+            )
+        rows = own_share(np.arange(len(batch)))
+        vectors_BS = self.online.embed(batch.tokens, batch.view_1[rows], batch_tokens)
+        read, next_N = _shifted(batch.tokens.take(batch.view_2[rows]))
+        states_ND, places_N = self.decoder(self.online.backbone, read, vectors_BS, self._first)
+        labels_N = uploaded(next_N[places_N].astype(np.int64), states_ND.device)
+        loss = self.head.loss(states_ND, embeddings_of(self.online.backbone), labels_N)
+        asked = int((batch.tokens.lengths_of(batch.view_2) - 1).sum())
+        return gather_shares(loss[None]).sum() / asked
+
+
+def _shifted(whole: Tokens) -> tuple[Tokens, np.ndarray]:
+    """Sentences without their last tokens, and the token that follows each of what is left, (N,)."""
+    if int(whole.lengths.min()) < 2:
+        raise TrainingError(
+            "a sentence has one token only, expected [CLS] and [SEP] at least; tsdae needs a tokenizer that marks the "
+            "ends of sentences"
+        )
+    last = np.zeros(len(whole.ids), dtype=np.bool_)
+    last[whole.offsets[1:] - 1] = True
+    offsets = whole.offsets - np.arange(len(whole.offsets))
+    return Tokens(whole.ids[~last], offsets, whole.pad_id), np.roll(whole.ids, -1)[~last]

@@ -1,0 +1,97 @@
+"""Matryoshka training: the first d dimensions of a vector are a vector too (Kusupati et al., 2022).
+
+Shapes: B pairs, D width, d dimensions that are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.errors import TrainingError
+from models.objectives.objective import Objective
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from models.objectives.objective import Batch, VectorObjective
+
+
+class Matryoshka(Objective):
+    """L(h) + Σ_d L(h[:d]): another objective's loss of the whole vectors and of their first d dimensions.
+
+    Source: Kusupati et al., 2022, equation 1 with all weights 1. A network above the encoder (predictor, head,
+    classifier) is one for all d: its first layer's columns and its last layer's rows of the first d dimensions are used
+    (the "efficient" form, section 3). All other attributes are those of the wrapped objective.
+
+    Raises:
+        TrainingError: A number of dimensions is not below the encoder's.
+
+    Example:
+        >>> plain = Contrastive(encoder, ContrastiveConfig())
+        >>> objective = Matryoshka(plain, dims=(8, 16))
+        >>> objective(batch, batch_tokens=512).shape  # (B, D), (B, 8) and (B, 16) vectors → a scalar
+        torch.Size([])
+    """
+
+    def __init__(self, objective: VectorObjective, dims: Sequence[int]) -> None:
+        nn.Module.__init__(self)  # `online` is the wrapped objective's
+        width = objective.online.width
+        if wide := [kept for kept in dims if kept >= width]:
+            raise TrainingError(
+                f"dims {wide} of vectors of width {width}, expected fewer dimensions than these have, for the whole "
+                "always counts; lower training.objective.dims"
+            )
+        self.objective, self.dims = objective, dims
+        self.saved, self.data_parallel, self.needs = objective.saved, objective.data_parallel, objective.needs
+        self._width = self._kept = width
+        for name in (*objective.heads, *objective.classifiers):
+            getattr(objective, name).register_forward_pre_hook(self._padded)
+        for name in objective.heads:
+            getattr(objective, name).register_forward_hook(self._cut)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  as torch's own
+        """Return an attribute of the wrapped objective."""
+        modules = self.__dict__["_modules"]
+        return modules[name] if name in modules else getattr(modules["objective"], name)
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the loss of a batch, summed over D and all d: a scalar."""
+        vectors, loss = self.objective.vectors_and_loss(batch, batch_tokens)
+        total = loss(*vectors)
+        for kept in self.dims:
+            self._kept = kept
+            total = total + loss(*(x[:, :kept] for x in vectors))
+        self._kept = self._width
+        return total
+
+    def _padded(self, _module: nn.Module, arguments: tuple[object, ...]) -> tuple[object, ...]:
+        """Put zeros behind narrower vectors, so that the network's columns for them count nothing."""
+        behind = (0, self._width - self._kept)
+        return tuple(functional.pad(x, behind) if isinstance(x, torch.Tensor) else x for x in arguments)
+
+    def _cut(self, _module: nn.Module, _arguments: object, found_BD: torch.Tensor) -> torch.Tensor:
+        return found_BD[:, : self._kept]
+
+    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Pass the tokenizer on."""
+        self.objective.read_vocabulary(tokenizer)
+
+    def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:
+        """Pass the teacher on."""
+        self.objective.meet_teacher(sample, vectors_ND)
+
+    def momentum(self, step: int, total: int) -> float | None:
+        """Return the wrapped objective's δ."""
+        return self.objective.momentum(step, total)
+
+    def update_target(self, momentum: float) -> None:
+        """Move the wrapped objective's target."""
+        self.objective.update_target(momentum)

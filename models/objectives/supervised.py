@@ -1,0 +1,229 @@
+"""Objectives over annotated pairs: SBERT's softmax and cosine regression, and cross-encoders.
+
+Shapes: B pairs, D width, F features of a pair, C classes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from models.encoder.cross import CrossEncoder
+from models.errors import TrainingError
+from models.objectives.objective import Objective, VectorObjective, full_precision
+from models.transfer import uploaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.objectives.config import (
+        ClassifierSettings,
+        CrossRegressionConfig,
+        CrossSoftmaxConfig,
+        Feature,
+        RegressionConfig,
+        SoftmaxConfig,
+    )
+    from models.objectives.objective import Batch, VectorLoss
+
+
+class Softmax(Objective):
+    """Cross-entropy of softmax(W · (u, v, |u − v|)); the classifier is dropped after training.
+
+    Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Classification Objective Function".
+
+    Example:
+        >>> objective = Softmax(encoder, SoftmaxConfig(classes=3))
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, D) vectors of both sentences, (B,) labels → a scalar
+        True
+    """
+
+    saved = ("online", "classifier")
+    needs = frozenset({"labels"})
+
+    def __init__(self, online: Encoder, config: SoftmaxConfig) -> None:
+        super().__init__(online)
+        self._classes = config.classes
+        self.classifier = PairClassifier(online.width, config)
+        self.train()
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the loss of a batch of pairs, a scalar."""
+        labels_B = labels_of(batch, self._classes, self.online.device)
+        u_BD, v_BD = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        return cross_entropy(self.classifier(u_BD, v_BD), labels_B)
+
+
+class Regression(VectorObjective):
+    """Mean of (cos(h₁, h₂) − score)²: the cosine of two sentences learns their gold similarity.
+
+    Source: Reimers and Gurevych, EMNLP 2019 (SBERT), section 3, "Regression Objective Function".
+
+    Example:
+        >>> objective = Regression(encoder, RegressionConfig())
+        >>> objective(batch, batch_tokens=512).item() >= 0  # (B, D) vectors of both sentences, (B,) scores → a scalar
+        True
+    """
+
+    needs = frozenset({"scores"})
+
+    def __init__(self, online: Encoder, config: RegressionConfig) -> None:  # noqa: ARG002 - it has no settings
+        super().__init__(online)
+        self.train()
+
+    def vectors_and_loss(self, batch: Batch, batch_tokens: int) -> tuple[Sequence[torch.Tensor], VectorLoss]:
+        """Return h₁ and h₂, each (B, D), and their squared error."""
+        vectors = self.online.embed_rows(batch.tokens, batch.rows, batch_tokens).chunk(2)
+        assert batch.scores is not None
+        return vectors, partial(squared_error, scores_B=uploaded(batch.scores, self.online.device))
+
+
+@full_precision
+def squared_error(h1_BD: torch.Tensor, h2_BD: torch.Tensor, scores_B: torch.Tensor) -> torch.Tensor:
+    """Return the mean of (cos(h₁, h₂) − score)², a scalar ≥ 0."""
+    return functional.mse_loss(functional.cosine_similarity(h1_BD, h2_BD), scores_B)
+
+
+class CrossObjective(Objective):
+    """The encoder's transformer reads both sentences as one text; a new layer on [CLS] gives the values of the pair."""
+
+    online: CrossEncoder
+
+    def __init__(self, online: Encoder, values: int) -> None:
+        super().__init__(CrossEncoder(online, values))
+        self.train()
+
+    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Check that a text begins and ends with a special token, between which a pair is joined.
+
+        Raises:
+            TrainingError: It does not.
+        """
+        marks = {tokenizer.cls_token_id, tokenizer.bos_token_id, tokenizer.sep_token_id, tokenizer.eos_token_id}
+        ids = tokenizer("a").input_ids
+        if len(ids) < 2 or not {ids[0], ids[-1]} <= marks:
+            raise TrainingError(
+                f"the tokenizer {type(tokenizer).__name__} reads 'a' as {tokenizer.convert_ids_to_tokens(ids)}, "
+                "expected a token of its own before and behind it, such as [CLS] and [SEP], between which two "
+                "sentences are read as one; start a cross-encoder from BERT, RoBERTa or their kin"
+            )
+
+    def values(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the values of each pair, (B, values)."""
+        return self.online.values(batch.tokens, batch.view_1, batch.view_2, batch_tokens)
+
+
+class CrossRegression(CrossObjective):
+    """−s · log σ(x) − (1 − s) · log(1 − σ(x)), or (σ(x) − s)²: a pair's value x learns its gold similarity s.
+
+    Source: Reimers and Gurevych, EMNLP 2019 (SBERT), sections 4.2 and 4.3 (BERT-STSb, BERT-AFS).
+
+    Example:
+        >>> objective = CrossRegression(encoder, CrossRegressionConfig())
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B,) values, (B,) scores → a scalar
+        True
+    """
+
+    needs = frozenset({"scores"})
+
+    def __init__(self, online: Encoder, config: CrossRegressionConfig) -> None:
+        super().__init__(online, values=1)
+        self._loss = config.loss
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the loss of a batch of pairs, a scalar."""
+        values_B = self.values(batch, batch_tokens)[:, 0]
+        assert batch.scores is not None
+        scores_B = uploaded(batch.scores, values_B.device)
+        return (binary_cross_entropy if self._loss == "bce" else sigmoid_error)(values_B, scores_B)
+
+
+class CrossSoftmax(CrossObjective):
+    """Cross-entropy of softmax(x): a pair's values x learn its class.
+
+    Source: Devlin et al., NAACL 2019, section 4.1; SBERT section 4.2 trains BERT-NLI-STSb by it before STS-B.
+
+    Example:
+        >>> objective = CrossSoftmax(encoder, CrossSoftmaxConfig(classes=3))
+        >>> objective(batch, batch_tokens=512).item() > 0  # (B, C) values, (B,) labels → a scalar
+        True
+    """
+
+    needs = frozenset({"labels"})
+
+    def __init__(self, online: Encoder, config: CrossSoftmaxConfig) -> None:
+        super().__init__(online, values=config.classes)
+        self._classes = config.classes
+
+    def forward(self, batch: Batch, batch_tokens: int) -> torch.Tensor:
+        """Return the loss of a batch of pairs, a scalar."""
+        labels_B = labels_of(batch, self._classes, self.online.device)
+        return cross_entropy(self.values(batch, batch_tokens), labels_B)
+
+
+@full_precision
+def binary_cross_entropy(values_B: torch.Tensor, scores_B: torch.Tensor) -> torch.Tensor:
+    """Return the mean of −s · log σ(x) − (1 − s) · log(1 − σ(x)), a scalar ≥ 0."""
+    return functional.binary_cross_entropy_with_logits(values_B, scores_B)
+
+
+@full_precision
+def sigmoid_error(values_B: torch.Tensor, scores_B: torch.Tensor) -> torch.Tensor:
+    """Return the mean of (σ(x) − s)², a scalar ≥ 0."""
+    return functional.mse_loss(torch.sigmoid(values_B), scores_B)
+
+
+FEATURES: Final[Mapping[Feature, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]]] = {
+    "u": lambda u_BD, _: u_BD,
+    "v": lambda _, v_BD: v_BD,
+    "|u-v|": lambda u_BD, v_BD: (u_BD - v_BD).abs(),
+    "u*v": lambda u_BD, v_BD: u_BD * v_BD,
+}
+
+
+class PairClassifier(nn.Module):
+    """A linear classifier of concatenated features of two vectors (SBERT section 3, figure 1)."""
+
+    def __init__(self, width: int, config: ClassifierSettings) -> None:
+        super().__init__()
+        self._features = config.features
+        wide = len(config.features) * width
+        if config.head == "linear":
+            self.layers = nn.Sequential(nn.Linear(wide, config.classes))
+        else:
+            self.layers = nn.Sequential(nn.Linear(wide, wide // 2), nn.Linear(wide // 2, config.classes))
+
+    def forward(self, u_BD: torch.Tensor, v_BD: torch.Tensor) -> torch.Tensor:
+        """Return the logits (B, C) of pairs."""
+        joined_BF = torch.cat([FEATURES[name](u_BD, v_BD) for name in self._features], dim=-1)
+        logits_BC: torch.Tensor = self.layers(joined_BF)
+        return logits_BC
+
+
+def labels_of(batch: Batch, classes: int, device: torch.device) -> torch.Tensor:
+    """Return the labels (B,) of a batch.
+
+    Raises:
+        TrainingError: A label is none of the classes.
+    """
+    assert batch.labels is not None
+    lowest, highest = int(batch.labels.min()), int(batch.labels.max())
+    if lowest < 0 or highest >= classes:
+        raise TrainingError(
+            f"labels from {lowest} to {highest} in a batch, expected 0 to {classes - 1}; set "
+            "training.objective.classes to their number, or drop pairs without a label"
+        )
+    return uploaded(batch.labels, device)
+
+
+@full_precision
+def cross_entropy(logits_BC: torch.Tensor, labels_B: torch.Tensor) -> torch.Tensor:
+    """Return the mean of −log softmax(logits)[label], a scalar ≥ 0."""
+    return functional.cross_entropy(logits_BC, labels_B)

@@ -1,0 +1,166 @@
+"""The sentences that the small models learn from: licensed collections, free of evaluation texts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import polars as pl
+
+SENTENCE_END = re.compile(r"""(?<=[.!?])["'”’)]*\s+(?=["'“‘(]?[A-Z0-9])""")
+FIELD = re.compile(r"^[A-Z][A-Za-z _]{1,24}\d*: ")
+WORDS = range(4, 61)
+LANGUAGES: Final = {"de": "deu", "fr": "fra", "es": "spa", "ar": "ara", "tr": "tur"}
+"""Languages of the translators: ISO 639-1 → the code in the target token."""
+
+PARALLEL: Final = tuple(f"tatoeba_en_{language}/all" for language in LANGUAGES)
+NLI: Final = ("snli_train_part/pairs", "snli_tok/dev", "snli_tok/test")
+MULTINLI: Final = ("multinli_sample/raw_6k", "multinli_sample/train_20k")
+ENGLISH: Final = (*NLI, *PARALLEL, "ni_text/all", "novels/docs", "wikitext2_validtest/all", *MULTINLI)
+"""What the masked LM reads."""
+MULTILINGUAL: Final = (NLI[0], *PARALLEL, "ni_text/all")
+"""What the multilingual masked LM reads."""
+
+EVALUATION: Final = (
+    *(f"sts{year}/test" for year in range(12, 17)),
+    *(f"stsb/{split}" for split in ("train", "dev", "test")),
+)
+"""Sets whose sentences no model may see."""
+
+LIMITS: Final = (200_000, 40_000, 150_000, 220_000, 90_000, 20_000, 60_000)
+"""Most sentences of SNLI, its dev and test, Tatoeba, instructions, novels, WikiText, MultiNLI."""
+
+
+def english_sentences(frames: Mapping[str, pl.DataFrame], seed: int) -> list[str]:
+    """The masked LM's sentences: unique, shuffled, none of an evaluation set.
+
+    Args:
+        frames: Every collection of `ENGLISH` and `EVALUATION` by name.
+        seed: Decides the draw and the order.
+    """
+    tatoeba = sorted({text for name in PARALLEL for text in frames[name]["en"]})
+    multinli = [text for name in MULTINLI for text in _both(frames[name]) if is_sentence(text)]
+    groups = [
+        sorted(set(_both(frames[NLI[0]]))),
+        sorted({text for name in NLI[1:] for text in _both(frames[name])}),
+        tatoeba,
+        [sentence for text in frames["ni_text/all"]["text"] for sentence in sentences_of(text)],
+        [sentence for text in frames["novels/docs"]["text"] for sentence in prose_sentences(text)],
+        wiki_sentences(frames["wikitext2_validtest/all"]["text"]),
+        multinli,
+    ]
+    return training_sentences(groups, LIMITS, evaluation_sentences(frames), seed)
+
+
+def multilingual_sentences(frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], seed: int) -> list[str]:
+    """The multilingual masked LM's sentences: English of fewer kinds, and the other side of every pair by itself.
+
+    Args:
+        frames: Every collection of `MULTILINGUAL` and `EVALUATION` by name.
+        kept_out: Further sentences that it may not see.
+        seed: Decides the draw and the order.
+    """
+    groups = [
+        sorted(set(_both(frames[NLI[0]]))),
+        sorted({text for name in PARALLEL for text in frames[name]["en"]}),
+        [sentence for text in frames["ni_text/all"]["text"] for sentence in sentences_of(text)],
+        *(sorted(set(frames[name][code])) for name, code in zip(PARALLEL, LANGUAGES, strict=True)),
+    ]
+    limits = (120_000, 120_000, 120_000, *(200_000 for _ in LANGUAGES))
+    return training_sentences(groups, limits, [*evaluation_sentences(frames), *kept_out], seed)
+
+
+def evaluation_sentences(frames: Mapping[str, pl.DataFrame]) -> list[str]:
+    """All sentences of the evaluation sets."""
+    return [text for name in EVALUATION for side in ("sentence1", "sentence2") for text in frames[name][side]]
+
+
+def round_trip_sentences(
+    frames: Mapping[str, pl.DataFrame], kept_out: Iterable[str], captions: int, everyday: int
+) -> list[str]:
+    """English sentences of 4 to 32 words for back-translation: SNLI's captions and Tatoeba's everyday ones.
+
+    Args:
+        frames: SNLI, every collection of `PARALLEL` and of `EVALUATION` by name.
+        kept_out: Sentences that the translators are measured or used on.
+        captions: Most of SNLI.
+        everyday: Most of Tatoeba.
+    """
+    groups = [_both(frames[NLI[0]]), [text for name in PARALLEL for text in frames[name]["en"]]]
+    fitting = [sorted({text.strip() for text in group if 4 <= len(text.split()) <= 32}) for group in groups]
+    return training_sentences(fitting, (captions, everyday), [*evaluation_sentences(frames), *kept_out], seed=0)
+
+
+def _both(frame: pl.DataFrame) -> list[str]:
+    return [*frame["premise"], *frame["hypothesis"]]
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text has 4 to 60 words: enough context to predict from, and no run-on."""
+    return len(text.split()) in WORDS
+
+
+def sentences_of(text: str) -> list[str]:
+    """Sentences of a passage: split at line ends after field prefixes («Fact: ») and at sentence ends."""
+    found: list[str] = []
+    for line in text.splitlines():
+        stripped = FIELD.sub("", line.strip())
+        found.extend(part.strip() for part in SENTENCE_END.split(stripped) if part)
+    return [s for s in found if is_sentence(s)]
+
+
+def prose_sentences(text: str) -> list[str]:
+    """Sentences of a book: paragraphs are joined across line ends first; headings in capitals fall away."""
+    found: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        joined = " ".join(paragraph.split())
+        found.extend(part.strip() for part in SENTENCE_END.split(joined) if part and not part.isupper())
+    return [s for s in found if is_sentence(s)]
+
+
+def wiki_sentences(lines: Iterable[str]) -> list[str]:
+    """Sentences of WikiText lines, its ` @-@ ` marks undone; headings and sentences with `<unk>` fall away."""
+    found: list[str] = []
+    for line in lines:
+        if not line.strip().startswith("="):
+            plain = re.sub(r" @(.)@ ", r"\1", line.strip())
+            found.extend(s for s in re.split(r"(?<= [.!?]) +", plain) if "<unk>" not in s)
+    return [s for s in found if is_sentence(s)]
+
+
+def fingerprint(sentence: str) -> str:
+    """Letters and digits only, lower-cased: equal for two copies that differ in case, spaces or punctuation."""
+    return "".join(c for c in sentence.lower() if c.isalnum())
+
+
+def training_sentences(
+    groups: Sequence[Sequence[str]], limits: Sequence[int], forbidden: Iterable[str], seed: int
+) -> list[str]:
+    """Unique sentences of all groups, at most `limits[i]` of group i, none that `forbidden` holds, shuffled.
+
+    Args:
+        groups: Sentences by collection.
+        limits: Most sentences of each collection, drawn at random.
+        forbidden: Evaluation sentences, compared by `fingerprint`.
+        seed: Decides the draw and the order.
+
+    Returns:
+        The training sentences.
+    """
+    generator = np.random.default_rng(seed)
+    seen = {fingerprint(sentence) for sentence in forbidden}
+    chosen: list[str] = []
+    for group, limit in zip(groups, limits, strict=True):
+        taken = 0
+        for index in generator.permutation(len(group)):
+            mark = fingerprint(group[index])
+            if taken < limit and mark and mark not in seen:
+                seen.add(mark)
+                chosen.append(group[index])
+                taken += 1
+    return [chosen[i] for i in generator.permutation(len(chosen))]

@@ -1,0 +1,97 @@
+"""Sentence pairs of several languages with English: held-out pairs share no side with training, and the nearest pairs.
+
+Nearness to a domain is Moore and Lewis's (2010), with unigrams.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from models.pretraining.corpora import fingerprint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class ParallelSplit:
+    """Pairs by language: frames with the columns `en` and `other`."""
+
+    train: dict[str, pl.DataFrame]
+    held: dict[str, pl.DataFrame]
+
+
+def split_pairs(pairs: dict[str, pl.DataFrame], held_out: int, seed: int) -> ParallelSplit:
+    """Hold pairs out of every language; no sentence of theirs, on either side, is in any language's training pairs.
+
+    Args:
+        pairs: By language, frames with the columns `en` and `other`.
+        held_out: Pairs to hold out of each language (at most a twelfth of it), each with another English side.
+        seed: Decides the draw.
+
+    Returns:
+        Both parts; sentences are compared by letters and digits alone.
+    """
+    marked = {language: _mark(frame) for language, frame in sorted(pairs.items())}
+    held: dict[str, pl.DataFrame] = {}
+    for number, (language, frame) in enumerate(marked.items()):
+        unique = frame.unique("en_mark", keep="first", maintain_order=True).unique("other_mark", maintain_order=True)
+        order = np.random.default_rng([seed, number]).permutation(len(unique))
+        held[language] = unique[order[: min(held_out, len(frame) // 12)]]
+    english = pl.concat([frame["en_mark"] for frame in held.values()]).implode()
+    train = {
+        language: frame.filter(
+            ~pl.col("en_mark").is_in(english), ~pl.col("other_mark").is_in(held[language]["other_mark"].implode())
+        ).select("en", "other")
+        for language, frame in marked.items()
+    }
+    return ParallelSplit(train=train, held={k: f.select("en", "other") for k, f in held.items()})
+
+
+def _mark(frame: pl.DataFrame) -> pl.DataFrame:
+    marks = [pl.Series(f"{side}_mark", [fingerprint(text) for text in frame[side]]) for side in ("en", "other")]
+    return frame.with_columns(marks).filter(pl.col("en_mark") != "", pl.col("other_mark") != "")
+
+
+def closeness(texts: Sequence[str], domain: Iterable[str], general: Iterable[str]) -> np.ndarray:
+    """How much likelier each text is in one domain than in general.
+
+    Args:
+        texts: Sentences to judge.
+        domain: Sentences of the domain.
+        general: Sentences of the corpus at large.
+
+    Returns:
+        (N,) mean over words of log p(word | domain) − log p(word | general), add-one smoothed; higher is closer.
+    """
+    one, other = _frequencies(domain), _frequencies(general)
+    offset = math.log((other.total() + len(other) + 1) / (one.total() + len(one) + 1))
+    ratios = {word: math.log((one[word] + 1) / (other[word] + 1)) + offset for word in {*one, *other}}
+    return np.array([_mean([ratios.get(word, offset) for word in _words(text)]) for text in texts])
+
+
+def nearest(scores: np.ndarray, share: float) -> np.ndarray:
+    """Mask of the `share` of scores that are highest, ties included."""
+    mask: np.ndarray = scores >= np.quantile(scores, 1.0 - share)
+    return mask
+
+
+def _frequencies(texts: Iterable[str]) -> Counter[str]:
+    return Counter(word for text in texts for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

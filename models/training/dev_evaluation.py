@@ -1,0 +1,146 @@
+"""What the loss cannot say of an encoder in training: its geometry, and how it orders a dev set.
+
+Shapes: N pairs, D width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from models.encoder.cross import CrossEncoder
+from models.encoder.encode import encode_tokens
+from models.errors import EvaluationError
+from models.evaluation.correlation import cosine_scores, spearman
+from models.evaluation.geometry import geometry
+from models.training.batches import permutation, tokenise_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from models.encoder.network import Encoder
+    from models.objectives.objective import Batch
+    from models.training.config import TrainingConfig
+    from models.training.token_cache import TokenCache
+
+    Vectors = NDArray[np.floating]
+
+SAMPLE_PAIRS = 512  # training pairs whose geometry is watched; uniformity looks at 131 k distances
+
+
+@dataclass(frozen=True)
+class DevSet:
+    """Scored sentence pairs for model selection.
+
+    Attributes:
+        name: For messages, e.g. `stsb dev`.
+        texts_1: First sentences, (n,).
+        texts_2: Second sentences, (n,).
+        scores: Gold similarities, (n,), any scale.
+    """
+
+    name: str
+    texts_1: Sequence[str]
+    texts_2: Sequence[str]
+    scores: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What one evaluation saw; quantities as in `models.evaluation.geometry.Geometry`.
+
+    Attributes:
+        step: Optimizer steps done.
+        dev_spearman: ρ on the dev set in [-1, 1], of the cosine or the best of four similarities as
+            `TrainingConfig.dev_similarity` says; None without a dev set, NaN if all its pairs score the same.
+    """
+
+    step: int
+    alignment: float
+    uniformity: float
+    std: float
+    effective_rank: float
+    dev_spearman: float | None
+
+
+class DevEvaluator:
+    """Evaluates an encoder on a fixed sample of training pairs and on the dev set."""
+
+    def __init__(
+        self,
+        pairs: TokenCache,
+        dev: DevSet | None,
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int,
+        config: TrainingConfig,
+    ) -> None:
+        self._sample = pairs.take(permutation(len(pairs), config.seed, 0)[:SAMPLE_PAIRS])
+        self._similarities = SIMILARITIES[config.dev_similarity]
+        self._dev = _tokenised_dev(dev, tokenizer, max_length) if dev is not None else None
+        self._gold = np.asarray(dev.scores, dtype=np.float64) if dev is not None else None
+
+    def evaluate(self, encoder: Encoder, step: int, *, bf16: bool) -> Evaluation:
+        """Evaluate without dropout."""
+        figures = geometry(*_embed_pairs(encoder, self._sample, bf16=bf16))
+        return Evaluation(step=step, **asdict(figures), dev_spearman=self._dev_spearman(encoder, bf16=bf16))
+
+    def _dev_spearman(self, encoder: Encoder, *, bf16: bool) -> float | None:
+        if self._dev is None or self._gold is None:
+            return None
+        if isinstance(encoder, CrossEncoder):  # has no vectors that could be compared
+            scores = [encoder.scores(self._dev.tokens, self._dev.view_1, self._dev.view_2, bf16=bf16)]
+        else:
+            vectors = _embed_pairs(encoder, self._dev, bf16=bf16)
+            scores = [similarity(*vectors) for similarity in self._similarities]
+        # Equal scores everywhere are what a collapse looks like, not bad input: the caller judges the NaN.
+        return max((spearman(score, self._gold) for score in scores if np.ptp(score) > 0), default=float("nan"))
+
+
+def _manhattan(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Minus the sum of absolute differences, (N,)."""
+    distances: NDArray[np.float64] = np.abs(a_ND.astype(np.float64) - b_ND).sum(axis=1)
+    return -distances
+
+
+def _euclidean(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Minus the length of the difference, (N,)."""
+    distances: NDArray[np.float64] = np.linalg.norm(a_ND.astype(np.float64) - b_ND, axis=1)
+    return -distances
+
+
+def _dot(a_ND: Vectors, b_ND: Vectors) -> NDArray[np.float64]:
+    """Dot products of the rows, (N,)."""
+    dots: NDArray[np.float64] = np.einsum("nd,nd->n", a_ND.astype(np.float64), b_ND)
+    return dots
+
+
+SIMILARITIES: Final[Mapping[str, Sequence[Callable[[Vectors, Vectors], NDArray[np.float64]]]]] = {
+    "cosine": (cosine_scores,),
+    "best-of-four": (cosine_scores, _manhattan, _euclidean, _dot),
+}
+"""Value of `TrainingConfig.dev_similarity` → how alike two vectors may be said to be, higher for more alike."""
+
+
+def _tokenised_dev(dev: DevSet, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Batch:
+    if not len(dev.texts_1) == len(dev.texts_2) == len(dev.scores):
+        raise EvaluationError(
+            f"{dev.name}: {len(dev.texts_1)} first sentences, {len(dev.texts_2)} second, {len(dev.scores)} scores, "
+            "expected as many of each; read the dev set again"
+        )
+    frame = pl.DataFrame(
+        {"text_1": list(dev.texts_1), "text_2": list(dev.texts_2)}, schema={"text_1": pl.String, "text_2": pl.String}
+    )
+    return tokenise_pairs(tokenizer, frame, max_length)
+
+
+def _embed_pairs(encoder: Encoder, pairs: Batch, *, bf16: bool) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The vectors of both views, each different sentence embedded once."""
+    rows, numbers = np.unique(np.concatenate([pairs.view_1, pairs.view_2]), return_inverse=True)
+    vectors = encode_tokens(encoder, pairs.tokens.take(rows), bf16=bf16)
+    return vectors[numbers[: len(pairs)]], vectors[numbers[len(pairs) :]]

@@ -1,0 +1,84 @@
+"""A training run between two steps: the live objects, and their snapshot as tensors and JSON.
+
+A snapshot holds everything that decides the rest of the run: online, target, predictor, target statistics, optimizer,
+the generators of numpy and torch, the step (the data order and both schedules follow from it), the best
+encoder so far and the log. On a CPU, restoring it and going on with as many threads gives bit for bit what the
+uninterrupted run gives; on a GPU, up to the rounding of kernels that add in no fixed order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from models.randomness import capture_rng, restore_rng
+from models.training.dev_evaluation import Evaluation
+from models.training.metrics import EVALUATED, LogRow
+from models.training.optimizer import optimizer_tensors, restore_optimizers
+from models.training.snapshots import Snapshot, copied
+
+if TYPE_CHECKING:
+    import torch
+
+    from models.objectives.objective import Objective
+
+
+@dataclass
+class TrainingState:
+    """The objects that change during training."""
+
+    fingerprint: str
+    total: int
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    step: int = 0
+    log: list[LogRow] = field(default_factory=list)
+    best_dev: float | None = None
+    best_step: int = 0
+    best: dict[str, torch.Tensor] = field(default_factory=dict)
+    finding: str = ""
+
+    @cached_property
+    def learning(self) -> list[torch.nn.Parameter]:
+        """What the optimizer may change; asked of all modules once, for the answer takes as long as a layer's pass."""
+        return self.objective.learning_parameters()
+
+    def snapshot(self) -> Snapshot:
+        """Copy everything out."""
+        tensors = {name: copied(module.state_dict()) for name, module in self.objective.saved_modules().items()}
+        tensors["optimizer"] = copied(optimizer_tensors([self.optimizer]))
+        tensors["rng"] = copied(capture_rng())
+        tensors["best"] = dict(self.best)
+        counters = {
+            "total": self.total,
+            "best_dev": self.best_dev,
+            "best_step": self.best_step,
+            "finding": self.finding,
+        }
+        return Snapshot(self.fingerprint, self.step, tensors, counters | {"log": [dict(row) for row in self.log]})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Copy everything back in."""
+        for name, module in self.objective.saved_modules().items():
+            module.load_state_dict(snapshot.tensors[name])
+        restore_optimizers([self.optimizer], snapshot.tensors["optimizer"])
+        restore_rng(snapshot.tensors["rng"])
+        counters = snapshot.counters
+        self.step, self.log = snapshot.step, [dict(row) for row in counters["log"]]
+        self.best_dev, self.best_step = counters["best_dev"], counters["best_step"]
+        self.finding = counters["finding"]
+        self.best = dict(snapshot.tensors["best"])
+
+    def keep_best(self, evaluation: Evaluation) -> None:
+        """Remember the online encoder if this evaluation is the best so far."""
+        score = evaluation.dev_spearman
+        if score is None or score != score or (self.best_dev is not None and score <= self.best_dev):
+            return
+        self.best_dev, self.best_step = score, evaluation.step
+        self.best = copied(self.objective.online.state_dict())
+
+    def history(self) -> list[Evaluation]:
+        """All evaluations in the log."""
+        rows = [row for row in self.log if row["alignment"] is not None]
+        return [Evaluation(int(row["step"] or 0), **{name: row[name] for name in EVALUATED}) for row in rows]  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""The vectors of another encoder that an objective learns from, by sentence.
+
+Shapes: N sentences, B of a batch, D width.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from models.errors import TrainingError
+from storage.filesystem.atomic import whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+CHUNK = 50_000  # sentences in memory at once while the table is written
+
+
+@dataclass(frozen=True)
+class TeacherVectors:
+    """A table of vectors, which may be memory-mapped.
+
+    Attributes:
+        ids: (N,) uint64, sentence ids in rising order.
+        vectors: (N, D) float32, row by row.
+    """
+
+    ids: NDArray[np.uint64]
+    vectors: NDArray[np.float32]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of ids and vectors."""
+        digest = hashlib.sha256(self.ids.tobytes())
+        for start in range(0, len(self.vectors), CHUNK):
+            digest.update(self.vectors[start : start + CHUNK].tobytes())
+        return digest.hexdigest()
+
+    def check(self, ids: NDArray[np.uint64], first_row: int) -> None:
+        """Refuse pairs whose sentence has no vector.
+
+        Args:
+            ids: Sentence ids of some pairs.
+            first_row: Number of the first of these pairs, for the message.
+
+        Raises:
+            TrainingError: Naming the first such pair.
+        """
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        if absent := np.flatnonzero(self.ids[places] != ids).tolist():
+            raise TrainingError(
+                f"sentence_id of pair {first_row + absent[0]} is {ids[absent[0]]}, of which the teacher has no vector; "
+                "embed the corpus that the pairs are made from with the teacher"
+            )
+
+    def vectors_of(self, ids: NDArray[np.uint64]) -> NDArray[np.float32]:
+        """The vectors (B, D) of some sentences that the table holds."""
+        return np.asarray(self.vectors[np.searchsorted(self.ids, ids)])
+
+
+def open_teacher(folder: Path, name: str, rows: pl.LazyFrame) -> TeacherVectors:
+    """A teacher whose vectors are memory-mapped, from files in `folder` that are written unless they are there.
+
+    Args:
+        folder: Made if needed.
+        name: Of the files: another one for other vectors.
+        rows: `sentence_id` (UInt64, rising) and `embedding` (an array of D float32).
+
+    Raises:
+        TrainingError: The ids do not rise.
+    """
+    path = folder / f"teacher-{name}"
+    if not path.is_dir():
+        with whole(path, first_stays=True) as unfinished:
+            unfinished.mkdir()
+            _write(unfinished, rows)
+    ids, vectors = (np.load(path / f"{part}.npy", mmap_mode="r") for part in ("ids", "vectors"))
+    return TeacherVectors(ids, vectors)
+
+
+def _write(folder: Path, rows: pl.LazyFrame) -> None:
+    ids = rows.select("sentence_id").collect()["sentence_id"].to_numpy()
+    if not (ids[1:] > ids[:-1]).all():
+        raise TrainingError("the teacher's sentence ids do not rise, expected each once and sorted; embed them again")
+    np.save(folder / "ids.npy", ids)
+    width = rows.collect_schema()["embedding"].shape[0]  # type: ignore[attr-defined]  # an Array
+    table = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float32, shape=(len(ids), width))
+    done = 0
+    for chunk in rows.select("embedding").collect_batches(chunk_size=CHUNK, maintain_order=True):
+        table[done : done + len(chunk)] = chunk["embedding"].to_numpy()
+        done += len(chunk)
+    table.flush()

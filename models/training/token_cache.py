@@ -1,0 +1,210 @@
+"""Pairs in an Arrow file that is memory-mapped: one row a pair, its views as token ids, what else the objective needs.
+
+Texts are tokenised once, chunk by chunk, so memory stays flat however many pairs there are; a step reads its rows as
+views into the map. The file is named by its content and appears by a rename, so one that exists is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from models.encoder.tokens import Tokens, prompt_of
+from models.errors import TrainingError
+from models.objectives.objective import COLUMN_OF, Batch
+from models.training.batches import VIEWS, check_pairs, tokenise_pairs
+from storage.filesystem.atomic import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from transformers import PreTrainedTokenizerBase
+
+    from models.objectives.objective import Need
+    from models.training.teacher_vectors import TeacherVectors
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 50_000  # pairs in memory at once while the file is written
+DTYPES = {"label": pl.Int8, "score": pl.Float32, "group": pl.UInt64, "sentence_id": pl.UInt64}
+
+
+class TokenCache:
+    """Tokenised pairs of any number; only what is looked at is in memory.
+
+    Attributes:
+        digest: SHA-256 of all that decides a batch: the texts, the tokenizer, the maximal length, what the objective
+            needs of each pair, and the teacher's vectors.
+        teacher: Whose vectors come with the pairs; None if the objective needs none.
+    """
+
+    def __init__(self, path: Path, pad_id: int, digest: str, teacher: TeacherVectors | None = None) -> None:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+        self.digest, self.teacher, self._pad_id = digest, teacher, pad_id
+        chunks = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        self._ends = np.cumsum([chunk.num_rows for chunk in chunks], dtype=np.int64)
+        # By chunk and view: where each row starts, and the ids; both without a copy.
+        self._lists = [[_arrays(chunk.column(view)) for view in VIEWS] for chunk in chunks]
+        names = [name for name in reader.schema.names if name not in VIEWS]
+        self._columns = {name: [chunk.column(name).to_numpy() for chunk in chunks] for name in names}
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def column(self, name: str) -> NDArray[Any] | None:
+        """A value of every pair, such as its `group`; None where it was not asked for."""
+        chunks = self._columns.get(name)
+        return None if chunks is None else np.concatenate(chunks)
+
+    def take(self, rows: NDArray[np.int64]) -> Batch:
+        """Some pairs in the order of `rows`, as tokens of their own: all first views, then all second ones."""
+        places = self._places(rows)
+        ids = [self._ids(view, *place) for view in range(len(VIEWS)) for place in places]
+        offsets = np.cumsum([0, *map(len, ids)], dtype=np.int64)
+        tokens = Tokens(np.concatenate(ids).astype(np.int32), offsets, self._pad_id)
+        values = {
+            name: np.array([chunks[chunk][row] for chunk, row in places]) for name, chunks in self._columns.items()
+        }
+        return Batch(
+            tokens,
+            np.arange(len(rows)),
+            np.arange(len(rows), 2 * len(rows)),
+            labels=values["label"].astype(np.int64) if "label" in values else None,
+            scores=values.get("score"),
+            groups=values.get("group"),
+            teacher=self.teacher.vectors_of(values["sentence_id"]) if self.teacher is not None else None,
+        )
+
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tokens of both views of some pairs together, (len(rows),)."""
+        lengths = [len(self._ids(0, *place)) + len(self._ids(1, *place)) for place in self._places(rows)]
+        return np.array(lengths, dtype=np.int64)
+
+    def _places(self, rows: NDArray[np.int64]) -> list[tuple[int, int]]:
+        chunks = np.searchsorted(self._ends, rows, side="right")
+        starts = np.concatenate([[0], self._ends])[chunks]
+        return list(zip(chunks.tolist(), (rows - starts).tolist(), strict=True))
+
+    def _ids(self, view: int, chunk: int, row: int) -> NDArray[Any]:
+        starts, ids = self._lists[chunk][view]
+        return ids[starts[row] : starts[row + 1]]
+
+
+def open_token_cache(
+    folder: Path,
+    pairs: pl.LazyFrame,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    needs: frozenset[Need] = frozenset(),
+    teacher: TeacherVectors | None = None,
+) -> TokenCache:
+    """The pairs as tokens, from a file in `folder` that is written unless it is there.
+
+    Args:
+        folder: Made if needed.
+        pairs: Columns `text_1` and `text_2`, and those that `needs` names; others are ignored.
+        tokenizer: The encoder's own.
+        max_length: Tokens kept of a text.
+        needs: What the objective needs of each pair besides its texts.
+        teacher: The vectors that it learns from; looked at only if the objective needs them.
+
+    Raises:
+        TrainingError: A column is missing or holds nulls, a score is not in [0, 1], or a sentence has no vector.
+        EncoderError: The tokenizer has no padding token, or a text gives no token.
+    """
+    teacher = _needed(teacher, needs)
+    columns = [COLUMN_OF[need] for need in sorted(needs)]
+    digest = _digest(pairs, tokenizer, max_length, needs, teacher)
+    path = folder / f"tokens-{digest[:16]}.arrow"
+    if not path.is_file():
+        with whole(path) as unfinished:
+            _write(unfinished, pairs, tokenizer, max_length, columns)
+    return TokenCache(path, int(tokenizer.pad_token_id), digest, teacher)
+
+
+def _needed(teacher: TeacherVectors | None, needs: frozenset[Need]) -> TeacherVectors | None:
+    if "teacher" not in needs:
+        return None
+    if teacher is None:
+        raise TrainingError(
+            "the objective needs a teacher's vectors and none were given; name an encoder in `teacher`, or choose an "
+            "objective that does without"
+        )
+    return teacher
+
+
+def _write(
+    path: Path, pairs: pl.LazyFrame, tokenizer: PreTrainedTokenizerBase, max_length: int, columns: list[str]
+) -> None:
+    id_type = pa.uint16() if len(tokenizer) <= 1 << 16 else pa.int32()
+    values = [(name, pl.Series(dtype=DTYPES[name]).to_arrow().type) for name in columns]
+    schema = pa.schema([*((view, pa.list_(id_type)) for view in VIEWS), *values])
+    done = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for chunk in _chunks(pairs, columns):
+            batch = tokenise_pairs(tokenizer, chunk, max_length, done)
+            views = [batch.tokens.take(rows) for rows in (batch.view_1, batch.view_2)]
+            lists = [
+                pa.ListArray.from_arrays(view.offsets.astype(np.int32), pa.array(view.ids, id_type)) for view in views
+            ]
+            arrays = [pa.array(_values(chunk, name), kind) for name, kind in values]
+            writer.write(pa.record_batch([*lists, *arrays], schema=schema))
+            done += len(batch)
+            logger.info("tokenised %d pairs", done)
+
+
+def _digest(
+    pairs: pl.LazyFrame,
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int,
+    needs: frozenset[Need],
+    teacher: TeacherVectors | None,
+) -> str:
+    columns, row = [COLUMN_OF[need] for need in sorted(needs)], 0
+    views, values = ([hashlib.sha256() for _ in names] for names in (VIEWS, columns))
+    for chunk in _chunks(pairs, columns):
+        check_pairs(chunk, row, needs)
+        for digest, name in zip(views, VIEWS, strict=True):
+            digest.update("".join(f"{text}\0" for text in chunk[name]).encode())
+        for digest, name in zip(values, columns, strict=True):
+            digest.update(_values(chunk, name).tobytes())
+        if teacher is not None:
+            teacher.check(_values(chunk, "sentence_id"), row)
+        row += len(chunk)
+    rules = [_rules(tokenizer), prompt_of(tokenizer)]
+    parts = [*(digest.hexdigest() for digest in views), *rules, tokenizer.pad_token_id, max_length]
+    known = {name: digest.hexdigest() for name, digest in zip(columns, values, strict=True)}
+    extra = [known, None if teacher is None else teacher.digest] if needs else []
+    return hashlib.sha256(json.dumps([*parts, *extra]).encode()).hexdigest()
+
+
+def _values(pairs: pl.DataFrame, name: str) -> NDArray[Any]:
+    return pairs[name].cast(DTYPES[name]).to_numpy()
+
+
+def _rules(tokenizer: PreTrainedTokenizerBase) -> object:
+    """What decides the ids of a text."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return sorted(tokenizer.get_vocab().items())
+    rules = json.loads(backend.to_str())
+    left_over = {"truncation", "padding"}  # of the last call
+    return {name: rule for name, rule in rules.items() if name not in left_over}
+
+
+def _chunks(pairs: pl.LazyFrame, columns: list[str]) -> Iterator[pl.DataFrame]:
+    schema = pairs.collect_schema()
+    names = [name for name in (*VIEWS, *columns) if name in schema]
+    return pairs.select(names).collect_batches(chunk_size=CHUNK, maintain_order=True)
+
+
+def _arrays(lists: Any) -> tuple[NDArray[np.int32], NDArray[Any]]:  # noqa: ANN401  pyarrow is untyped
+    return lists.offsets.to_numpy(), lists.values.to_numpy()

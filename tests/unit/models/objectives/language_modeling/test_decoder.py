@@ -1,0 +1,195 @@
+"""The encoder's layers as a decoder, against plain restatements and against transformers' own decoders."""
+
+import pytest
+import torch
+from torch.nn import functional
+from transformers import (
+    BertConfig,
+    BertLMHeadModel,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    ModernBertConfig,
+    ModernBertModel,
+    RobertaConfig,
+    RobertaForCausalLM,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaForCausalLM,
+    XLMRobertaModel,
+)
+
+from models.encoder.config import EncoderConfig
+from models.encoder.network import Encoder
+from models.encoder.tokens import tokenise
+from models.errors import TrainingError
+from models.objectives.language_modeling.decoder import Decoder, decoder_position
+from tests.tiny_encoder import BACK_DE, WIDTH, tiny_encoder
+
+SIZE = {"vocab_size": 60, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4}
+USUAL = {**SIZE, "intermediate_size": 48, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+PUBLISHED = [
+    (BertModel, BertLMHeadModel, BertConfig(**USUAL), "bert"),
+    (RobertaModel, RobertaForCausalLM, RobertaConfig(**USUAL, pad_token_id=0), "roberta"),
+    (XLMRobertaModel, XLMRobertaForCausalLM, XLMRobertaConfig(**USUAL, pad_token_id=0), "roberta"),
+]
+PARTS = {"value": "self.value", "output": "output.dense", "norm": "output.LayerNorm"}
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    _, tokenizer = tiny_encoder(tmp_path)
+    return tokenise(tokenizer, [*BACK_DE, BACK_DE[0]], 24)  # several of one length
+
+
+def outputs(backbone, decoder, tokens, vectors):
+    """Ours in the order of the tokens, (N, D)."""
+    states, places = decoder(backbone, tokens, vectors, decoder_position(backbone, 0, 24))
+    return states[torch.from_numpy(places).argsort()]
+
+
+@pytest.mark.parametrize(("kind", "published", "config", "base"), PUBLISHED, ids=lambda v: getattr(v, "__name__", ""))
+def test_it_is_the_published_decoder_of_bert_and_its_kin(kind, published, config, base, tokens):
+    """Weights of one copied into the other: equal states, and equal gradients of all that both have."""
+    torch.manual_seed(0)
+    backbone = kind(config, add_pooling_layer=False).double()
+    decoder = Decoder(backbone, WIDTH).double()
+    settings = type(config).from_dict(config.to_dict() | {"is_decoder": True, "add_cross_attention": True})
+    theirs = getattr(published(settings).double(), base)
+    theirs.load_state_dict(backbone.state_dict(), strict=False)
+    for layer, attention in zip(theirs.encoder.layer, decoder.attentions, strict=True):
+        for ours, path in PARTS.items():
+            layer.crossattention.get_submodule(path).load_state_dict(getattr(attention, ours).state_dict())
+    vectors = torch.randn(len(tokens), WIDTH, dtype=torch.float64, requires_grad=True)
+    ids, mask = tokens.padded(torch.arange(len(tokens)).numpy())
+    padded = theirs(input_ids=ids, attention_mask=mask, encoder_hidden_states=vectors[:, None]).last_hidden_state
+    expected = padded[mask.bool()]
+    found = outputs(backbone, decoder, tokens, vectors)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    assert (found - outputs(backbone, decoder, tokens, vectors.detach() + 1)).abs().max() > 1e-2
+    slope = torch.randn_like(found)
+    (wanted,) = torch.autograd.grad((expected * slope).sum(), vectors, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad((found * slope).sum(), vectors, retain_graph=True)[0], wanted)
+    (expected * slope).sum().backward()
+    (found * slope).sum().backward()
+    for name, p in backbone.named_parameters():
+        torch.testing.assert_close(p.grad, theirs.get_parameter(name).grad, rtol=1e-7, atol=1e-9)
+    for layer, attention in zip(theirs.encoder.layer, decoder.attentions, strict=True):
+        grads = {name: p.grad for name, p in layer.crossattention.named_parameters()}
+        # What is left out: queries and keys of an attention to one vector.
+        idle = [grad for name, grad in grads.items() if ".query." in name or ".key." in name]
+        assert max(grad.abs().max() for grad in idle) < 1e-12
+        for ours, path in PARTS.items():
+            for name, p in getattr(attention, ours).named_parameters():
+                torch.testing.assert_close(p.grad, grads[f"{path}.{name}"], rtol=1e-7, atol=1e-9)
+
+
+def restated_modernbert(backbone, decoder, ids, vector):
+    """A pre-norm layer, its causal self-attention with rotated positions, and the vector's own projections, plainly."""
+    x = backbone.embeddings(input_ids=ids[None])
+    count, positions = len(ids), torch.arange(len(ids))[None]
+    heads, width = backbone.config.num_attention_heads, x.shape[-1] // backbone.config.num_attention_heads
+
+    def rotate(y, cos, sin):
+        one, two = y.chunk(2, -1)
+        turned = y.float() * cos[0] + torch.cat([-two, one], -1).float() * sin[0]
+        return turned.to(y.dtype)  # transformers rotates in fp32, whatever the weights are in
+
+    for layer, attention in zip(backbone.layers, decoder.attentions, strict=True):
+        q, k, v = layer.attn.Wqkv(layer.attn_norm(x))[0].view(count, 3, heads, width).permute(1, 2, 0, 3)
+        rotation = backbone.rotary_emb(x, positions, layer.attention_type)
+        scores = rotate(q, *rotation) @ rotate(k, *rotation).transpose(1, 2) / width**0.5
+        scores = scores + torch.full((count, count), -torch.inf, dtype=scores.dtype).triu(1)
+        read = (scores.softmax(-1) @ v).transpose(0, 1).reshape(1, count, -1)
+        x = x + layer.attn.Wo(read)
+        x = x + vector @ attention.value.weight.T @ attention.output.weight.T
+        inner, gate = layer.mlp.Wi(layer.mlp_norm(x)).chunk(2, -1)
+        x = x + layer.mlp.Wo(functional.gelu(inner) * gate)
+    return backbone.final_norm(x)[0]
+
+
+def test_modernbert_which_has_no_decoder_in_transformers_is_as_restated(tokens):
+    torch.manual_seed(0)
+    config = ModernBertConfig(
+        **SIZE, intermediate_size=48, pad_token_id=0, bos_token_id=2, eos_token_id=3, cls_token_id=2, sep_token_id=3
+    )
+    backbone = ModernBertModel(config).double()
+    decoder = Decoder(backbone, 16).double()  # vectors of another width, as after a Dense
+    vectors = torch.randn(len(tokens), 16, dtype=torch.float64, requires_grad=True)
+    expected = torch.cat(
+        [
+            restated_modernbert(
+                backbone,
+                decoder,
+                torch.from_numpy(tokens.ids[tokens.offsets[row] : tokens.offsets[row + 1]]).long(),
+                vectors[row],
+            )
+            for row in range(len(tokens))
+        ]
+    )
+    found = outputs(backbone, decoder, tokens, vectors)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    slope, learning = torch.randn_like(found), [vectors, *backbone.parameters(), *decoder.parameters()]
+    wanted = torch.autograd.grad((expected * slope).sum(), learning)
+    for gradient, ours in zip(wanted, torch.autograd.grad((found * slope).sum(), learning), strict=True):
+        torch.testing.assert_close(ours, gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("by_length", [True, False])
+def test_no_token_knows_those_behind_it(tokens, by_length, monkeypatch):
+    """Also where all sentences attend at once, padded, as on a GPU."""
+    import models.objectives.language_modeling.decoder as module
+
+    lay_out = module.lay_out
+    monkeypatch.setattr(module, "lay_out", lambda *a, **k: lay_out(*a, **{**k, "by_length": by_length}))
+    torch.manual_seed(0)
+    backbone = BertModel(BertConfig(**USUAL), add_pooling_layer=False)
+    decoder, vectors = Decoder(backbone, WIDTH).eval(), torch.randn(len(tokens), WIDTH)
+    with torch.no_grad():
+        before = outputs(backbone, decoder, tokens, vectors)
+        changed = tokens.ids.copy()
+        place = int(tokens.offsets[2] + 4)
+        changed[place] = 50
+        after = outputs(backbone, decoder, type(tokens)(changed, tokens.offsets, 0), vectors)
+    differs = ((before - after).abs().amax(1) > 1e-4).numpy()
+    assert differs.nonzero()[0].tolist() == list(range(place, int(tokens.offsets[3])))
+
+
+def test_dropout_in_the_attention_to_the_vector_drops_heads_of_tokens(tokens):
+    config = BertConfig(**{**USUAL, "attention_probs_dropout_prob": 0.5})
+    decoder = Decoder(BertModel(config, add_pooling_layer=False), WIDTH)
+    attention, count = decoder.attentions[0], 4000
+    with torch.no_grad():
+        attention.output.weight.copy_(torch.eye(WIDTH))
+        attention.norm = torch.nn.Identity()
+        vectors = torch.randn(1, WIDTH)
+        read = attention(torch.zeros(1, count, WIDTH), vectors, torch.zeros(count, dtype=torch.long))[0]
+        value = attention.value(vectors)[0]
+    heads = (read / value).unflatten(1, (4, -1))
+    assert set(heads.unique().round(decimals=3).tolist()) == {0.0, 2.0}
+    assert (heads.amax(-1) == heads.amin(-1)).float().mean() > 0.999
+    assert heads.mean().item() == pytest.approx(1, abs=0.05)
+
+
+def test_what_has_no_decoder_form_is_refused_by_name():
+    bare = DistilBertModel(DistilBertConfig(vocab_size=60, dim=WIDTH, n_layers=1, n_heads=2, hidden_dim=32))
+    message = "a distilbert encoder has no decoder form, expected one of bert, roberta, .*, modernbert"
+    with pytest.raises(TrainingError, match=message):
+        Decoder(bare, WIDTH)
+
+
+def test_electra_decodes_from_embeddings_of_another_width(tokens):
+    backbone = ElectraModel(ElectraConfig(**USUAL, embedding_size=16)).eval()
+    encoder = Encoder(backbone, EncoderConfig(model="electra", max_length=24))
+    found = outputs(backbone, Decoder(backbone, encoder.width).eval(), tokens, torch.randn(len(tokens), WIDTH))
+    assert found.shape == (len(tokens.ids), WIDTH)
+
+
+def test_an_attention_window_shorter_than_the_input_is_refused():
+    config = ModernBertConfig(
+        **SIZE, intermediate_size=48, local_attention=16, pad_token_id=0, max_position_embeddings=64
+    )
+    with pytest.raises(TrainingError, match=r"does not run without padding.*lower encoder\.max_length"):
+        decoder_position(ModernBertModel(config), 0, 24)

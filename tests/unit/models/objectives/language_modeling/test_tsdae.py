@@ -1,0 +1,159 @@
+"""TSDAE: the restated loss, sentence-transformers' own, what is refused, and real sentences."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from transformers import RobertaConfig, RobertaModel
+
+from models.augmentation.deletion import delete_words
+from models.augmentation.rewritings import DeletedView
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import TrainingError
+from models.objectives.config import TSDAEConfig
+from models.objectives.registry import build_objective
+from models.training.batches import tokenise_pairs
+from models.training.config import TrainingConfig
+from models.training.distributed import agree_on_gradients
+from models.training.loop import train
+from storage.assets.catalog import embedded_path
+from tests.fake_processes import as_process
+from tests.tiny_encoder import BACK_DE, ORIGINALS, tiny_encoder, write_tiny
+
+DAMAGED = ["man guitar", "dogs snow.", "children long", "A red bus."]
+PAIRS = pl.DataFrame({"text_1": DAMAGED + DAMAGED[::-1], "text_2": ORIGINALS + BACK_DE[::-1]})
+
+
+def write(folder, architecture):
+    """A tiny encoder's folder; RoBERTa's, which counts positions from its padding id, under the same tokenizer."""
+    write_tiny(folder, "bert" if architecture == "roberta" else architecture, dropout=0.0)
+    if architecture == "roberta":
+        torch.manual_seed(0)
+        settings = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+        config = RobertaConfig(
+            vocab_size=60, **settings, pad_token_id=0, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+        RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(params=["bert", "roberta", "modernbert"])
+def setting(request, tmp_path):
+    folder = write(tmp_path, request.param)
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    torch.manual_seed(1)
+    return build_objective(encoder, TSDAEConfig(), tokenizer), tokenise_pairs(tokenizer, PAIRS, 24)
+
+
+def test_the_loss_is_the_mean_surprise_at_each_next_token(setting):
+    """Sentence by sentence, prefix by prefix: nothing behind a token can have been seen."""
+    objective, batch = setting
+    objective.double().eval()
+    backbone, table, total, count = objective.online.backbone, None, 0.0, 0
+    table = backbone.get_input_embeddings().weight
+    for row in range(len(batch)):
+        damaged, whole = (batch.tokens.take(view[row : row + 1]) for view in (batch.view_1, batch.view_2))
+        (vector,) = objective.online(*damaged.padded(np.arange(1)))
+        for end in range(1, len(whole.ids)):
+            prefix = type(whole)(whole.ids[:end], np.array([0, end]), 0)
+            states, _ = objective.decoder(backbone, prefix, vector[None], objective._first)
+            scores = objective.head(states[-1:]) @ table.T + objective.head.bias
+            total, count = total - scores.log_softmax(-1)[0, int(whole.ids[end])], count + 1
+    expected, loss = total / count, objective(batch, 64)
+    assert loss.item() == pytest.approx(expected.item(), abs=2e-6)  # ModernBERT rotates positions in fp32
+    learning = objective.learning_parameters()
+    wanted, found = (torch.autograd.grad(value, learning, allow_unused=True) for value in (expected, loss))
+    for gradient, ours in zip(wanted, found, strict=True):
+        assert (gradient is None) == (ours is None)
+        if gradient is not None:
+            torch.testing.assert_close(ours, gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_it_is_sentence_transformers_loss(architecture, tmp_path):
+    """Their loss on the same weights, where transformers has a decoder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.losses import DenoisingAutoEncoderLoss
+
+    folder = write(tmp_path / "start", architecture)
+    encoder, tokenizer = load_encoder(folder, EncoderConfig(model=str(folder), pooling="cls", max_length=24))
+    objective = build_objective(encoder, TSDAEConfig(), tokenizer).eval()
+    export_sentence_transformers(encoder, tokenizer, tmp_path / "st")
+    model = SentenceTransformer(str(tmp_path / "st"), device="cpu")
+    peer = DenoisingAutoEncoderLoss(model, tie_encoder_decoder=True).eval()
+    head = peer.decoder.cls.predictions if architecture == "bert" else peer.decoder.lm_head
+    inner = head.transform if architecture == "bert" else head
+    norm = inner.LayerNorm if architecture == "bert" else inner.layer_norm
+    objective.head.linear.load_state_dict(inner.dense.state_dict())
+    objective.head.norm.load_state_dict(norm.state_dict())
+    layers = peer.decoder.base_model.encoder.layer
+    for layer, attention in zip(layers, objective.decoder.attentions, strict=True):
+        attention.value.load_state_dict(layer.crossattention.self.value.state_dict())
+        attention.output.load_state_dict(layer.crossattention.output.dense.state_dict())
+        attention.norm.load_state_dict(layer.crossattention.output.LayerNorm.state_dict())
+    with torch.no_grad():
+        ours = objective(tokenise_pairs(tokenizer, PAIRS, 24), 64)
+        theirs = peer([model.preprocess(PAIRS[name].to_list()) for name in ("text_1", "text_2")], None)
+    assert ours.item() == pytest.approx(theirs.item(), abs=1e-5)
+
+
+def test_processes_add_their_shares_to_the_gradient_of_one(setting):
+    objective, batch = setting
+
+    def gradients():
+        objective.zero_grad()
+        objective(batch, 64).backward()
+        agree_on_gradients(objective, objective.learning_parameters())
+        return [p.grad.clone() if p.grad is not None else None for p in objective.learning_parameters()]
+
+    objective.double()
+    whole, shares = gradients(), []
+    for rank in range(2):
+        with as_process(rank, of=2):
+            shares.append(gradients())
+    for expected, *parts in zip(whole, *shares, strict=True):
+        if expected is not None:
+            torch.testing.assert_close(sum(parts), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_sentences_without_marked_ends_are_refused(setting):
+    objective, batch = setting
+    bare = type(batch.tokens)(np.array([7, 8], dtype=np.int32), np.array([0, 1, 2]), 0)
+    with pytest.raises(TrainingError, match=r"one token only, expected \[CLS\] and \[SEP\] at least"):
+        objective(type(batch)(bare, np.array([0, 1]), np.array([1, 0])), 64)
+
+
+def test_without_the_tokenizer_it_says_so(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    with pytest.raises(TrainingError, match="has not seen the tokenizer"):
+        build_objective(encoder, TSDAEConfig())(tokenise_pairs(tokenizer, PAIRS, 24), 64)
+
+
+def test_real_sentences_are_learnt_and_the_export_is_read(tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(1)
+    rows = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")
+    texts = rows["hypothesis"].unique(maintain_order=True).head(160).to_list()
+    pairs = pl.DataFrame({"text_1": delete_words(texts, range(160), DeletedView()), "text_2": texts})
+    encoder, tokenizer = load_encoder(embedded_path("bert-mini"), EncoderConfig(model="m", pooling="cls"))
+    config = TrainingConfig(
+        precision="fp32",
+        objective=TSDAEConfig(),
+        lr=1e-3,
+        batch_size=8,
+        eval_every=20,
+        select="last",
+        collapse=None,
+        warmup=0.0,
+    )
+    result = train(pairs, encoder, tokenizer, config)
+    losses = result.log["loss"].drop_nulls()
+    assert losses.tail(3).mean() < losses.head(3).mean() - 2  # from nats beyond ln 8192: no causal pass was ever learnt
+    assert set(result.state.tensors) == {"online", "decoder", "head", "optimizer", "rng", "best"}
+    export_sentence_transformers(result.encoder, tokenizer, tmp_path)
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts[:32])
+    assert np.abs(theirs - encode(result.encoder, tokenizer, texts[:32])).max() <= 1e-5

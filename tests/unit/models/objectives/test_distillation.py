@@ -1,0 +1,269 @@
+"""Distillation against its publications in float64, its queue, its projection, and a student that nears its teacher."""
+
+import copy
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.config import EncoderConfig
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.encoder.loading import load_encoder
+from models.errors import InterruptedRunError, TrainingError
+from models.objectives.config import DistilConfig
+from models.objectives.distillation import RIDGE, Distil, linear_fit
+from models.objectives.queue import VectorQueue
+from models.training.batches import tokenise_pairs
+from models.training.config import TrainingConfig
+from models.training.loop import train
+from models.training.teacher_vectors import TeacherVectors
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_training import CONFIG, run
+
+ASSETS = Path(__file__).parents[4] / "storage" / "assets"
+TEACHER_WIDTH, PLACES = 7, 6
+STUDENT_T, TEACHER_T = 0.3, 0.2
+CASES = [
+    DistilConfig(student_temperature=STUDENT_T, teacher_temperature=TEACHER_T),
+    DistilConfig(student_temperature=STUDENT_T, teacher_temperature=TEACHER_T, vectors_weight=0.5, distance="cosine"),
+    DistilConfig(student_temperature=STUDENT_T, teacher_temperature=TEACHER_T, queue=PLACES, activation="tanh"),
+    DistilConfig(loss="vectors"),
+    DistilConfig(loss="vectors", distance="cosine", views="first", projection="dropped"),
+]
+
+
+def named(config):
+    return f"{config.loss}-{config.distance}-{config.queue}-{config.vectors_weight}"
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def cosine(a, b):
+    return dot(a, b) / torch.sqrt(dot(a, a) * dot(b, b))
+
+
+def restated_divergence(h, t, others_of):
+    """KL(p ‖ q) by sums over the sentences compared with, which differ by network and row."""
+    total = 0.0
+    for i in range(len(h)):
+        mine, theirs = others_of(i)
+        q = [torch.exp(cosine(h[i], other) / STUDENT_T) for other in mine]
+        p = [torch.exp(cosine(t[i], other) / TEACHER_T) for other in theirs]
+        q, p = [x / sum(q) for x in q], [x / sum(p) for x in p]
+        total = total + sum(a * (torch.log(a) - torch.log(b)) for a, b in zip(p, q, strict=True))
+    return total / len(h)
+
+
+def restated_distance(h, t, kind):
+    if kind == "mse":
+        return sum((h[i, d] - t[i, d]) ** 2 for i in range(len(h)) for d in range(h.shape[1])) / h.numel()
+    return sum(1 - cosine(h[i], t[i]) for i in range(len(h))) / len(h)
+
+
+def restated(config, h, t, queue):
+    """One view."""
+    if config.loss == "vectors":
+        return restated_distance(h, t, config.distance)
+
+    def others_of(i):
+        if config.queue:
+            every = [*queue, *t]
+            return every, every
+        rest = [j for j in range(len(h)) if j != i]
+        return [h[j] for j in rest], [t[j] for j in rest]
+
+    loss = restated_divergence(h, t, others_of)
+    return loss + config.vectors_weight * restated_distance(h, t, config.distance) if config.vectors_weight else loss
+
+
+@pytest.fixture
+def setting(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    generator = np.random.default_rng(4)
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    known = generator.normal(size=(20, TEACHER_WIDTH)).astype(np.float32)
+    return encoder, replace(pairs, teacher=generator.normal(size=(len(pairs), TEACHER_WIDTH))), known
+
+
+def met(setting, config):
+    encoder, pairs, known = setting
+    torch.manual_seed(1)
+    objective = Distil(encoder, config)
+    objective.meet_teacher(pairs, known)
+    return objective.double(), pairs
+
+
+@pytest.mark.parametrize("config", CASES, ids=named)
+def test_loss_and_gradients_equal_the_plain_formula(setting, config):
+    objective, pairs = met(setting, config)
+    queue = objective.queue.vectors = torch.nn.functional.normalize(objective.queue.vectors, dim=-1)
+    views = [pairs.view_1, pairs.view_2] if config.views == "both" else [pairs.view_1]
+    vectors = [objective.projection(objective.online(*pairs.tokens.padded(view))) for view in views]
+    plain = sum(restated(config, h, torch.as_tensor(pairs.teacher), queue) for h in vectors) / len(views)
+    parameters = dict(objective.named_parameters())
+    expected = torch.autograd.grad(plain, parameters.values(), allow_unused=True)
+    loss = objective(pairs, 24)
+    assert loss.item() == pytest.approx(plain.item(), abs=1e-9)
+    found = torch.autograd.grad(loss, parameters.values(), allow_unused=True)
+    both = [(a, b) for a, b in zip(expected, found, strict=True) if a is not None]
+    assert max((a - b).abs().max().item() for a, b in both) <= 1e-9
+    assert max(a.abs().max().item() for a, _ in both) > 1e-4
+    projected = config.compares_vectors
+    assert any("linear.weight" in name for name in parameters) == projected
+    assert objective.online.width == (TEACHER_WIDTH if projected and config.projection == "kept" else WIDTH)
+
+
+def test_a_student_that_says_what_its_teacher_says_has_no_loss(setting):
+    objective, pairs = met(setting, CASES[0])
+    with torch.no_grad():
+        h = objective.online(*pairs.tokens.padded(pairs.view_1))
+        alike = CASES[0].model_copy(update={"teacher_temperature": STUDENT_T})
+        objective.config = alike
+        assert objective.loss(h, 3 * h).item() == pytest.approx(0, abs=1e-12)
+
+
+def test_the_queue_lets_the_oldest_go_first():
+    queue = VectorQueue()
+    queue.fill(np.eye(3, dtype=np.float32).repeat(4, axis=0), 5)
+    assert queue.vectors.shape == (5, 3)
+
+    def push(*slopes):
+        queue.push(torch.tensor([[float(slope), 1.0, 0] for slope in slopes]))
+        torch.testing.assert_close(queue.vectors.norm(dim=1), torch.ones(5))
+        return sorted(round(float(x / y)) for x, y, _ in queue.vectors.tolist() if x > 0 and y > 0)
+
+    assert push(1, 2) == [1, 2]
+    assert push(3, 4) == [1, 2, 3, 4]
+    assert push(5, 6) == [2, 3, 4, 5, 6]
+    assert push(*range(11, 20)) == [15, 16, 17, 18, 19]
+
+
+def test_a_queue_longer_than_the_corpus_is_refused(setting):
+    with pytest.raises(TrainingError, match=r"queue of 21 places and 20 sentences.*objective\.queue to 10 or less"):
+        met(setting, DistilConfig(queue=21))
+
+
+def test_a_teacher_that_was_not_met_is_said(setting):
+    encoder, pairs, _ = setting
+    with pytest.raises(TrainingError, match="teacher's vectors are 7 wide, the student's 32"):
+        Distil(encoder, DistilConfig(loss="vectors"))(pairs, 24)
+
+
+def test_a_fitted_projection_is_the_least_squares_solution_but_for_the_ridge():
+    generator = torch.Generator().manual_seed(0)
+    h = torch.randn(200, 4, generator=generator, dtype=torch.float64)
+    t = h @ torch.randn(4, 3, generator=generator, dtype=torch.float64) + 0.5
+    weight, bias = linear_fit(h, t)
+    centred = h - h.mean(0)
+    ridge = RIDGE * (centred**2).mean() * 200
+    slopes = torch.linalg.inv(centred.T @ centred + ridge * torch.eye(4)) @ centred.T @ (t - t.mean(0))
+    torch.testing.assert_close(weight, slopes.T)
+    torch.testing.assert_close(h.mean(0) @ weight.T + bias, t.mean(0))
+    assert (h @ weight.T + bias - t).abs().max() < 0.1
+
+
+@pytest.mark.parametrize("projection", ["kept", "dropped"])
+def test_a_fitted_projection_starts_nearer_to_the_teacher_than_a_random_one(setting, projection):
+    encoder, pairs, known = setting
+    losses = []
+    for start in ("random", "fitted"):
+        config = DistilConfig(loss="vectors", projection=projection, projection_start=start)
+        objective, _ = met((copy.deepcopy(encoder), pairs, known), config)
+        losses.append(objective(pairs, 24).item())
+    assert losses[1] < 0.7 * losses[0]
+
+
+@pytest.mark.parametrize("projection", ["kept", "dropped"])
+def test_a_fitted_projection_fits_a_student_that_scales_its_vectors(tmp_path, projection):
+    """A kept one stands before the scaling, and is given vectors of another length than the student's own."""
+    _, tokenizer = tiny_encoder(tmp_path / "start")
+    encoder, _ = load_encoder(tmp_path / "start", EncoderConfig(model="tiny", max_length=24, normalize=True))
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": ORIGINALS, "text_2": ORIGINALS}), 24)
+    vectors = encode(encoder, tokenizer, ORIGINALS)
+    wide = (vectors @ np.random.default_rng(0).normal(size=(WIDTH, 2 * WIDTH))).astype(np.float32)
+    config = DistilConfig(loss="vectors", distance="cosine", projection=projection, projection_start="fitted")
+    objective = Distil(encoder, config)
+    taught = replace(pairs, teacher=wide)
+    objective.meet_teacher(taught, wide)
+    objective.eval()
+    assert objective(taught, 24).item() < 0.1
+
+
+@pytest.mark.parametrize("config", [DistilConfig(queue=3), DistilConfig(loss="vectors", projection="dropped")])
+def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path, config):
+    folder = tmp_path / "model"
+    tiny_encoder(folder)
+    config = CONFIG.model_copy(update={"objective": config})
+    whole = run(folder, config)
+    steps = iter(range(100))
+    with pytest.raises(InterruptedRunError):
+        run(folder, config, work=tmp_path / "work", should_stop=lambda: next(steps) == 6)
+    resumed = run(folder, config, work=tmp_path / "work")
+    assert resumed.log.equals(whole.log)
+    assert resumed.state.tensors.keys() == whole.state.tensors.keys()
+    for part, tensors in whole.state.tensors.items():
+        assert all(torch.equal(tensor, resumed.state.tensors[part][n]) for n, tensor in tensors.items()), part
+    assert len(whole.state.tensors["queue"]["vectors"]) == config.objective.queue
+
+
+def test_a_student_of_two_languages_nears_its_teacher_of_one_and_opens_elsewhere(tmp_path):
+    """English vectors of one encoder, and parallel text: mean cosine of English and of German with them, held out."""
+    torch.set_num_threads(1)
+    text = pl.read_parquet(ASSETS / "held-out" / "tatoeba-de.parquet").with_row_index("sentence_id")
+    english, tokenizer = load_encoder(ASSETS / "bert-mini", EncoderConfig(model="embedded:bert-mini", normalize=True))
+    vectors = encode(english, tokenizer, text["en"].to_list()[:400])
+    vectors = (vectors - vectors.mean(axis=0)).astype(np.float32)
+    learnt, kept = text[:320], text[320:400]
+    student, own = load_encoder(ASSETS / "bert-mini-mul", EncoderConfig(model="embedded:bert-mini-mul"))
+    config = TrainingConfig(
+        precision="fp32",
+        objective=DistilConfig(loss="vectors", distance="cosine"),
+        lr=1e-3,
+        batch_size=16,
+        max_steps=20,
+        select="last",
+        collapse=None,
+    )
+    pairs = learnt.select(pl.col("sentence_id").cast(pl.UInt64), text_1="en", text_2="de")
+    teacher = TeacherVectors(np.arange(320, dtype=np.uint64), vectors[:320])
+
+    def nearness(network, column):
+        found = encode(network, own, kept[column].to_list())
+        found = found - found.mean(axis=0)
+        goal = vectors[320:]
+        return float(((found * goal).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(goal, axis=1)).mean())
+
+    before = {column: nearness(student, column) for column in ("en", "de")}
+    result = train(pairs, student, own, config, teacher=teacher)
+    after = {column: nearness(result.encoder, column) for column in ("en", "de")}
+    assert all(after[column] > before[column] + 0.1 for column in before), (before, after)
+    losses = result.log["loss"].drop_nulls()
+    assert losses.tail(5).mean() < losses.head(5).mean()
+    export_sentence_transformers(result.encoder, own, tmp_path)
+    texts = kept["de"].to_list()
+    theirs = SentenceTransformer(str(tmp_path), device="cpu").encode(texts)
+    assert np.abs(encode(result.encoder, own, texts) - theirs).max() <= 1e-5
+
+
+def test_the_projection_stands_before_a_last_scaling_and_opens_elsewhere(tmp_path):
+    folder, width = tmp_path / "start", 48
+    _, tokenizer = tiny_encoder(folder)
+    encoder, _ = load_encoder(folder, EncoderConfig(model="tiny", max_length=24, normalize=True))
+    objective = Distil(encoder, DistilConfig(queue=2))
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    vectors = np.random.default_rng(0).normal(size=(4, width)).astype(np.float32)
+    objective.meet_teacher(replace(pairs, teacher=vectors), vectors)
+    export_sentence_transformers(objective.online.eval(), tokenizer, tmp_path / "out")
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(BACK_DE)
+    assert theirs.shape == (4, width)
+    assert np.linalg.norm(theirs, axis=1) == pytest.approx(np.ones(4), abs=1e-5)
+    assert np.abs(encode(objective.online, tokenizer, BACK_DE) - theirs).max() <= 1e-5
+    assert math.isfinite(float(theirs.sum()))

@@ -1,0 +1,49 @@
+"""The examples in the objectives' docstrings give what they say, and every objective has one."""
+
+import doctest
+import importlib
+import pkgutil
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import models.objectives
+from models.objectives import config
+from models.objectives.matryoshka import Matryoshka
+from models.objectives.queue import VectorQueue
+from models.objectives.registry import OBJECTIVES
+from models.training.batches import tokenise_pairs
+from tests.tiny_encoder import BACK_DE, BACK_FR, tiny_encoder
+
+MODULES = sorted(found.name for found in pkgutil.walk_packages(models.objectives.__path__, "models.objectives."))
+
+
+@pytest.fixture
+def names(tmp_path):
+    """What examples take for granted: an encoder, its tokenizer, a batch with every field, all settings."""
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.1)
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    batch = replace(
+        pairs,
+        scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
+        labels=np.array([0, 1, 2, 0]),
+        groups=np.array([1, 1, 1, 2], dtype=np.uint64),
+        teacher=np.random.default_rng(0).normal(size=(len(pairs), 5)).astype(np.float32),
+    )
+    objectives = {kind.__name__: kind for kind in OBJECTIVES.values()}
+    given = {"torch": torch, "encoder": encoder, "tokenizer": tokenizer, "batch": batch, "VectorQueue": VectorQueue}
+    return vars(config) | objectives | given
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_give_what_they_say(module, names):
+    torch.manual_seed(0)
+    assert doctest.testmod(importlib.import_module(module), extraglobs=names).failed == 0
+
+
+@pytest.mark.parametrize("kind", [*OBJECTIVES.values(), Matryoshka], ids=lambda kind: kind.__name__)
+def test_every_objective_has_an_example(kind):
+    assert doctest.DocTestParser().get_examples(kind.__doc__)

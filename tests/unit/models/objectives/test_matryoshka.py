@@ -1,0 +1,188 @@
+"""Nested dimensions: the loss summed over prefixes, restated in float64 with cut vectors and cut networks."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+from models.encoder.encode import encode
+from models.encoder.export import export_sentence_transformers
+from models.errors import TrainingError
+from models.objectives.config import (
+    BSLConfig,
+    ContrastiveConfig,
+    DistilConfig,
+    RegressionConfig,
+    SCLConfig,
+    SimCSEConfig,
+    VICRegConfig,
+)
+from models.objectives.objective import Batch
+from models.objectives.registry import build_objective
+from models.training.batches import tokenise_pairs
+from models.training.config import TrainingConfig
+from models.training.loop import train
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
+from tests.tiny_training import PAIRS, TEACHER
+
+CUTS, TEMPERATURE = (4, 10), 0.2
+
+
+@pytest.fixture
+def setting(tmp_path):
+    """An encoder without dropout in float64, and a batch of pairs with all that objectives need."""
+    encoder, tokenizer = tiny_encoder(tmp_path, dropout=0.0)
+    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    known = {"scores": np.array([1, 0.5, 0.25, 0], dtype=np.float32), "labels": np.array([0, 1, 0, 0])}
+    teacher = np.random.default_rng(1).normal(size=(4, 5))
+    batch = Batch(pairs.tokens, pairs.view_1, pairs.view_2, **known, groups=np.arange(4).astype(np.uint64))
+    return encoder.double(), Batch(**{**vars(batch), "teacher": teacher})
+
+
+def vectors(encoder, batch):
+    return [encoder.embed(batch.tokens, rows, 512) for rows in (batch.view_1, batch.view_2)]
+
+
+def cosine(a, b):
+    return (a * b).sum(-1) / ((a**2).sum(-1) * (b**2).sum(-1)).sqrt()
+
+
+def cosines(a, b):
+    return cosine(a[:, None], b[None])
+
+
+def contrast(h1, h2, _):
+    both, rows = torch.cat([h1, h2]), len(h1)
+    logits = cosines(both, both) / TEMPERATURE
+    losses = []
+    for row in range(2 * rows):
+        others = [n for n in range(2 * rows) if n != row]
+        losses.append(logits[row, others].logsumexp(0) - logits[row, (row + rows) % (2 * rows)])
+    return sum(losses) / len(losses)
+
+
+def regression(h1, h2, made):
+    return ((cosine(h1, h2) - torch.as_tensor(made.batch.scores)) ** 2).mean()
+
+
+def bootstrap(h1, h2, made):
+    """Equation 2, the predictor cut to the rows and columns of the first dimensions."""
+    kept, layers = h1.shape[1], list(made.objective.predictor.blocks[0])
+    targets = [x[:, :kept].detach() for x in vectors(made.objective.target, made.batch)]
+
+    def predict(h):
+        first, second, last = (layer for layer in layers if isinstance(layer, torch.nn.Linear))
+        h = torch.relu(h @ first.weight[:, :kept].T + first.bias)
+        h = torch.relu(h @ second.weight.T + second.bias)
+        return h @ last.weight[:kept].T + last.bias[:kept]
+
+    return -0.5 * (cosine(predict(h1), targets[1]) + cosine(predict(h2), targets[0])).mean()
+
+
+def dropout_contrast(h1, _, made):
+    """SimCSE without dropout in the transformer: both views are one."""
+    kept, dense = h1.shape[1], made.objective.head[0]
+    z = torch.tanh(h1 @ dense.weight[:kept, :kept].T + dense.bias[:kept])
+    logits = cosines(z, z) / TEMPERATURE
+    return (logits.logsumexp(1) - logits.diagonal()).mean()
+
+
+def divergence(h1, h2, made):
+    others = ~torch.eye(4, dtype=torch.bool)
+    t = torch.as_tensor(made.batch.teacher)
+    p = (cosines(t, t)[others].view(4, 3) / 0.05).softmax(1)
+    losses = []
+    for h in (h1, h2):
+        q = (cosines(h, h)[others].view(4, 3) / TEMPERATURE).softmax(1)
+        losses.append((p * (p / q).log()).sum(1).mean())
+    return sum(losses) / 2
+
+
+class Made:
+    def __init__(self, objective, batch):
+        self.objective, self.batch = objective, batch
+
+
+CASES = [
+    (ContrastiveConfig(temperature=TEMPERATURE, dims=CUTS), contrast),
+    (RegressionConfig(dims=CUTS), regression),
+    (BSLConfig(k=2, norm="none", dims=CUTS), bootstrap),
+    (SimCSEConfig(temperature=TEMPERATURE, dims=CUTS), dropout_contrast),
+    (DistilConfig(student_temperature=TEMPERATURE, dims=CUTS), divergence),
+]
+
+
+@pytest.mark.parametrize(("config", "restated"), CASES, ids=[case[0].name for case in CASES])
+def test_loss_and_gradients_are_those_of_cut_vectors(setting, config, restated):
+    encoder, batch = setting
+    if config.name == "simcse":
+        encoder.heard = torch.nn.Dropout(0.5)  # asked for; nothing passes it
+    torch.manual_seed(2)
+    made = Made(build_objective(encoder, config).double(), batch)
+    loss = made.objective(batch, 512)
+    loss.backward()
+    learning = made.objective.learning_parameters()
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in learning]
+    h1, h2 = vectors(made.objective.online, batch)
+    expected = sum(restated(h1[:, :kept], h2[:, :kept], made) for kept in (WIDTH, *CUTS))
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-9)
+    found = torch.autograd.grad(expected, learning, allow_unused=True)
+    for gradient, other in zip(gradients, found, strict=True):
+        torch.testing.assert_close(gradient, torch.zeros_like(gradient) if other is None else other, atol=1e-9, rtol=0)
+
+
+PLUS = BSLConfig(k=2, norm="none", contrastive_weight=0.1, target_contrastive_weight=0.1, ranking_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [VICRegConfig(k=2), SCLConfig(), PLUS, ContrastiveConfig(anchor_weight=2.0)],
+    ids=["vicreg", "scl", "BSL+", "anchored"],
+)
+def test_each_prefix_counts(setting, config):
+    """Each d adds a term of its own, and none changes what the others add."""
+    encoder, batch = setting
+
+    def loss(*dims):
+        torch.manual_seed(2)
+        objective = build_objective(encoder, config.model_copy(update={"dims": dims})).double()
+        return objective(batch, 512).item()
+
+    whole, both = loss(), loss(*CUTS)
+    assert both - whole == pytest.approx(sum(loss(kept) - whole for kept in CUTS), abs=1e-6)
+    assert all(abs(loss(kept) - whole) > 1e-3 for kept in CUTS)
+
+
+def test_twenty_steps_and_sentence_transformers_cuts_where_we_do(tmp_path):
+    encoder, tokenizer = tiny_encoder(tmp_path / "in")
+    config = TrainingConfig(
+        precision="fp32", objective=ContrastiveConfig(dims=(8,)), batch_size=4, lr=1e-3, epochs=20, max_steps=20
+    )
+    result = train(PAIRS, encoder, tokenizer, config.model_copy(update={"collapse": None}), teacher=TEACHER)
+    losses = result.log["loss"].drop_nulls()
+    assert len(losses) == 20
+    assert losses.tail(5).mean() < losses.head(5).mean()
+    export_sentence_transformers(result.encoder, tokenizer, tmp_path / "out")
+    peer = SentenceTransformer(str(tmp_path / "out"), device="cpu", truncate_dim=8)
+    assert np.abs(peer.encode(ORIGINALS) - encode(result.encoder, tokenizer, ORIGINALS)[:, :8]).max() <= 1e-5
+
+
+def test_without_dims_the_loss_is_the_objective_s_own(setting):
+    encoder, batch = setting
+    h1, h2 = vectors(encoder, batch)
+    loss = build_objective(encoder, ContrastiveConfig(temperature=TEMPERATURE))(batch, 512).item()
+    assert math.isclose(loss, contrast(h1, h2, None).item(), abs_tol=1e-9)
+
+
+def test_more_dimensions_than_there_are_are_refused(setting):
+    with pytest.raises(TrainingError, match=rf"dims \[{WIDTH}\] of vectors of width {WIDTH}, expected fewer"):
+        build_objective(setting[0], ContrastiveConfig(dims=(4, WIDTH)))
+
+
+@pytest.mark.parametrize("fields", [{"queue": 8}, {"loss": "vectors"}])
+def test_what_is_compared_across_spaces_is_refused(fields):
+    with pytest.raises(ValueError, match=r"dims \[8\] with a queue, or with a teacher's vectors"):
+        DistilConfig(dims=(8,), **fields)

@@ -1,0 +1,131 @@
+"""Pairs as tokens on disk: the ids of the tokenizer, in any chunks, written once."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from models.errors import TrainingError
+from models.training import token_cache
+from models.training.teacher_vectors import TeacherVectors, open_teacher
+from models.training.token_cache import open_token_cache
+from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, tiny_encoder
+
+PAIRS = pl.DataFrame({"text_1": ORIGINALS + BACK_DE + ORIGINALS, "text_2": BACK_DE + BACK_FR + BACK_FR, "pair_id": 1})
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    return tiny_encoder(tmp_path / "model")[1]
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 50_000])
+def test_rows_are_the_tokens_of_both_views(tokenizer, tmp_path, monkeypatch, chunk):
+    monkeypatch.setattr(token_cache, "CHUNK", chunk)
+    # A file of several row groups, as parts of an artifact are.
+    PAIRS.write_parquet(tmp_path / "pairs.parquet", row_group_size=3)
+    data = open_token_cache(tmp_path, pl.scan_parquet(tmp_path / "pairs.parquet"), tokenizer, 24)
+    assert len(data) == 12
+    rows = np.array([7, 0, 11, 7])
+    batch = data.take(rows)
+    for view, column in ((batch.view_1, "text_1"), (batch.view_2, "text_2")):
+        for number, row in zip(view, rows, strict=True):
+            start, end = batch.tokens.offsets[number : number + 2]
+            assert batch.tokens.ids[start:end].tolist() == tokenizer(PAIRS[column][int(row)])["input_ids"]
+    together = batch.tokens.lengths_of(batch.view_1) + batch.tokens.lengths_of(batch.view_2)
+    np.testing.assert_array_equal(data.lengths_of(rows), together)
+
+
+def test_the_file_is_written_once_and_anew_for_other_content(tokenizer, tmp_path):
+    first = open_token_cache(tmp_path, PAIRS.lazy(), tokenizer, 24)
+    path = next(tmp_path.glob("tokens-*.arrow"))
+    written = path.stat().st_mtime_ns
+    assert open_token_cache(tmp_path, PAIRS.lazy(), tokenizer, 24).digest == first.digest
+    assert path.stat().st_mtime_ns == written
+    others = [(PAIRS[::-1], 24), (PAIRS.rename({"text_1": "text_2", "text_2": "text_1"}), 24), (PAIRS, 5)]
+    digests = {open_token_cache(tmp_path, pairs.lazy(), tokenizer, length).digest for pairs, length in others}
+    assert len(digests | {first.digest}) == 4
+    assert len(list(tmp_path.iterdir())) == 4 + 1  # no leftovers, and the model
+
+
+def test_a_null_is_named_by_its_row_wherever_it_stands(tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(token_cache, "CHUNK", 4)
+    holed = PAIRS.with_columns(text_2=pl.when(pl.int_range(12) != 9).then("text_2"))
+    with pytest.raises(TrainingError, match="text_2 of pair 9 is null"):
+        open_token_cache(tmp_path, holed.lazy(), tokenizer, 24)
+    with pytest.raises(TrainingError, match=r"lack \['text_2'\]"):
+        open_token_cache(tmp_path, PAIRS.drop("text_2").lazy(), tokenizer, 24)
+
+
+ALL = frozenset({"labels", "scores", "groups", "teacher"})
+LABELLED = PAIRS.with_columns(
+    label=pl.int_range(12) % 3,
+    score=pl.int_range(12) / 11,
+    group=pl.lit(2**63, pl.UInt64),
+    sentence_id=pl.int_range(12),
+)
+
+
+@pytest.fixture
+def teacher():
+    return TeacherVectors(np.arange(12, dtype=np.uint64), np.random.default_rng(0).random((12, 3), dtype=np.float32))
+
+
+@pytest.mark.parametrize("chunk", [5, 50_000])
+def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkeypatch, teacher, chunk):
+    monkeypatch.setattr(token_cache, "CHUNK", chunk)
+    data = open_token_cache(tmp_path, LABELLED.lazy(), tokenizer, 24, ALL, teacher)
+    rows = np.array([7, 0, 11, 7])
+    batch = data.take(rows)
+    assert (batch.labels.dtype, batch.labels.tolist()) == (np.int64, [1, 0, 2, 1])
+    np.testing.assert_array_equal(batch.scores, (rows / 11).astype(np.float32))
+    assert (batch.groups.dtype, set(batch.groups.tolist())) == (np.uint64, {2**63})
+    np.testing.assert_array_equal(batch.teacher, teacher.vectors[rows])
+
+
+def test_what_no_objective_needs_is_left_out(tokenizer, tmp_path):
+    plain, labelled = (open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24) for pairs in (PAIRS, LABELLED))
+    assert plain.digest == labelled.digest
+    batch = labelled.take(np.arange(3))
+    assert (batch.labels, batch.scores, batch.groups, batch.teacher) == (None, None, None, None)
+
+
+def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher):
+    other = TeacherVectors(teacher.ids, teacher.vectors + 1)
+    changes = [LABELLED.with_columns(pl.col(name).reverse()) for name in ("label", "score", "sentence_id")]
+    digests = {
+        open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24, ALL, vectors).digest
+        for pairs, vectors in [(LABELLED, teacher), (LABELLED, other), *((change, teacher) for change in changes)]
+    }
+    assert len(digests) == 5
+
+
+@pytest.mark.parametrize(
+    ("needs", "pairs", "message"),
+    [
+        ("labels", LABELLED.drop("label"), "label of pair 0 is not there, and the objective needs labels"),
+        ("groups", LABELLED.with_columns(group=None), "group of pair 0 is null, and the objective needs groups"),
+        ("scores", LABELLED.with_columns(score=pl.int_range(12) / 10), r"score of pair 11 is 1\.1, expected 0 to 1"),
+        ("teacher", LABELLED.with_columns(sentence_id=2 * pl.int_range(12)), "sentence_id of pair 6 is 12, of which"),
+    ],
+)
+def test_pairs_that_lack_it_are_refused_by_column_and_row(
+    tokenizer, tmp_path, monkeypatch, teacher, needs, pairs, message
+):
+    monkeypatch.setattr(token_cache, "CHUNK", 4)
+    with pytest.raises(TrainingError, match=message):
+        open_token_cache(tmp_path, pairs.lazy(), tokenizer, 24, frozenset({needs}), teacher)
+
+
+def test_an_objective_that_needs_a_teacher_is_not_left_without(tokenizer, tmp_path):
+    with pytest.raises(TrainingError, match="needs a teacher's vectors and none were given"):
+        open_token_cache(tmp_path, LABELLED.lazy(), tokenizer, 24, frozenset({"teacher"}))
+
+
+def test_a_teacher_is_read_as_a_map_of_its_files(tmp_path, teacher):
+    rows = pl.DataFrame({"sentence_id": teacher.ids, "embedding": teacher.vectors})
+    mapped = open_teacher(tmp_path, "t", rows.lazy())
+    assert isinstance(mapped.vectors, np.memmap)
+    assert mapped.digest == teacher.digest == open_teacher(tmp_path, "t", rows.lazy()).digest
+    np.testing.assert_array_equal(mapped.vectors_of(np.array([9, 2], dtype=np.uint64)), teacher.vectors[[9, 2]])
+    with pytest.raises(TrainingError, match="ids do not rise"):
+        open_teacher(tmp_path, "other", rows.reverse().lazy())
