@@ -17,11 +17,11 @@ from flows.cli.debug import add_debug
 from flows.cli.printable import printable
 from flows.cli.terminal.options import add_json, print_json
 from flows.run_context import run_context_of
-from models.report.sizes import sized
 from storage.collect import collect, collectable, forgotten_loans, leftovers, readable_manifests, unused_copies
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
 from storage.export import export
 from storage.lookup import check_kind, find
+from tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
     from storage.manifest import Manifest

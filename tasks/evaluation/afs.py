@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.errors import SourceError
 from storage.readers.afs import TOPICS, read_afs, topic_file
 from storage.refs import EmbeddingsRef, ScoresRef
@@ -17,6 +16,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

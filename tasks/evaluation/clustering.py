@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.declarations import suites_of
 from storage.declared.clustering import CLUSTERING
 from storage.errors import SourceError
@@ -20,6 +19,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
 

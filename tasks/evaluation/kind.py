@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from models.evaluation.config import ScoringConfig
-    from models.report.tables import PaperTable
     from storage.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
     from tasks.evaluation.settings import EvaluationSettings
     from tasks.evaluation.systems import Candidate, System
+    from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.run_context import RunContext
 
 S = TypeVar("S", bound=EvaluationSet)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.report.page import difference_rows, score_rows
 from storage.schemas import COMPARISON, SCORES
+from tasks.rendering.score_tables import difference_rows, score_rows
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import polars as pl
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
-from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.embedded import EMBEDDED
 from storage.refs import ComparisonRef, EmbeddingsRef, ScoresRef
@@ -21,6 +20,7 @@ from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.declarations import DATASETS, suites_of
 from storage.declared.useb import USEB
 from storage.errors import SourceError
@@ -20,6 +19,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind
 from tasks.evaluation.scores import publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -32,7 +32,9 @@ def asked(folder: Path, *arguments: str, target: str = "install", gpus: str = ""
     programs.mkdir(exist_ok=True)
     (programs / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '%s' '{gpus}'\n")
     (programs / "nvidia-smi").chmod(0o755)
-    environment = {name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in {"TORCH", "EXTRA", "MAKEFLAGS", "MAKELEVEL"}
+    }
     environment["PATH"] = f"{programs}:{environment['PATH']}"
     subprocess.run(["make", target, *arguments], cwd=folder, check=True, capture_output=True, env=environment)
     return log.read_text()

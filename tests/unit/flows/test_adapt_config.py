@@ -12,8 +12,8 @@ from flows.config import overridden
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.contrastive_config import ContrastiveConfig, SimCSEConfig
-from models.report.adaptation import unasked
 from storage.errors import SourceError
+from tasks.rendering.evidence import unasked
 from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
 

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from models.report.mteb import Task, task_results
 from storage.declarations import DATASETS
 from storage.manifest import Provenance
 from storage.refs import ScoresRef
 from storage.schemas import SCORES
 from storage.store import Store
+from tasks.reporting.mteb import Task, task_results
 
 
 def row(dataset, metric, value, **changed):
