@@ -137,67 +137,6 @@ def figure_chart(
     return score_chart([*marks, *beside], axis)
 
 
-@dataclass(frozen=True)
-class SettingPoint:
-    """A mark along a setting.
-
-    Attributes:
-        line: the line that joins it with others; empty if there is only one.
-        place: its value of the setting.
-        mark: the figure.
-        published: the paper's figure × 100; None where none is printed.
-    """
-
-    line: str
-    place: str
-    mark: Mark
-    published: float | None
-
-
-def setting_chart(points: Sequence[SettingPoint], axis: str, figure_name: str) -> Chart:
-    """Return a figure along one setting, with intervals and the papers' figures.
-
-    Args:
-        points: in the order of the setting's values.
-        axis: name of the setting.
-        figure_name: what is drawn.
-    """
-    places = list(dict.fromkeys(point.place for point in points))
-    lines = list(dict.fromkeys(point.line for point in points))
-    with styled():
-        figure = new_figure(3.2)
-        axes = figure.add_subplot()
-        for line, colour in zip(lines, _cycled(len(lines)), strict=True):
-            own = [point for point in points if point.line == line]
-            at = [places.index(point.place) for point in own]
-            axes.plot(
-                at,
-                [point.mark.value for point in own],
-                marker="o",
-                markersize=4,
-                color=colour,
-                label=line or "measured",
-            )
-            for spot, point in zip(at, own, strict=True):
-                if point.mark.low is not None and point.mark.high is not None:
-                    axes.vlines(spot, point.mark.low, point.mark.high, color=colour, linewidth=1.5)
-            printed = [(spot, point.published) for spot, point in zip(at, own, strict=True) if point.published]
-            if printed:
-                _published_line(axes, printed, f"{line} published".strip(), colour)
-        axes.set_xticks(range(len(places)), places)
-        axes.set_xlabel(axis)
-        axes.set_title(figure_name, loc="left")
-        if len(axes.get_legend_handles_labels()[1]) > 1:
-            axes.legend()
-        told = "; ".join(f"{point.mark.label}: {point.mark.value:.1f}" for point in points)
-        return inline(figure, "setting", f"{figure_name} by {axis}. {told}")
-
-
-def _published_line(axes: Axes, printed: Sequence[tuple[int, float]], label: str, colour: str) -> None:
-    across, up = zip(*printed, strict=True)
-    axes.plot(across, up, marker="x", linestyle="--", linewidth=1, color=colour, label=label)
-
-
 def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
     """A chart a quantity by step, and the plane of alignment and uniformity.
 
@@ -216,7 +155,7 @@ def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int
     with styled():
         figure = new_figure(2.6)
         axes = figure.add_subplot()
-        for (name, log), colour in zip(logs.items(), _cycled(len(logs)), strict=True):
+        for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", column).drop_nulls()
             mark = "o" if points.height <= _MANY else ""
             values = points[column].to_numpy() * scale
@@ -231,7 +170,7 @@ def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
     with styled():
         figure = new_figure(2.9)
         axes = figure.add_subplot()
-        for (name, log), colour in zip(logs.items(), _cycled(len(logs)), strict=True):
+        for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
             points = log.select("step", "uniformity", "alignment").drop_nulls()
             across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
             axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
@@ -303,7 +242,8 @@ def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cos
         return inline(figure, name, f"Cosine over gold score, {system}: density of pairs, and the mean as a line")
 
 
-def _cycled(number: int) -> list[str]:
+def cycled(number: int) -> list[str]:
+    """Return a colour for each of several lines."""
     return [SERIES[place % len(SERIES)] for place in range(number)]
 
 

@@ -111,7 +111,8 @@ def study_chart(table: pl.DataFrame, points: Sequence[Point], axis: str, shown: 
         axis: name of the setting.
         shown: the set.
     """
-    from tasks.rendering.charts import Mark, SettingPoint, mark_of, score_chart, setting_chart  # matplotlib
+    from tasks.rendering.charts import Mark, mark_of, score_chart  # matplotlib
+    from tasks.rendering.setting_chart import SettingPoint, setting_chart
 
     rows = {row["label"]: row for row in shown_rows(table, shown).drop_nulls("mean").iter_rows(named=True)}
     known = [point for point in points if point.label in rows]
