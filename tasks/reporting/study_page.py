@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LEGEND: Final = (
     "Figures × 100, mean over seeds ± standard deviation, with the 95 % interval of the hierarchical bootstrap over "
-    "seeds and test pairs; of one seed, over test pairs alone. *Difference* is from the point that is named above, on "
+    "seeds and test pairs; of one seed, over test pairs alone. Difference is from the point that is named above, on "
     "the same draws of pairs, with p after Holm's correction for all comparisons of the table: told apart, above or "
     "below, only where its interval leaves out 0 and p is below 0.05. Figures of sets without scored pairs "
     "(accuracies, precisions, V-measures, argument facets) are not compared: their interval is Student's over seeds "
