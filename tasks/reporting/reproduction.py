@@ -187,8 +187,8 @@ def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.D
     return Page(
         title=row,
         word=verdict,
-        sentence=" ".join(said),
-        lead=[Charts([chart], lead=True)] if chart else [],
+        sentence=said[0] if said else "",
+        lead=[*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])],
         parts=[
             Part("Figures × 100", [table, Prose(_LEGEND, note=True)]),
             Part("Signatures", [Table.of("Lines to cite with the figures", signed)]),
