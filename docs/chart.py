@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import models.report
-from models.report.charts import Mark, score_chart
-from models.report.svg import MUTED, SERIES, inline, new_figure, styled
+from tasks.rendering.charts import Mark, score_chart
+from tasks.rendering.svg import MUTED, SERIES, inline, new_figure, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 CHART: Final = HERE / "tiny.svg"
 MEMORY: Final = HERE / "memory.svg"
-_STYLE: Final = Path(models.report.__file__).parent / "templates" / "style.css"
 _ROW: Final = re.compile(
     r"^\| (?P<system>.+?) \|.*\| (?P<value>[\d.]+) \[(?P<low>[\d.]+), (?P<high>[\d.]+)\] \|$", re.M
 )
@@ -46,7 +44,7 @@ def marks(readme: str) -> Iterator[Mark]:
 
 def chart(readme: str) -> str:
     """README's table as a file that stands by itself."""
-    return _alone(score_chart(list(marks(readme)), "Spearman × 100 on STS-B test, with 95 % interval"))
+    return score_chart(list(marks(readme)), "Spearman × 100 on STS-B test, with 95 % interval").standalone()
 
 
 def costs(benchmarks: str) -> tuple[list[int], dict[str, tuple[list[float], list[float]]]]:
@@ -87,16 +85,7 @@ def memory_chart(benchmarks: str) -> str:
         figure.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         last = (f"{name} {peaks[-1]:g} GiB and {cost[-1]:g} µs" for name, (peaks, cost) in steps.items())
         label = f"Peak memory and CPU time a sentence by sentences; at {sizes[-1] / 1e6:g} M {', '.join(last)}"
-        return _alone(inline(figure, "memory", label))
-
-
-def _alone(drawn: str) -> str:
-    """A chart of a page with the page's colours, light and dark."""
-    colours = _STYLE.read_text(encoding="utf-8").partition("* {")[0]
-    style = f"{colours}:root {{ background: var(--paper); font-family: system-ui, sans-serif; }}"
-    opening, inside = drawn.split(">", 1)
-    named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg" width="640"')
-    return f"{named}>\n<style>\n{style}\n</style>{inside}\n"
+        return inline(figure, "memory", label).standalone()
 
 
 if __name__ == "__main__":

@@ -136,28 +136,28 @@ KINDS: Final = (
         "What a run ends with: the figures of all its systems.",
         ("scores",),
         'table.filter(pl.col("dataset").str.starts_with("stsb")).select("model", "split", "value")',
-        "`report.html`, the page; `report.md`, the model card and the training curve",
+        "`report.html`, the page; `report.md` with its charts, the model card",
     ),
     Kind(
         "evaluation",
         "What `bsl evaluate` and `bsl compare` end with: figures and comparisons of all encoders or runs.",
         ("scores", "comparison"),
         'table.select("model", "dataset", "value").sort("dataset", "value", descending=True)',
-        "`evaluation.md`; of runs `comparison.html` and `comparison.md`",
+        "`evaluation.html`, `evaluation.md`; of runs `comparison.html`, `comparison.md`",
     ),
     Kind(
         "reproduction",
         "A figure of a published row beside what its recipe measured over seeds, × 100.",
         ("reproduction",),
         'table.select("row", "dataset", "published", "value", "sd", "verdict")',
-        "its page",
+        "`reproduction.html`, the page; `reproduction.md`",
     ),
     Kind(
         "study",
         "A configuration's figure over seeds, its interval and its difference to a reference.",
         ("study",),
         'table.select("label", "dataset", "mean", "sd", "difference", "p_value")',
-        "`study.md`, `study.png`",
+        "`study.html`, the page; `study.md`",
     ),
     Kind(
         "passages",
@@ -182,7 +182,7 @@ KINDS: Final = (
         "A method's figure on a proof, its interval and its difference to the first.",
         ("field", "field_methods"),
         'table.filter("decides").select("label", "mean", "difference", "verdict")',
-        "`field.html`, the page; `field.md`, `field.png`",
+        "`field.html`, the page; `field.md`",
     ),
 )
 

@@ -26,7 +26,7 @@ from tasks.embedding.saved_settings import can_drop, check_learns, is_bare, take
 from tasks.evaluation.kinds import FoundSets, available_frozen, frozen_names
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.adaptation import AdaptationArtifacts, AdaptationSettings, adaptation
-from tasks.reporting.run.content import Told
+from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.train import train

@@ -24,8 +24,9 @@ from tasks.embedding.saved_settings import check_learns, taken_over
 from tasks.evaluation.kinds import available_frozen, tables
 from tasks.evaluation.systems import Candidate
 from tasks.reporting.evaluation import Missing
-from tasks.reporting.run.content import ReportSettings, RunArtifacts, Told
+from tasks.reporting.run.content import ReportSettings, RunArtifacts
 from tasks.reporting.run.report import report
+from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
 from tasks.stage.run_context import RunContext
 from tasks.training.distributed import require_equal_shares

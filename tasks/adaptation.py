@@ -116,7 +116,7 @@ def weigh(
     table = pl.DataFrame(rows, schema=WEIGHING, orient="row")
     work.draft.write(table)
     work.draft.note({SHARE: chosen, COUNTED: list(counts)})
-    from models.report.adaptation import weighed
+    from tasks.rendering.evidence import weighed
 
     show_table("weighing", weighed(table), "What each share of the training finds in the half that chooses, × 100")
 
@@ -164,7 +164,8 @@ def prove(
 ) -> None:
     """Ask the start and the adapted encoder of the held-out half that chose nothing, and judge."""
     from models.evaluation.proof import answers, evidence
-    from models.report.adaptation import general_evidence, judged, proof_rows
+    from models.evaluation.verdict import general_evidence, judged
+    from tasks.rendering.evidence import proof_rows
 
     config, questions = held_out.config, _questions(work, held_out, "report")
     both = [answers(_remembered(work, *_loaded(work, ref, encoder)), questions) for ref in (start, adapted)]

@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 
 from models.evaluation.config import ScoringConfig
-from models.report.tables import PaperTable
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.assets.catalog import embedded_path
 from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
@@ -15,6 +14,7 @@ from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
 from tasks.evaluation.systems import System
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
 

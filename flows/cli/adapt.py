@@ -114,13 +114,13 @@ def layers_of(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
     from storage.artifacts.refs import ProofRef
-    from tasks.reporting.run.report import HTML
+    from tasks.reporting.publish import page_of
 
     manifest = store.manifest(ref)
     inputs = {name: entry.key for name, entry in manifest.provenance.inputs.items()}
     return {
         "report": ref.path,
-        "page": str(store.fetch(ref) / HTML),
+        "page": str(page_of(store, ref)),
         "encoder": f"{store.url}/checkpoint/{inputs['adapted']}/encoder",
         **{name: manifest.figures[name] for name in ("verdict", "reason", "advice", "missing")},
         "proof": store.scan(ProofRef(key=inputs["proof"])).collect().to_dicts(),
@@ -130,8 +130,8 @@ def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
 def _conclude(outcome: dict[str, Any], start: str) -> None:
     import polars as pl
 
-    from models.report.adaptation import MRR, proof_rows
     from storage.artifacts.schemas import PROOF
+    from tasks.rendering.evidence import MRR, proof_rows
 
     proof = pl.DataFrame(outcome["proof"], schema=PROOF)
     print_table(f"On held-out text (× 100), and on general sets. {MRR}", proof_rows(proof))

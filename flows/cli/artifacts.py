@@ -17,7 +17,6 @@ from flows.cli.main import add_debug
 from flows.cli.terminal.log_lines import printable
 from flows.cli.terminal.options import add_json, print_json
 from flows.run_context import run_context_of
-from models.report.sizes import sized
 from storage.artifacts.export import export
 from storage.artifacts.garbage_collection import (
     collect,
@@ -29,6 +28,7 @@ from storage.artifacts.garbage_collection import (
 )
 from storage.artifacts.lookup import check_kind, find
 from storage.errors import CorruptArtifactError, NewerFormatError, StorageError
+from tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
     from storage.artifacts.manifest import Manifest

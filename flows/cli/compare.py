@@ -43,20 +43,22 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: EvaluationRef) -> dict[str, Any]:
-    from tasks.reporting.comparison import HTML, said_of
+    from tasks.reporting.comparison import said_of
+    from tasks.reporting.publish import page_of
 
     return {
         "evaluation": ref.path,
-        "page": store.fetch(ref) / HTML,
+        "page": page_of(store, ref),
         "said": said_of(store, ref),
         **tables_of(store, ref),
     }
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from tasks.reporting.comparison import HTML, said_of
+    from tasks.reporting.comparison import said_of
+    from tasks.reporting.publish import page_of
 
     print_figures(store, ref)
     for line in said_of(store, ref):
         print_line(line)
-    print(f"page:    {store.fetch(ref) / HTML}")
+    print(f"page:    {page_of(store, ref)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from flows.cli.terminal.options import (
     add_json,
@@ -12,6 +12,7 @@ from flows.cli.terminal.options import (
     add_site_options,
     print_figures,
     print_json,
+    print_line,
     print_table,
     tables_of,
 )
@@ -117,16 +118,14 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: Store, ref: EvaluationRef) -> None:
-    from models.report.tables import paper_tables
     from tasks.evaluation.kinds import tables
-    from tasks.reporting.evaluation import PAGE
+    from tasks.rendering.paper_tables import paper_tables
+    from tasks.reporting.publish import page_of
 
     for title, rows in paper_tables(store.scan(ref, "scores").collect(), tables()):
         print_table(title, rows)
     print_figures(store, ref)
-    page = store.fetch(ref) / PAGE
-    missing = page.read_text(encoding="utf-8").partition("## Missing")[2].strip()
-    if missing:
-        print(f"Missing: {missing}")
-    print(f"page:    {page}")
+    for name, reason in cast("dict[str, str]", store.manifest(ref).figures["missing"]).items():
+        print_line(f"missing: {name}: {reason}")
+    print(f"page:    {page_of(store, ref)}")
     print(f"export:  bsl artifacts export {ref} FOLDER --as mteb   (or markdown, latex)")

@@ -106,17 +106,19 @@ def _field(arguments: argparse.Namespace) -> int:
 
 
 def _outcome(store: Store, ref: FieldRef) -> dict[str, Any]:
-    from tasks.reporting.field import HTML, summary_of
+    from tasks.reporting.field import summary_of
+    from tasks.reporting.publish import page_of
 
     said = summary_of(store, ref).said
-    return {"field": ref.path, "page": store.fetch(ref) / HTML, "said": said, **tables_of(store, ref)}
+    return {"field": ref.path, "page": page_of(store, ref), "said": said, **tables_of(store, ref)}
 
 
 def _conclude(store: Store, ref: FieldRef) -> None:
-    from tasks.reporting.field import HTML, PLOT, summary_of
+    from tasks.reporting.field import summary_of
+    from tasks.reporting.publish import page_of
 
-    folder, summary = store.fetch(ref), summary_of(store, ref)
+    summary = summary_of(store, ref)
     print_table("Your text: figures × 100, differences from the encoder as it is", summary.rows)
     for line in summary.said:
-        print_line(line.replace("**", ""))
-    print(f"page:    {folder / HTML}\nplot:    {folder / PLOT}")
+        print_line(line)
+    print(f"page:    {page_of(store, ref)}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_table
+from flows.cli.terminal.options import add_json, add_settings, add_site_options, print_json, print_line, print_table
 from flows.cli.terminal.overrides import changes_of, configured
 from flows.cli.terminal.start import begin
 from models.evaluation.reproduction import MARGIN
@@ -63,11 +63,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _conclude(store: Store, ref: ReproductionRef) -> None:
-    from models.report.reproduction import figure_rows
-    from tasks.reporting.reproduction import PAGE
+    from tasks.reporting.publish import page_of
+    from tasks.reporting.reproduction import figure_rows
 
-    page = store.fetch(ref) / PAGE
-    head, _, _ = page.read_text(encoding="utf-8").partition("## Figures")
-    print(head.removeprefix("# ").rstrip())
+    for line in cast("list[str]", store.manifest(ref).figures["said"]):
+        print_line(line)
     print_table("Published and measured, × 100", figure_rows(store.scan(ref).collect()))
-    print(f"page:    {page}")
+    print(f"page:    {page_of(store, ref)}")

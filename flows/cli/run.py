@@ -107,10 +107,12 @@ def _dry_run(store: Store, plan: Sequence[StageRun], *, as_json: bool) -> int:
 
 
 def _outcome(store: Store, ref: ReportRef) -> dict[str, Any]:
+    from tasks.reporting.publish import page_of
+
     manifest = store.manifest(ref)
     return {
         "report": ref.path,
-        "page": str(store.fetch(ref) / "report.html"),
+        "page": str(page_of(store, ref)),
         "encoder": _encoder(store, ref),
         **{name: manifest.figures.get(name) for name in ("verdict", "reason", "advice")},
         "scores": store.scan(ref, "scores").collect().to_dicts(),
@@ -124,14 +126,14 @@ def _encoder(store: Store, ref: ReportRef) -> str | None:
 
 
 def _conclude(store: Store, ref: ReportRef, title: str) -> None:
-    from models.report.page import INTERVALS, score_rows
+    from tasks.rendering.score_tables import INTERVALS, score_rows
+    from tasks.reporting.publish import page_of
 
     print_table(f"{title}\n{INTERVALS}", score_rows(store.scan(ref, "scores").collect()))
-    folder = store.fetch(ref)
     figures = store.manifest(ref).figures
     if verdict := figures.get("verdict"):
         print_line(f"{verdict}: {figures['reason']}. {figures['advice']}")
-    print(f"report:  {folder / 'report.html'}")
+    print(f"report:  {page_of(store, ref)}")
     if encoder := _encoder(store, ref):
         print(f"encoder: {encoder}\n         (opens with SentenceTransformer)")
     print(BROWSE)

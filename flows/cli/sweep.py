@@ -117,10 +117,9 @@ def _is_set(field: str, changes: Mapping[str, Any]) -> bool:
 
 
 def _conclude(store: Store, ref: StudyRef) -> None:
-    from models.report.study import comparisons, fault_lines, set_rows
-    from tasks.reporting.study import PAGE, PLOT
+    from tasks.reporting.publish import page_of
+    from tasks.reporting.study_page import comparisons, fault_lines, set_rows
 
-    folder = store.fetch(ref)
     table = store.scan(ref).collect()
     print_table("Figures × 100, mean over seeds ± standard deviation", set_rows(table))
     figures = cast("dict[str, Any]", store.manifest(ref).figures)  # as the stage notes them
@@ -128,4 +127,4 @@ def _conclude(store: Store, ref: StudyRef) -> None:
         print_table(f"{heading}; 95 % intervals over seeds and pairs", rows)
     for line in (*fault_lines(figures["faults"]), *figures["notes"]):
         print_line(line)
-    print(f"page:    {folder / PAGE}\nplot:    {folder / PLOT}")
+    print(f"page:    {page_of(store, ref)}")

@@ -30,7 +30,7 @@ from tasks.corpus.passages import learnt, read_passages
 from tasks.evaluation.kinds import available
 from tasks.evaluation.own_text_sets import field_asked, field_held, question_counts
 from tasks.reporting.field import FieldArtifacts, FieldComparison, compare_field
-from tasks.reporting.run.content import Told
+from tasks.reporting.sections import Told
 from tasks.stage.log_context import show_logs
 from tasks.stage.progress import warn
 from tasks.stage.run_context import RunContext

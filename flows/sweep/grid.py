@@ -10,7 +10,7 @@ from flows.config import PipelineConfig, nested, override
 from flows.recipes import RECIPES, recipe
 from flows.sweep.studies import STUDIES, Study, study
 from models.evaluation.published import AVERAGE, rows_of
-from models.report.study_config import Point
+from tasks.reporting.study_page import Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

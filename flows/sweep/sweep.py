@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from models.errors import ModelError
-    from models.report.study_config import Point
+    from tasks.reporting.study_page import Point
 
 
 def _run_name() -> str:

@@ -25,19 +25,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 AVERAGE: Final = "avg"
-TITLES: Final = {
-    "sts": "semantic textual similarity, seven sets",
-    "sts12-16": "semantic textual similarity, five years",
-    "stsb/dev": "STS benchmark, development set",
-    "stsb-supervised": "STS benchmark, fine-tuned on its training set",
-    "senteval": "SentEval transfer, seven tasks",
-    "senteval-8": "SentEval transfer, eight tasks",
-    "sts17-bsl": "STS 2017, BSL's eight tracks",
-    "afs": "argument facet similarity, mean of three topics",
-}
 """Suite → what its tables show."""
 _PLACE: Final = ("paper", "kind", "table", "suite", "row", "printed", "metric", "protocol", "quoted_from")
 
@@ -51,7 +41,7 @@ class PublishedRow:
         paper: short name of the paper.
         kind: `paper` or `field`.
         table: number of the table; empty for `field`.
-        suite: key of `TITLES`.
+        suite: the sets of its table.
         system: its name here.
         printed: its name there.
         metric: `spearman`, `pearson` or `accuracy`.
@@ -113,36 +103,3 @@ def rows_of(system: str) -> list[PublishedRow]:
             "All stand in column `row` of models/evaluation/published.csv"
         )
     return list(rows.values())
-
-
-def published_tables(systems: tuple[str, ...], scored: Collection[str]) -> dict[str, list[dict[str, str]]]:
-    """Title → rows of the systems, of every suite that has one of the scored data sets.
-
-    Args:
-        systems: names as in column `row`.
-        scored: data sets, and `<data set>/<split>`, of which the report has figures.
-
-    Raises:
-        ValueError: a system is in no table.
-    """
-    rows = [row for system in systems for row in rows_of(system)]
-    tables = {
-        suite: [row for row in rows if row.suite == suite] for suite in TITLES if set(columns_of(suite)) & set(scored)
-    }
-    return {
-        TITLES[suite]: [_line(row, _scored_columns(suite, scored)) for row in members]
-        for suite, members in tables.items()
-        if members
-    }
-
-
-def _scored_columns(suite: str, scored: Collection[str]) -> tuple[str, ...]:
-    """The columns of which the report has figures, and the mean where it has all."""
-    columns = [column for column in columns_of(suite) if column != AVERAGE]
-    own = tuple(column for column in columns if column in scored)
-    return (*own, AVERAGE) if len(own) == len(columns) and AVERAGE in columns_of(suite) else own
-
-
-def _line(row: PublishedRow, columns: tuple[str, ...]) -> dict[str, str]:
-    figures = {"Avg." if column == AVERAGE else column: row.cells.get(column) or "–" for column in columns}
-    return {"published system": row.system, "figure": f"{row.metric}, {row.protocol}", **figures, "source": row.source}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.errors import SourceError
 from storage.readers.benchmarks.afs import TOPICS, read_afs, topic_file
@@ -16,6 +15,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, place_in_pairs, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.datasets.clustering import CLUSTERING
 from storage.datasets.registry import suites_of
@@ -19,6 +18,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 from tasks.stage.ui import progress_of
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import polars as pl
 
-from models.report.page import difference_rows, score_rows
 from storage.artifacts.schemas import COMPARISON, SCORES
 from tasks.corpus.evaluation_sets import EvaluationSet
+from tasks.rendering.score_tables import difference_rows, score_rows
 from tasks.stage.ui import show_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from models.evaluation.config import ScoringConfig
-    from models.report.tables import PaperTable
     from storage.artifacts.refs import ComparisonRef, ScoresRef
     from tasks.embedding.vectors import Vectors
     from tasks.evaluation.systems import Candidate, EvaluationSettings, System
+    from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.cached import Work
     from tasks.stage.run_context import RunContext
 

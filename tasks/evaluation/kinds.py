@@ -21,7 +21,7 @@ from tasks.evaluation.useb import UsebKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from models.report.tables import PaperTable
+    from tasks.rendering.paper_tables import PaperTable
     from tasks.stage.run_context import RunContext
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ import polars as pl
 from models.errors import EvaluationError
 from models.evaluation.bootstrap import BootstrapConfig
 from models.evaluation.study import MEAN
-from models.report.tables import PaperTable
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.assets.catalog import EMBEDDED
 from storage.datasets.registry import DATASETS, suites_of
@@ -20,6 +19,7 @@ from tasks.corpus.evaluation_sets import ScoredSet, is_scored_set, read_scored_s
 from tasks.embedding.vectors import SparseVectors, Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import PaperTable
 from storage.artifacts.refs import ComparisonRef, EmbeddingsRef, ScoresRef
 from storage.datasets.registry import DATASETS, suites_of
 from storage.datasets.useb import USEB
@@ -19,6 +18,7 @@ from tasks.corpus.evaluation_sets import EvaluationSet, rows_of
 from tasks.embedding.vectors import Vectors, open_vectors
 from tasks.evaluation.kind import FrozenKind, publish_comparison, publish_scores
 from tasks.evaluation.signatures import digests, signed
+from tasks.rendering.paper_tables import PaperTable
 from tasks.stage.cached import Work, stage
 
 if TYPE_CHECKING:

@@ -1,23 +1,38 @@
-"""The page of an adaptation: what was learnt, how it is proved, what to do next."""
+"""The page of an adaptation: the verdict, the gains with their intervals, what was learnt, what was held out."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, Final, cast
 
-from models.report.adaptation import AdaptationContent, adaptation_page
-from models.report.verdict import Verdict, Word
+from models.evaluation.verdict import Verdict, Word
 from storage.artifacts.refs import CheckpointRef, CorpusRef, PassagesRef, ProofRef, ReportRef, ViewsRef, WeighingRef
 from storage.sources.labels import LabelSource
 from storage.sources.own_text import TextSource
 from tasks.adaptation import SHARE, VERDICT
 from tasks.corpus.labels import said_of
-from tasks.reporting.adapted_card import adapted_card
+from tasks.rendering.blocks import Charts, Facts, Page, Part, Prose, Table
+from tasks.rendering.evidence import MRR, proof_rows, unasked, weighed
+from tasks.reporting.adapted_card import Adapted, adapted_card, exported, spelled
 from tasks.reporting.model_card import CARD
-from tasks.reporting.run.content import Told
-from tasks.reporting.run.report import HTML, PAGE
-from tasks.reporting.sections import own_text
+from tasks.reporting.publish import publish
+from tasks.reporting.run.report import PAGE
+from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part, use_part
 from tasks.stage.cached import StageInputs, Work, stage
-from tasks.stage.ui import show_markdown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tasks.rendering.blocks import Block
+
+_ROLES: Final = {"counts": "after", "guard": "before", "shown": "baseline"}
+_DRAWN: Final = (
+    "The adapted encoder less the start, each with its 95 % interval; at 0 they are equal. A diamond decides, a circle "
+    "may forbid, a square is only shown."
+)
+_HELD_OUT: Final = (
+    "On documents that were held out and chose nothing; 95 % intervals, by drawing documents, of long ones runs of "
+    f"sentences. {MRR}"
+)
 
 
 class AdaptationArtifacts(StageInputs):
@@ -60,7 +75,7 @@ class AdaptationSettings(StageInputs):
     """Models of the round trips."""
 
 
-@stage(ref=ReportRef, version=6)
+@stage(ref=ReportRef, version=7)
 def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings, told: Told) -> None:
     """Write the pages and the encoder's card, and show them.
 
@@ -70,31 +85,95 @@ def adaptation(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings,
         asked: settings and sources.
         told: how to start the same again.
     """
-    from models.report.adaptation_page import adaptation_html  # matplotlib
-
     manifest = work.store.manifest(made.proof)
     word, reason, advice = (str(manifest.figures[name]) for name in (VERDICT, "reason", "advice"))
-    table = work.store.scan(made.proof).collect()
-    shown = {"Crops of a sentence": made.views} | ({"Round trips": made.trips} if made.trips else {})
-    labels = asked.labels
-    left_out = said_of(work.store.manifest(made.corpus).figures, labels)
-    labelled = " ".join([f"{labels.told}.", *left_out]) if labels else ""
-    content = AdaptationContent(
+    adapted = Adapted(
         encoder=asked.encoder,
         verdict=Verdict(cast("Word", word), reason, advice),
-        proof=table,
-        missing=asked.missing,
-        weighing=work.store.scan(made.weighing).collect(),
+        proof=work.store.scan(made.proof).collect(),
         share=float(str(work.store.manifest(made.weighing).figures[SHARE])),
-        log=work.store.scan(made.trained, "training_log").collect(),
         views=asked.taught,
-        own=own_text(work.store, made.passages, shown, asked.sources, labelled, asked.settings, told),
-        artifacts={str(ref): ref.key for ref in (made.passages, made.weighing, made.proof, made.adapted)},
     )
-    page = adaptation_page(content)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    (work.draft.folder / HTML).write_text(adaptation_html(content), encoding="utf-8")
-    card = adapted_card(content, made.adapted, asked.sources, asked.translators if made.trips else ())
+    parts = [
+        evidence_part(adapted.proof, asked.missing),
+        learnt_part(adapted, work.store.scan(made.weighing).collect(), _log(work, made)),
+        text_part(work.store, made.passages, _samples(made), asked.sources, _labelled(work, made, asked)),
+        settings_part(asked.settings),
+        use_part(str(made.adapted)),
+        Part("Artifacts", [Facts({ref.kind: ref.key for ref in _shown(made)})]),
+        reproduce_part(told),
+    ]
+    publish(work, adaptation_page(adapted, parts), PAGE)
+    card = adapted_card(adapted, made.adapted, asked.sources, asked.translators if made.trips else ())
     (work.draft.folder / CARD).write_text(card, encoding="utf-8")
     work.draft.note({VERDICT: word, "reason": reason, "advice": advice, "missing": list(asked.missing)})
-    show_markdown("adaptation", page, f"{asked.encoder} adapted: {word}")
+
+
+def adaptation_page(adapted: Adapted, parts: list[Part]) -> Page:
+    """Return the page: the verdict and a chart of the differences above the sections."""
+    from tasks.rendering.charts import mark_of, score_chart  # matplotlib
+
+    marks = [
+        mark_of(f"{name}, {metric}", _ROLES[role], *figure)
+        for name, metric, role, *figure in adapted.proof.select(
+            "evidence", "metric", "role", "difference", "ci_low", "ci_high"
+        ).rows()
+    ]
+    chart = [Charts([score_chart(marks, "Difference × 100 from the start", line=0.0)], lead=True)] if marks else []
+    return Page(
+        title=f"{adapted.encoder} adapted to your text",
+        word=adapted.verdict.word,
+        sentence=f"{adapted.verdict.found} Exported: {exported(adapted.verdict)}.",
+        lead=[*chart, *([Prose(_DRAWN, note=True)] if marks else [])],
+        parts=parts,
+    )
+
+
+def evidence_part(proof: pl.DataFrame, missing: tuple[str, ...]) -> Part:
+    """Return the evidence before and after.
+
+    Args:
+        proof: the table `proof`.
+        missing: general sets that were not found.
+    """
+    absent = [Prose(unasked(missing))] if missing else []
+    return Part("Proof", [Prose(_HELD_OUT), Table.of("Figures × 100", proof_rows(proof)), *absent])
+
+
+def learnt_part(adapted: Adapted, weighing: pl.DataFrame, log: pl.DataFrame | None) -> Part:
+    """Return what training brought together, and the share of it that was taken.
+
+    Args:
+        adapted: the encoder.
+        weighing: the table `weighing`.
+        log: of the training; None where it left none.
+    """
+    from tasks.rendering.charts import training_charts  # matplotlib
+
+    sentence = (
+        f"That {spelled(adapted.views)} of a sentence belong together, on sentences of your text. Each share of the "
+        "trained weights was asked of the half that chooses:"
+    )
+    rest = "" if adapted.share == 1 else ", the rest from the start"
+    taken = f"Taken: {100 * adapted.share:g} % of the trained weights{rest}."
+    blocks: list[Block] = [Prose(sentence), Table.of("Figures × 100 by share", weighed(weighing)), Prose(taken)]
+    curves = [] if log is None else [Charts(training_charts({"training": log}))]
+    return Part("What was learnt", [*blocks, *curves])
+
+
+def _log(work: Work, made: AdaptationArtifacts) -> pl.DataFrame:
+    return work.store.scan(made.trained, "training_log").collect()
+
+
+def _samples(made: AdaptationArtifacts) -> dict[str, ViewsRef]:
+    return {"Crops of a sentence": made.views} | ({"Round trips": made.trips} if made.trips else {})
+
+
+def _labelled(work: Work, made: AdaptationArtifacts, asked: AdaptationSettings) -> str:
+    """Return how the labels were read, and what was left out of the text for them."""
+    left_out = said_of(work.store.manifest(made.corpus).figures, asked.labels)
+    return " ".join([f"{asked.labels.told}.", *left_out]) if asked.labels else ""
+
+
+def _shown(made: AdaptationArtifacts) -> list[PassagesRef | WeighingRef | ProofRef | CheckpointRef]:
+    return [made.passages, made.weighing, made.proof, made.adapted]

@@ -2,65 +2,99 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from models.report.adaptation import exported, proof_rows, spelled
-from models.report.card import LICENCES, USAGE, Material, material_rows
-from models.report.card_header import Header, front_matter
-from models.report.escaping import plain
-from models.report.page import markdown_table
+from tasks.rendering.escaping import plain
+from tasks.rendering.evidence import proof_rows
+from tasks.rendering.markdown import markdown_table
+from tasks.reporting.card import LICENCES, USAGE, Material, material_rows
+from tasks.reporting.card_header import Header, front_matter
 from tasks.reporting.model_card import UNDECLARED, hub_id, model_material
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from models.report.adaptation import AdaptationContent
+    import polars as pl
+
+    from models.evaluation.verdict import Verdict
     from storage.artifacts.refs import CheckpointRef
     from storage.sources.own_text import TextSource
 
+_TAUGHT: Final = {"dropout": "two readings under dropout"}
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """An adapted encoder, or the start that was kept.
+
+    Attributes:
+        encoder: the person's name for the start.
+        verdict: word, reason and advice.
+        proof: the table `proof`.
+        share: of the trained weights that was taken.
+        views: names of the learnt views.
+    """
+
+    encoder: str
+    verdict: Verdict
+    proof: pl.DataFrame
+    share: float
+    views: Sequence[str]
+
+
+def exported(verdict: Verdict) -> str:
+    """Return which encoder is handed out."""
+    return "the adapted encoder" if verdict.word == "BETTER" else "the start, unchanged"
+
+
+def spelled(views: Sequence[str]) -> str:
+    """Return names of views as a sentence has them."""
+    return " and ".join(_TAUGHT.get(view, view) for view in views)
+
 
 def adapted_card(
-    content: AdaptationContent, adapted: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
+    adapted: Adapted, checkpoint: CheckpointRef, sources: Sequence[TextSource], translators: Sequence[str]
 ) -> str:
     """The card as Markdown.
 
     Args:
-        content: what the adaptation's page says.
-        adapted: the encoder.
+        adapted: the encoder, its figures and its verdict.
+        checkpoint: its artifact.
         sources: the files that it learnt from.
         translators: models of the round trips that it learnt from.
     """
-    better = content.verdict.word == "BETTER"
-    materials = [model_material("encoder at the start", content.encoder)]
+    better = adapted.verdict.word == "BETTER"
+    materials = [model_material("encoder at the start", adapted.encoder)]
     if better:
         materials += [Material("sentences", source.name, UNDECLARED) for source in sources]
-        if "round trips" in content.views:
+        if "round trips" in adapted.views:
             materials += [model_material("translation of views", model) for model in translators]
     header = Header(
-        name=f"{content.encoder} adapted",
-        base=hub_id(content.encoder),
+        name=f"{adapted.encoder} adapted",
+        base=hub_id(adapted.encoder),
         datasets=[],
         languages=sorted({source.lang for source in sources}) if better else [],
         licences=[material.licence for material in materials],
         figures=[],
     )
     what = (
-        f"It learnt that {spelled(content.views)} of a sentence belong together; {content.share:g} of the trained "
+        f"It learnt that {spelled(adapted.views)} of a sentence belong together; {adapted.share:g} of the trained "
         "weights, the rest from the start."
         if better
         else "Training did not make it better on that text, so this is the start, byte for byte."
     )
     sections = [
         front_matter(header),
-        f"# {plain(content.encoder)}, {'adapted' if better else 'kept'}",
-        f"A sentence encoder: {exported(content.verdict)}. {what} Compare its vectors by cosine.",
-        content.verdict.sentence,
+        f"# {plain(adapted.encoder)}, {'adapted' if better else 'kept'}",
+        f"A sentence encoder: {exported(adapted.verdict)}. {what} Compare its vectors by cosine.",
+        adapted.verdict.sentence,
         USAGE,
         "## Figures\n\nOf the start and of the adapted encoder, × 100, on documents that were held out and chose "
-        f"nothing; 95 % intervals.\n\n{markdown_table(proof_rows(content.proof))}",
+        f"nothing; 95 % intervals.\n\n{markdown_table(proof_rows(adapted.proof))}",
         "## Limits\n\nThe figures are of the text named below and say nothing of text of another kind. Bias that the "
         "start or that text carries was neither measured nor removed.",
         f"{LICENCES}\n\n{markdown_table(material_rows(materials))}",
-        f"Made by bsl-pipeline, checkpoint `{adapted.key}`.",
+        f"Made by bsl-pipeline, checkpoint `{checkpoint.key}`.",
     ]
     return "\n\n".join(sections) + "\n"

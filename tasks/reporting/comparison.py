@@ -1,4 +1,4 @@
-"""Finished runs side by side: the figures, settings and logs of their reports on one page."""
+"""Compare finished runs: the figures, settings and training logs of their reports on one page."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
-from models.report.runs_page import RunsContent
-from models.report.tables import PaperTable
+from models.evaluation.score_row import signed
+from models.evaluation.study import MEAN
 from storage.artifacts.refs import CheckpointRef, ComparisonRef, CorpusRef, EmbeddingsRef, EvaluationRef, ReportRef
 from storage.errors import ArtifactMissingError
+from tasks.rendering.blocks import Charts, Folded, Page, Part, Prose, Table
+from tasks.rendering.paper_tables import PaperTable, tables_of
+from tasks.rendering.score_tables import all_scores
+from tasks.reporting.evaluation import difference_part
+from tasks.reporting.publish import publish
 from tasks.reporting.run.report import report
 from tasks.stage.cached import Work, stage
-from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
+    from tasks.rendering.blocks import Block
 
-HTML: Final = "comparison.html"
-PAGE: Final = "comparison.md"
+PAGE: Final = "comparison"
+HTML: Final = f"{PAGE}.html"
 _LETTERS: Final = 40  # of a title, in names
+_MANY: Final = 15  # fields from which on their table would hide the sections below it
 
 
-@stage(ref=EvaluationRef, version=3)
+@stage(ref=EvaluationRef, version=4)
 def compare_runs(
     work: Work,
     reports: tuple[ReportRef, ...],
@@ -33,29 +39,69 @@ def compare_runs(
     tables: tuple[PaperTable, ...],
 ) -> None:
     """Write the page of several runs, their results' figures below each other, and their differences."""
-    from models.report.runs_page import findings, runs_markdown, runs_page  # matplotlib
-
     names = run_names(work.store, reports)
     manifests = dict(zip(names, map(work.store.manifest, reports), strict=True))
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     settings = {name: settings_of(manifest) for name, manifest in manifests.items()}
-    content = RunsContent(
-        runs=[_row(work.store, name, manifest) for name, manifest in manifests.items()],
-        scores=pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items()),
-        comparison=pl.concat(compared) if compared else None,
-        settings=differing(settings),
-        logs=_logs(work.store, manifests),
-        tables=tables,
-        devs={name: dev_of(own) for name, own in settings.items()},
-    )
-    work.draft.write(content.scores, "scores")
-    if content.comparison is not None:
-        work.draft.write(content.comparison, "comparison")
-    work.draft.note({"said": [*findings(content)]})
-    page = runs_markdown(content)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    (work.draft.folder / HTML).write_text(runs_page(content), encoding="utf-8")
-    show_markdown("comparison", page, content.title)
+    scores = pl.concat(_scores(work.store, name, manifest) for name, manifest in manifests.items())
+    comparison = pl.concat(compared) if compared else None
+    work.draft.write(scores, "scores")
+    if comparison is not None:
+        work.draft.write(comparison, "comparison")
+    said = findings(comparison, {name: dev_of(own) for name, own in settings.items()})
+    work.draft.note({"said": [*said]})
+    parts = [
+        Part("Runs", [Table.of("Runs", [_row(work.store, name, own) for name, own in manifests.items()])]),
+        difference_part(comparison),
+        Part("Different settings", [_setting_table(differing(settings))]),
+        Part("Training", _curves(work.store, manifests)),
+        Part("Scores", [*tables_of(scores, tables, [], ""), all_scores(scores)]),
+    ]
+    publish(work, comparison_page(f"{len(names)} runs compared", said, scores, parts), PAGE)
+
+
+def comparison_page(title: str, said: list[str], scores: pl.DataFrame, parts: list[Part]) -> Page:
+    """Return the page: the findings and a chart of the runs above the sections.
+
+    Args:
+        title: the heading.
+        said: a sentence per run.
+        scores: the table `scores`, whose `model` is the run's name.
+        parts: the sections.
+    """
+    from tasks.rendering.charts import system_chart  # matplotlib
+
+    chart = system_chart(scores)
+    lead: list[Block] = [*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])]
+    return Page(title=title, word="", sentence=said[0], lead=lead, parts=parts)
+
+
+def findings(comparison: pl.DataFrame | None, devs: Mapping[str, str]) -> list[str]:
+    """A sentence a run beside the first: better, worse, or not told apart, on the mean of the test sets or the last.
+
+    A set that chose one of the two encoders speaks only where there is no other, and the sentence says so.
+
+    Args:
+        comparison: the table `comparison`; None without scored pairs.
+        devs: run → the dataset and split that chose its encoder; empty or absent where none did.
+    """
+    if comparison is None:
+        return ["The runs share no set of scored pairs, so nothing is drawn on the same pairs."]
+    rows = comparison.filter(metric="spearman")
+    return [_finding(part, devs) for part in rows.partition_by("model", maintain_order=True)]
+
+
+def _finding(rows: pl.DataFrame, devs: Mapping[str, str]) -> str:
+    """The sentence of a run, from its rows in the order of the sets."""
+    chose = {devs.get(rows[name][0], "") for name in ("model", "reference")}
+    fair = [row for row in rows.iter_rows(named=True) if f"{row['dataset']}/{row['split']}" not in chose]
+    tests = [row for row in fair if row["split"] == "test"]
+    means = [row for row in tests if row["dataset"] == MEAN]
+    row = (means or tests or fair or rows.to_dicts())[-1]
+    low, high = row["ci_low"], row["ci_high"]
+    word = "better than" if low > 0 else "worse than" if high < 0 else "not told apart from"
+    place = f"{row['dataset']} {row['split']}{'' if fair else ', which chose the encoder'}, p {row['p_value']:.3f}"
+    return f"{row['model']} is {word} {row['reference']}: Spearman × 100 {signed(row['value'], low, high)} on {place}."
 
 
 def said_of(store: Store, comparison: EvaluationRef) -> list[str]:
@@ -155,11 +201,19 @@ def _scores(store: Store, name: str, manifest: Manifest) -> pl.DataFrame:
     return table.filter(model=str(manifest.figures["result"])).with_columns(model=pl.lit(name))
 
 
-def _logs(store: Store, manifests: Mapping[str, Manifest]) -> dict[str, pl.DataFrame]:
+def _setting_table(rows: list[dict[str, str]]) -> Table | Folded:
+    """Return the fields in which runs differ; folded where they are many, as where one run has translators."""
+    table = Table.of("Fields by run", rows)
+    return Folded(f"{len(rows)} fields", [table]) if len(rows) > _MANY else table
+
+
+def _curves(store: Store, manifests: Mapping[str, Manifest]) -> list[Charts]:
+    from tasks.rendering.charts import training_charts  # matplotlib
+
     logs = {}
     for name, manifest in manifests.items():
         entries = manifest.provenance.inputs
         trained = [entry.key for place, entry in entries.items() if place.startswith("checkpoints.")]
         if trained:
             logs[name] = store.scan(CheckpointRef(key=trained[-1]), "training_log").collect()
-    return logs
+    return [Charts(training_charts(logs))] if logs else []

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict
 
-from models.report.evaluation import evaluation_page
-from models.report.tables import PaperTable
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.refs import ComparisonRef, EvaluationRef, ScoresRef
+from tasks.rendering.blocks import Charts, Page, Part, Table
+from tasks.rendering.paper_tables import PaperTable, tables_of
+from tasks.rendering.score_tables import INTERVALS, difference_rows, missing_sets, score_rows, signatures
+from tasks.reporting.publish import publish
 from tasks.stage.cached import Work, stage
-from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-PAGE = "evaluation.md"
+PAGE: Final = "evaluation"
+_COMPARED: Final = "× 100 on the same draws, with 95 % interval and p"
 
 
 class Missing(BaseModel):
@@ -36,7 +38,7 @@ class Missing(BaseModel):
         return cls(names=tuple(reasons), reasons=dict(reasons))
 
 
-@stage(ref=EvaluationRef, version=4)
+@stage(ref=EvaluationRef, version=5)
 def summarise(
     work: Work,
     scores: tuple[ScoresRef, ...],
@@ -50,6 +52,43 @@ def summarise(
     compared = [work.store.scan(ref).collect() for ref in comparisons]
     if compared:
         work.draft.write(pl.concat(compared), "comparison")
-    page = evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons, tables)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    show_markdown("evaluation", page, f"Evaluation {work.ref.key[:12]}")
+    work.draft.note({"missing": {**missing.reasons}})
+    publish(work, evaluation_page(table, pl.concat(compared) if compared else None, missing.reasons, tables), PAGE)
+
+
+def evaluation_page(
+    scores: pl.DataFrame, comparison: pl.DataFrame | None, missing: Mapping[str, str], tables: Iterable[PaperTable]
+) -> Page:
+    """Return the page: a chart of the systems, the papers' tables, every figure, differences, what is missing.
+
+    Args:
+        scores: the table `scores` of all systems.
+        comparison: the table `comparison`; None where nothing was compared.
+        missing: set that was not found → why.
+        tables: the papers' tables.
+    """
+    from tasks.rendering.charts import system_chart  # matplotlib
+
+    chart = system_chart(scores)
+    return Page(
+        title="Evaluation",
+        word="",
+        sentence="",
+        lead=[Charts([chart], lead=True)] if chart else [],
+        parts=[
+            Part("Tables of the papers", list(tables_of(scores, tuple(tables), [], ""))),
+            Part("Scores", [Table.of(INTERVALS, score_rows(scores))]),
+            difference_part(comparison),
+            Part("Missing", [missing_sets(missing)] if missing else []),
+            Part("Signatures", [signatures(scores)]),
+        ],
+    )
+
+
+def difference_part(comparison: pl.DataFrame | None) -> Part:
+    """Return the differences of systems; an empty section where none were compared.
+
+    Args:
+        comparison: the table `comparison`.
+    """
+    return Part("Differences", [] if comparison is None else [Table.of(_COMPARED, difference_rows(comparison))])

@@ -9,16 +9,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from models.report.escaping import code
-from models.report.mteb import Task, task_results
-from models.report.page import markdown_table
-from models.report.tables import as_latex, paper_signatures, paper_tables
 from storage.artifacts.garbage_collection import readable_manifests
 from storage.artifacts.refs import ENCODER
 from storage.datasets.registry import DATASETS
 from storage.errors import ArtifactMissingError, StoreWriteError
 from tasks.evaluation.kinds import tables
+from tasks.rendering.escaping import code
+from tasks.rendering.markdown import markdown_table
+from tasks.rendering.paper_tables import as_latex, paper_signatures, paper_tables
 from tasks.reporting.model_card import CARD, folded_card
+from tasks.reporting.mteb import Task, task_results
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

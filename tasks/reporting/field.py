@@ -8,7 +8,6 @@ import polars as pl
 from pydantic import BaseModel
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.field import FieldContent, advice, field_page, summary_rows
 from storage.artifacts.refs import (
     ENCODER,
     CheckpointRef,
@@ -26,11 +25,11 @@ from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.own_text import checks_of, label_proofs, text_proofs
 from tasks.evaluation.own_text_sets import own_probes
-from tasks.reporting.run.content import Told
-from tasks.reporting.sections import own_text
+from tasks.reporting.field_page import FieldContent, advice, field_page, summary_rows
+from tasks.reporting.publish import publish
+from tasks.reporting.sections import Told, reproduce_part, settings_part, text_part
 from tasks.stage.cached import StageInputs, Work, stage
 from tasks.stage.device import limit_threads
-from tasks.stage.ui import show_image, show_markdown
 from tasks.training.step_timing import seconds_a_step
 
 if TYPE_CHECKING:
@@ -39,9 +38,8 @@ if TYPE_CHECKING:
     from models.evaluation.field import Proof, Ranking
     from storage.artifacts.store import Store
 
-PAGE: Final = "field.md"
-PLOT: Final = "field.png"
-HTML: Final = "field.html"
+PAGE: Final = "field"
+HTML: Final = f"{PAGE}.html"
 _COLLAPSED_RANK, _COLLAPSED_STD = 2.0, 0.01  # as `models.training.config.CollapseConfig`
 
 
@@ -106,9 +104,9 @@ class FieldComparison(StageInputs):
     """All settings as JSON."""
 
 
-@stage(ref=FieldRef, version=10)
+@stage(ref=FieldRef, version=11)
 def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told: Told) -> None:
-    """Compare methods on held-out text, labels and checks; pages, a plot, two tables.
+    """Compare methods on held-out text, labels and checks; a page, two tables.
 
     Args:
         work: the stage's.
@@ -120,7 +118,6 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
         EvaluationError: vectors cannot be compared.
     """
     from models.evaluation.field import field_rows, forgetful, not_chosen
-    from models.report.field_plot import field_plot  # matplotlib, which a cached run never needs
 
     limit_threads(work.site)
     config, labels = asked.config, asked.labels
@@ -143,23 +140,17 @@ def compare_field(work: Work, made: FieldArtifacts, asked: FieldComparison, told
     encoders = {asked.methods[name]: refs[0].path for name, refs in made.checkpoints.items()}
     folders = {label: f"{work.store.url}/{path}/{ENCODER}" for label, path in encoders.items()}
     views = {"Round trips of held-out sentences": made.trips} if made.trips else {}
-    own = own_text(work.store, made.passages, views, asked.sources, labels.told if labels else "", asked.settings, told)
-    content = FieldContent(asked.title, table, costs, ranked, forgets, folders, asked.notes, PLOT, own)
+    labelled = labels.told if labels else ""
+    own = [
+        text_part(work.store, made.passages, views, asked.sources, labelled),
+        settings_part(asked.settings),
+        reproduce_part(told),
+    ]
+    content = FieldContent(asked.title, table, costs, ranked, forgets, folders, asked.notes)
     work.draft.write(table)
     work.draft.write(costs, "field_methods")
-    _publish(work, content, field_plot(table, asked.title))
-
-
-def _publish(work: Work, content: FieldContent, picture: bytes) -> None:
-    from models.report.field_html import field_html  # matplotlib
-
-    page = field_page(content)
-    (work.draft.folder / HTML).write_text(field_html(content), encoding="utf-8")
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    (work.draft.folder / PLOT).write_bytes(picture)
     work.draft.note(Summary(rows=summary_rows(content), said=advice(content)).model_dump(mode="json"))
-    show_markdown("field", page.replace(f"![plot]({PLOT})", "(see field-plot)"), content.title)
-    show_image("field-plot", picture, content.title)
+    publish(work, field_page(content, own), PAGE)
 
 
 def summary_of(store: Store, ref: FieldRef) -> Summary:

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from models.report.run_content import Artifact
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from storage.artifacts.manifest import Manifest
     from storage.artifacts.store import Store
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """An artifact as the page of a run shows it.
+
+    Attributes:
+        stage: what made it.
+        system: whose vectors or figures it holds; empty for those of none.
+        kind: its kind.
+        key: its key.
+        rows: of its tables.
+        size: bytes.
+        seconds: that making it took, now or when it was made.
+        made: whether this run made it.
+        inputs: `<kind>/<key>` of what it was made from.
+    """
+
+    stage: str
+    system: str
+    kind: str
+    key: str
+    rows: int
+    size: int
+    seconds: float
+    made: bool
+    inputs: Sequence[str]
 
 
 def lineage(store: Store, refs: Iterable[ArtifactRef]) -> list[Manifest]:

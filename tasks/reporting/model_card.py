@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from models.report.card import CardContent, Material
-from models.report.card_header import Header, Measured
-from models.report.page import PRINTED, score_rows
+from models.evaluation.score_row import PRINTED
 from storage.assets.catalog import EMBEDDED, embedded_manifest
 from storage.datasets.model_licences import MODEL_LICENCES
 from storage.datasets.registry import DATASETS
+from tasks.rendering.score_tables import score_rows
+from tasks.reporting.card import CardContent, Material
+from tasks.reporting.card_header import Header, Measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

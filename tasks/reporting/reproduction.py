@@ -8,23 +8,34 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from models.evaluation.published import AVERAGE, columns_of, rows_of
-from models.report.reproduction import reproduction_page
+from models.evaluation.reproduction import MOST
 from storage.artifacts.refs import CorpusRef, ReportRef, ReproductionRef
 from storage.artifacts.schemas import REPRODUCTION
+from tasks.rendering.blocks import Charts, Page, Part, Prose, Table
+from tasks.rendering.numbers import MISSING
+from tasks.reporting.publish import publish
 from tasks.stage.cached import StageInputs, Work, stage
-from tasks.stage.ui import show_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from models.evaluation.published import PublishedRow
     from models.evaluation.reproduction import Comparison, Measured
     from storage.artifacts.store import Store
+    from tasks.rendering.svg import Chart
 
     Test = Callable[[Measured, float], Comparison]
 
-PAGE: Final = "reproduction.md"
+PAGE: Final = "reproduction"
 TOKENISED: Final = "-tok"  # SentEval's form of a set's text
+_LEGEND: Final = (
+    "sd: over seeds. 90 % over seeds: Student's interval of the mean, which decides. REPRODUCED: it lies within "
+    "the margin of the published figure, which was set before the runs. BELOW, ABOVE: all of it lies beyond the "
+    "margin, on that side. INCONCLUSIVE: neither; seeds to settle says how many would be enough if mean and sd "
+    "stay as they are. 95 % with pairs: seeds and pairs together, of pairs alone for one seed; it takes no part in "
+    "the verdict, since the published figure was measured on the same pairs."
+)
 _SPREAD: Final = "supervised-sd"  # between seeds, which is no figure to be reached
 _OVER_SEEDS: Final = {"supervised-mean": "all"}  # of runs that are tuned on the set, a seed each
 
@@ -48,7 +59,7 @@ class RowComparison(StageInputs):
     """Whether the recipe depends on the seed."""
 
 
-@stage(ref=ReproductionRef, version=4)
+@stage(ref=ReproductionRef, version=5)
 def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) -> None:
     """Set the figures of a row's recipe beside the row.
 
@@ -69,10 +80,11 @@ def reproduce(work: Work, reports: tuple[ReportRef, ...], asked: RowComparison) 
     why += _other_sets(figures, scores)
     verdict = "NOT COMPARABLE" if why else overall(figures["verdict"].to_list())
     title = f"{row} ({', '.join(cells)})" if cells else row
-    page = reproduction_page(title, verdict, why, figures)
+    said = [f"{reason}." for reason in why]
+    said += [_settling(figures)] if verdict == "INCONCLUSIVE" else []
     work.draft.write(figures)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    show_markdown("reproduction", page, f"{title}: {verdict}")
+    work.draft.note({"said": [f"{title}: {verdict}", *said]})
+    publish(work, reproduction_page(title, verdict, said, figures), PAGE)
 
 
 def _partial(store: Store, report: ReportRef, records: Mapping[str, int]) -> list[str]:
@@ -156,3 +168,93 @@ def _other_sets(figures: pl.DataFrame, scores: pl.DataFrame) -> list[str]:
         *([f"sets missing: {', '.join(absent)}"] if absent else []),
         *([f"another form of text: SentEval's tokens for {', '.join(tokenised)}"] if tokenised else []),
     ]
+
+
+def reproduction_page(row: str, verdict: str, said: Sequence[str], figures: pl.DataFrame) -> Page:
+    """Return the page: the verdict, the measured figures beside the published ones, the signatures.
+
+    Args:
+        row: the published row's name.
+        verdict: on the row as a whole.
+        said: why the run and the row cannot be compared, or how many seeds would settle it.
+        figures: the table `reproduction`.
+    """
+    chart = _chart(figures)
+    rows = figures.filter(pl.col("signature") != "").rows(named=True)
+    signed = [{"set": row["dataset"], "signature": row["signature"]} for row in rows]
+    table = Table.of("Published and measured", figure_rows(figures))
+    return Page(
+        title=row,
+        word=verdict,
+        sentence=said[0] if said else "",
+        lead=[*map(Prose, said[1:]), *([Charts([chart], lead=True)] if chart else [])],
+        parts=[
+            Part("Figures × 100", [table, Prose(_LEGEND, note=True)]),
+            Part("Signatures", [Table.of("Lines to cite with the figures", signed)]),
+        ],
+    )
+
+
+def _chart(figures: pl.DataFrame) -> Chart | None:
+    """Return each measured figure with its interval above the published one; None where nothing was measured."""
+    from tasks.rendering.charts import Mark, score_chart  # matplotlib
+
+    marks = [
+        mark
+        for row in figures.filter(pl.col("value").is_not_null()).iter_rows(named=True)
+        for mark in (
+            Mark(row["dataset"], "after", row["value"], row["ci_low"], row["ci_high"]),
+            Mark(f"{row['dataset']} (published)", "published", row["published"]),
+        )
+    ]
+    return score_chart(marks, "Figures × 100, with 95 % interval") if marks else None
+
+
+def _settling(figures: pl.DataFrame) -> str:
+    """How many seeds would end what is INCONCLUSIVE."""
+    open_ones = [row for row in figures.iter_rows(named=True) if row["verdict"] == "INCONCLUSIVE"]
+    if any(row["seeds"] == 1 for row in open_ones):
+        return "One seed has no spread, so there is no verdict yet: run two or more, for example --seeds 5."
+    counts = [row["seeds_needed"] for row in open_ones]
+    if None in counts:
+        return (
+            f"A figure differs from the published one by nearly the margin: more than {MOST:,} seeds would settle it."
+        )
+    return f"About {max(counts)} seeds would settle it, if means and spreads stay as they are: --seeds {max(counts)}."
+
+
+def figure_rows(figures: pl.DataFrame) -> list[dict[str, str]]:
+    """One row a published cell: published, measured, their difference, the interval, the verdict."""
+    return [
+        {
+            "set": row["dataset"],
+            "figure": f"{row['metric']}, {row['protocol']}",
+            "published": f"{row['published']:.2f}",
+            "measured": _number(row["value"]),
+            "difference": MISSING if row["value"] is None else f"{row['value'] - row['published']:+.2f}",
+            "sd": _number(row["sd"]),
+            "95 % with pairs": _interval(row["ci_low"], row["ci_high"]),
+            "seeds": str(row["seeds"]),
+            "90 % over seeds": _interval(row["seeds_low"], row["seeds_high"]),
+            "margin": f"{row['margin']:.2f}",
+            "verdict": row["verdict"],
+            "seeds to settle": _needed(row),
+        }
+        for row in figures.iter_rows(named=True)
+    ]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return MISSING if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
+
+
+def _needed(row: Mapping[str, Any]) -> str:
+    if row["verdict"] != "INCONCLUSIVE":
+        return MISSING
+    if row["seeds"] == 1:
+        return f"at least {row['seeds_needed']}"
+    return f"more than {MOST:,}" if row["seeds_needed"] is None else f"about {row['seeds_needed']}"
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.2f}"

@@ -1,15 +1,20 @@
-"""What the pages of `bsl adapt` and `bsl field` show of somebody's text, gathered from the store."""
+"""Sections that several pages share: a person's text, commands that use an encoder, how to reproduce the page."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import platform
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
+from pydantic import BaseModel, ConfigDict
 
 from models.augmentation.config import ORIGINAL
 from models.augmentation.views import view_examples
-from models.report.own_text import OwnText
-from tasks.reporting.run.content import environment
+from storage.artifacts.keys import NotInKey
+from storage.artifacts.manifest import installed_versions
+from tasks.rendering.blocks import Code, Facts, Folded, Part, Prose, Table
+from tasks.rendering.numbers import shown
+from tasks.reporting.commit import commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,57 +22,97 @@ if TYPE_CHECKING:
     from storage.artifacts.refs import PassagesRef, ViewsRef
     from storage.artifacts.store import Store
     from storage.sources.own_text import TextSource
-    from tasks.reporting.run.content import Told
 
-_SAMPLES: Final = 5  # rows of each
-_HELD: Final = "Held out: sentences that nothing was learnt from"
+_SAMPLES: Final = 5  # rows of each table of samples
 _SHORTEST: Final = 12  # letters of a view that shows something
+_PARTS: Final = {"train": "learnt", "choose": "that choose", "report": "that report"}
 
 
-def own_text(
-    store: Store,
-    passages: PassagesRef,
-    views: Mapping[str, ViewsRef],
-    sources: Sequence[TextSource],
-    labels: str,
-    settings: str,
-    told: Told,
-) -> OwnText:
-    """The text with samples.
+class Told(BaseModel):
+    """What a page says of a run that decides nothing of its result."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    command: Annotated[str, NotInKey] = ""
+    """That starts the run again; empty where no command alone does."""
+
+
+def text_part(
+    store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef], sources: Sequence[TextSource], labels: str
+) -> Part:
+    """Return the section on a person's text: how it was read, how much is held out, samples.
 
     Args:
         store: has the artifacts.
         passages: the text, with its held-out parts.
-        views: what they are → views of some of its sentences.
+        views: title → views of some of its sentences.
         sources: its files.
-        labels: what is said of those that were given; empty without any.
-        settings: complete, as JSON text.
-        told: how to start the same again.
+        labels: a sentence on the labels; empty without any.
     """
+    counts = {_spelled(name): shown(value) for name, value in store.manifest(passages).figures.items()}
     held = store.scan(passages).filter(pl.col("part") == "report").sort("sentence_id").head(_SAMPLES).collect()
-    shown = held.select("text", *(["title"] if held["title"].count() else []), "source")
-    return OwnText(
-        files=[source.told for source in sources],
-        labels=labels,
-        counts=store.manifest(passages).figures,
-        samples={
-            _HELD: shown.to_dicts(),
-            **dict(_views(store, passages, views)),
-        },
-        command=told.command,
-        settings=settings,
-        environment=environment(),
+    samples = held.select("text", *(["title"] if held["title"].count() else []), "source").to_dicts()
+    return Part(
+        "Your text",
+        [
+            Facts(counts),
+            *([Table.of("Columns", [source.told for source in sources])] if sources else []),
+            *([Prose(labels)] if labels else []),
+            Table.of("Held-out sentences", samples),
+            *_view_samples(store, passages, views),
+        ],
     )
 
 
-def _views(
-    store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef]
-) -> Iterator[tuple[str, list[dict[str, object]]]]:
+def _spelled(name: str) -> str:
+    """Return `train sentences` as `sentences learnt`."""
+    part, _, what = name.partition(" ")
+    return f"{what} {_PARTS[part]}" if part in _PARTS else name
+
+
+def _view_samples(store: Store, passages: PassagesRef, views: Mapping[str, ViewsRef]) -> Iterator[Table]:
     columns = ("sentence_id", "method", "text")
     texts = store.scan(passages).select("sentence_id", pl.lit(ORIGINAL).alias("method"), "text").unique("sentence_id")
-    for what, ref in views.items():
+    for title, ref in views.items():
         made = store.scan(ref).select(columns).filter(pl.col("method") != ORIGINAL)
         both = pl.concat([texts.join(made, on="sentence_id", how="semi").select(columns), made])
-        rows = view_examples([both], _SAMPLES, _SHORTEST).to_dicts()
-        if rows:
-            yield what, rows
+        if rows := view_examples([both], _SAMPLES, _SHORTEST).to_dicts():
+            yield Table.of(title, rows)
+
+
+def use_part(checkpoint: str) -> Part:
+    """Return the commands that use an encoder.
+
+    Args:
+        checkpoint: `checkpoint/<beginning of key>`; empty where nothing was trained, which leaves the section empty.
+    """
+    if not checkpoint:
+        return Part("Use the encoder")
+    commands = (
+        f'bsl search {checkpoint} sentences.txt "dogs in winter"',
+        f"bsl pairs {checkpoint} sentences.txt --above 0.9",
+        f"bsl embed {checkpoint} sentences.txt vectors.parquet",
+    )
+    folder = f"Its folder in the store, {checkpoint}…/encoder, opens with SentenceTransformer(path), too."
+    return Part("Use the encoder", [Code("\n".join(commands)), Prose(folder, note=True)])
+
+
+def settings_part(settings: str, *, html_only: bool = False) -> Part:
+    """Return the complete settings, as JSON text."""
+    return Part("Settings", [Folded("All settings", [Code(settings)])], html_only=html_only)
+
+
+def reproduce_part(told: Told, seeds: Mapping[str, str] | None = None) -> Part:
+    """Return how to reproduce the page: command, commit, versions, seeds.
+
+    Args:
+        told: the command.
+        seeds: field → seed.
+    """
+    command = [Code(told.command)] if told.command else []
+    return Part("Reproduce", [*command, Facts(environment()), *([Facts(seeds)] if seeds else [])], html_only=True)
+
+
+def environment() -> dict[str, str]:
+    """Return what this runs on: commit, system, versions."""
+    return {"commit": commit(), "system": platform.platform(terse=True), **installed_versions()}

@@ -1,4 +1,4 @@
-"""Runs of several configurations with several seeds to one table and one plot."""
+"""Runs of several configurations with several seeds: one table, one page."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ import numpy as np
 import polars as pl
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.study import set_rows, shown_set, study_page
-from models.report.study_config import Point
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef, StudyRef
 from storage.artifacts.schemas import STUDY
 from tasks.corpus.evaluation_sets import ScoredSet, read_scored_set
 from tasks.embedding.vectors import open_vectors
 from tasks.evaluation.sts import cosines_of
+from tasks.reporting.publish import publish
+from tasks.reporting.study_page import Point, faults_of, shown_set, study_page
 from tasks.stage.cached import StageInputs, Work, stage
-from tasks.stage.ui import show_image, show_markdown, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PAGE: Final = "study.md"
-PLOT: Final = "study.png"
+PAGE: Final = "study"
 
 
 class StudyRuns(StageInputs):
@@ -56,9 +54,9 @@ class StudySettings(StageInputs):
     """Settings of the intervals; more draws where there are many comparisons (`enough_draws`)."""
 
 
-@stage(ref=StudyRef, version=3)
+@stage(ref=StudyRef, version=4)
 def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
-    """Figures over seeds, differences from points that others are compared with, a page and a plot.
+    """Figures over seeds, differences from points that others are compared with, a page.
 
     Args:
         work: the stage's.
@@ -68,8 +66,6 @@ def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
     Raises:
         EvaluationError: a set cannot be scored with some vectors.
     """
-    from models.report.study_plot import study_plot  # matplotlib, which a cached run never needs
-
     points, title = runs.points, asked.title
     vectors = {point.label: made for point, made in zip(points, runs.embeddings, strict=True) if made}
     own = {point.label: made for point, made in zip(points, runs.scores, strict=True) if made}
@@ -80,16 +76,9 @@ def study(work: Work, runs: StudyRuns, asked: StudySettings) -> None:
     table = pl.concat([figures, _without(figures, [point.label for point in points if point.label not in vectors])])
     work.draft.write(table)
     drawn = shown_set(table, asked.shown)
-    faults = {point.label: "; ".join(point.faults) for point in points if point.faults}
     notes = _notes(len(labels) - 1, asked.config) if asked.sets and len(labels) > 1 else []
-    work.draft.note({"shown": drawn, "faults": {**faults}, "notes": [*notes]})
-    page = study_page(title, table, PLOT, drawn, faults, notes)
-    picture = study_plot(table, [point.model_dump() for point in points], title, asked.axis, drawn)
-    (work.draft.folder / PAGE).write_text(page, encoding="utf-8")
-    (work.draft.folder / PLOT).write_bytes(picture)
-    show_markdown("study", page.replace(f"![plot]({PLOT})", "(see study-plot)"), title)
-    show_table("study-table", set_rows(table), title)
-    show_image("study-plot", picture, title)
+    work.draft.note({"shown": drawn, "faults": {**faults_of(points)}, "notes": [*notes]})
+    publish(work, study_page(title, table, points, asked.axis, drawn, notes), PAGE)
 
 
 def _compared(

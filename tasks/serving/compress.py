@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
-    from models.report.variants import Variant
+    from tasks.serving.variants import Variant
     from tasks.stage.run_context import RunContext
 
     Vectors = NDArray[np.float32]
@@ -103,7 +103,7 @@ def export_variants(
     """
     from models.encoder.loading import load_encoder
     from models.encoder.saved import saved_config
-    from models.report.variants import variant_rows
+    from tasks.serving.variants import variant_rows
 
     if target.exists():
         raise StoreWriteError(f"{target} exists already; name a new folder")

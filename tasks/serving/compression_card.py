@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from models.encoder.int8 import GRAPHS
-from models.report.card import LICENCES, material_rows
-from models.report.card_header import Header, front_matter
-from models.report.escaping import plain
-from models.report.page import markdown_table
 from storage.artifacts.refs import CheckpointRef
+from tasks.rendering.escaping import plain
+from tasks.rendering.markdown import markdown_table
+from tasks.reporting.card import LICENCES, material_rows
+from tasks.reporting.card_header import Header, front_matter
 from tasks.reporting.export import newest_card
 from tasks.reporting.model_card import hub_id, model_material
 
@@ -60,7 +60,7 @@ def write_cards(folder: Path, rows: Sequence[dict[str, str]], card: str) -> None
     """A card of all forms, and one beside each that has a folder of its own."""
     text = f"{card}\n## {TITLE}\n\n{_explained(rows)}\n\n{markdown_table(rows)}\n"
     (folder / README).write_text(text, encoding="utf-8")
-    from models.report.variants import form_card
+    from tasks.serving.variants import form_card
 
     for row in rows:
         if row["place"] != "." and (folder / row["place"]).is_dir():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
-    from models.report.variants import Variant
+    from tasks.serving.variants import Variant
 
     Vectors = NDArray[np.float32]
 
@@ -37,7 +37,7 @@ def measured(name: str, place: str, path: Path, loaded: tuple[Encoder, PreTraine
     """
     from models.encoder.encode import encode
     from models.evaluation.correlation import cosine_scores
-    from models.report.variants import Variant
+    from tasks.serving.variants import Variant
 
     encoder, tokenizer = loaded
     texts, count = test_texts(), len(stsb("test"))

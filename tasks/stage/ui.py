@@ -19,8 +19,8 @@ from uuid import UUID
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
 from models.progress import Count, spelled
-from models.report.escaping import code, plain
-from models.report.page import markdown_table
+from tasks.rendering.escaping import code, plain
+from tasks.rendering.markdown import markdown_table
 from tasks.stage.progress import listeners
 from tasks.stage.ui_page import in_run, open_page, shown
 
@@ -52,10 +52,11 @@ def show_link(key: str, url: str, description: str) -> None:
     _show(key, f"{plain(description)}: {code(url)}")
 
 
-def show_image(key: str, png: bytes, description: str) -> None:
-    """A picture, carried inside its own URL so that the browser needs no access to the store."""
+def show_chart(key: str, svg: str, description: str) -> None:
+    """An SVG file, carried inside its own URL so that the browser needs no access to the store."""
     if (page := open_page()) is not None:
-        page.pictures.append((key, "data:image/png;base64," + base64.b64encode(png).decode(), description))
+        url = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+        page.pictures.append((key, url, description))
 
 
 def _show(key: str, section: str) -> None:

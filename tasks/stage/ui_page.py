@@ -22,10 +22,10 @@ from prefect.artifacts import create_image_artifact, create_markdown_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.runtime import flow_run
 
-from models.report.escaping import plain
-from models.report.sizes import sized
 from storage.artifacts.refs import ArtifactRef
 from storage.errors import StorageError
+from tasks.rendering.escaping import plain
+from tasks.rendering.numbers import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

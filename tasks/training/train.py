@@ -15,7 +15,7 @@ from tasks.corpus.evaluation_sets import ScoredSet
 from tasks.stage.cached import Work, stage
 from tasks.stage.device import device_of, limit_threads
 from tasks.stage.sigterm import stop_requested
-from tasks.stage.ui import progress_of, show_image, show_table
+from tasks.stage.ui import progress_of, show_chart, show_table
 from tasks.training.distributed import MEASURED, train_together
 from tasks.training.worker import TrainingJob, measured, run_job
 
@@ -83,9 +83,10 @@ def _figures(result: TrainingResult, speed: dict[str, JsonValue]) -> dict[str, J
 
 def _show(work: Work, result: TrainingResult) -> None:
     key = work.ref.key[:12]
-    from models.report.curve import training_curve  # matplotlib
+    from tasks.rendering.charts import training_charts  # matplotlib
 
-    show_image("training-curve", training_curve(result.log, f"checkpoint {key}"), f"Training of checkpoint {key}")
+    for chart in training_charts({"training": result.log})[:2]:  # loss and dev; the run's page has all
+        show_chart(chart.name, chart.standalone(), f"Training of checkpoint {key}: {chart.label}")
     seen = result.log.filter(pl.col("dev_spearman").is_not_null() | pl.col("uniformity").is_not_null())
     evaluated = seen.drop("lr", "momentum", "grad_norm", "dev_spearman").with_columns(
         (100 * seen["dev_spearman"]).alias("dev Spearman × 100")

@@ -33,7 +33,7 @@ def test_every_encoder_is_scored_and_the_missing_set_named(place, evaluated):
     assert scores["n"].unique().to_list() == [1379]
     page = (store.fetch(evaluated) / "evaluation.md").read_text()
     assert "## Missing" in page
-    assert "- sst5: " in page
+    assert "| sst5 | " in page
 
 
 def test_the_second_is_compared_with_the_first(place, evaluated):

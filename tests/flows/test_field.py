@@ -68,9 +68,9 @@ def test_every_method_has_its_figures_on_held_out_text_on_the_labels_and_on_the_
     assert own[TEXT, "TF-IDF"] == pytest.approx((own["crop", "TF-IDF"] + own["your labels", "TF-IDF"]) / 2)
     assert own["your labels", "TF-IDF"] == 1.0, "good and bad are words of the text"
     folder = store.fetch(compared)
-    assert (folder / "field.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "scores.svg").read_text().startswith("<svg ")
     page = (folder / "field.md").read_text()
-    assert "## What each was proved on" in page
+    assert "## Figures by question" in page
     assert "fit on a larger corpus" in page
 
 

@@ -33,4 +33,4 @@ def test_convolutions_come_with_training(tmp_path):
     before, after = (scores.filter(model=name)["value"] for name in ("before IS-BERT (mean)", "after IS-BERT"))
     assert len(before) == len(after) > 0
     assert (before - after).abs().max() > 1e-4
-    assert "| IS-BERT-NLI |" in (store.fetch(ref) / "report.md").read_text()
+    assert "| IS-BERT-NLI: " in (store.fetch(ref) / "report.md").read_text()

@@ -75,7 +75,7 @@ def test_a_folder_of_labse_reaches_a_row_of_every_track(site, labse, mirror):
         rows = pl.read_parquet(mirror / name / "test.parquet")
         first, second = (peer.encode(rows[side].to_list()) for side in ("sentence1", "sentence2"))
         assert value == pytest.approx(spearmanr((first * second).sum(axis=1), rows["score"]).statistic, abs=1e-6)
-    assert "| LaBSE |" in (store.fetch(report) / "report.md").read_text()
+    assert "| LaBSE: " in (store.fetch(report) / "report.md").read_text()
 
 
 def test_words_that_no_set_knows_give_no_figure(site):

@@ -33,7 +33,7 @@ def test_each_phase_starts_from_what_the_one_before_it_left(store, alone):
     assert files[0] != files[1]
     page = (store.fetch(ref) / "report.md").read_text()
     assert "after contrastive training, then BSL + in-batch negatives" in page
-    assert "![training curve](training-curve-1.png)" in page
+    assert "](curve-loss.svg)" in page
     html = (store.fetch(ref) / "report.html").read_text()
     assert "Pairs of 2. BSL + in-batch negatives" in html
     assert html.count("<svg") >= 5
@@ -53,7 +53,7 @@ def test_what_a_run_trained_is_the_start_of_another_that_trains_nothing(store, a
     assert len(scores["model"].unique()) == 2  # words, and the encoder as it is
     page = (store.fetch(ref) / "report.md").read_text()
     assert "## Training" not in page
-    assert "## Views" not in page
+    assert "Sentences and their views" not in page
     assert "model-card.md" not in manifest.files
     assert "Nothing was trained" in (store.fetch(ref) / "report.html").read_text()
 

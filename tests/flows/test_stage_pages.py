@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from storage.artifacts.refs import CorpusRef, PairsRef
 from tasks.stage.cached import Work, stage
 from tasks.stage.run_context import RunContext
-from tasks.stage.ui import show_image, show_link, show_markdown, show_table
+from tasks.stage.ui import show_chart, show_link, show_markdown, show_table
 
 CORPUS, PAIRS = "told-recipe-1-corpus-told-corpus-KEY", "told-recipe-3-pairs-told-pairs-KEY"
 HOSTILE = "# <script>alert(1)</script> | ![x](y)"
@@ -47,7 +47,7 @@ def told_pairs(work: Work, corpus: CorpusRef) -> None:
         }
     )  # fmt: skip
     work.draft.write(empty)
-    show_image("curve", b"\x89PNG", "A curve")
+    show_chart("curve", "<svg/>", "A curve")
     show_link("page", "file:///a b/report.html", "The page")
 
 
@@ -87,4 +87,4 @@ def test_a_page_leads_up_and_down_the_lineage(pages):
     assert f"Made from [{corpus}](/artifacts/key/{corpus})" in text
     assert "Leads to [told-recipe-9-report](/artifacts/key/told-recipe-9-report)" in text
     assert "The page: `file:///a b/report.html`" in text
-    assert pages[f"{PAIRS}-curve"].data.startswith("data:image/png;base64,")
+    assert pages[f"{PAIRS}-curve"].data.startswith("data:image/svg+xml;base64,")

@@ -30,7 +30,7 @@ def test_every_point_has_its_figure_over_seeds_and_its_difference(store, swept):
     assert second["difference_low"] <= second["difference"] <= second["difference_high"]
     assert second["mean"] - table["mean"][0] == pytest.approx(second["difference"])
     folder = store.fetch(swept)
-    assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "setting.svg").read_text().startswith("<svg ")
     page = (folder / "study.md").read_text()
     assert page.startswith("# tiny over training.objective.momentum; 2 seeds\n")
     assert "\n## stsb test (spearman, all), beside momentum 0.5\n" in page

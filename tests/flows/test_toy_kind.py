@@ -29,7 +29,7 @@ def test_it_is_scored_drawn_and_read_once(tmp_path):
     comparison = store.scan(ref, "comparison").collect()
     assert comparison["dataset"].unique().to_list() == ["stsb"]  # the toy cannot compare
     page = (store.fetch(ref) / "evaluation.md").read_text()
-    assert "## Paraphrases found" in page
+    assert "Paraphrases found" in page
     assert f"| {labels[0]} | accuracy, nearest |" in page
     assert READ == [TOY]
 

@@ -118,7 +118,7 @@ def tables_of(store: Store, ref: ArtifactRef) -> dict[str, list[dict[str, Any]]]
 
 def print_figures(store: Store, ref: EvaluationRef) -> None:
     """The scores of an evaluation, and the differences if several systems were compared."""
-    from models.report.page import INTERVALS, difference_rows, score_rows
+    from tasks.rendering.score_tables import INTERVALS, difference_rows, score_rows
 
     print_table(INTERVALS, score_rows(store.scan(ref, "scores").collect()))
     if "comparison" in store.manifest(ref).tables:

@@ -1,57 +1,36 @@
-"""Everything a run made to one page for people: scores, views, curve, statistics, provenance."""
+"""The report of a run: the page, the scores, and the model card of each encoder."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.augmentation.views import view_examples
-from models.evaluation.published import published_tables
-from models.partitions import bits_for, in_range
-from models.report.card import model_card
-from models.report.page import ReportContent, page
-from models.report.verdict import Verdict, verdict_of
-from storage.artifacts.refs import (
-    ArtifactRef,
-    CheckpointRef,
-    ReportRef,
-    ViewsRef,
-)
+from models.evaluation.verdict import Verdict, verdict_of
+from storage.artifacts.refs import CheckpointRef, ReportRef
+from tasks.reporting.card import model_card
 from tasks.reporting.model_card import CARD, CardSubject, card_content, folded_card
-from tasks.reporting.run.content import ReportSettings, RunArtifacts, Told, making_rows, run_content
+from tasks.reporting.publish import publish
+from tasks.reporting.run.content import ReportSettings, Run, RunArtifacts
+from tasks.reporting.run.page import run_page
+from tasks.reporting.sections import Told
 from tasks.stage.cached import Work, stage
-from tasks.stage.ui import show_image, show_link, show_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from storage.artifacts.store import Store
+    from models.training.config import TrainingConfig
     from tasks.settings import RunSettings
 
-PAGE = "report.md"
-HTML = "report.html"
-CURVE = "training-curve.png"
-EXAMPLES = 5
+PAGE: Final = "report"
 
 
-@stage(ref=ReportRef, version=15)
+@stage(ref=ReportRef, version=16)
 def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: Told) -> None:
-    """Write the pages, the score table and, of what was trained, curves and model card; show them in the UI."""
-    from models.report.run_page import run_page  # matplotlib
-
+    """Write the page, the score table and, of what was trained, the model card."""
     table = pl.concat([work.store.scan(ref).collect() for ref in made.scores])
     compared = [work.store.scan(ref).collect() for ref in made.comparisons]
     comparison = pl.concat(compared) if compared else None
     verdict = _verdict(work, comparison, asked.settings, made.checkpoints)
-    names = _curve_names(made.checkpoints)
-    curves = {name: _curve(work, ref, asked.title) for name, ref in zip(names, made.checkpoints, strict=True)}
-    content = _content(work, made, asked, table, comparison, verdict)
-    for name, curve in curves.items():
-        (work.draft.folder / name).write_bytes(curve)
-    (work.draft.folder / PAGE).write_text(page(content), encoding="utf-8")
-    html = run_page(run_content(work, made, content, asked, verdict, told))
-    (work.draft.folder / HTML).write_text(html, encoding="utf-8")
+    publish(work, run_page(Run(work, made, asked, table, comparison, verdict), told), PAGE)
     _write_cards(work, made, asked, table, verdict)
     work.draft.write(table, "scores")
     if comparison is not None:
@@ -61,33 +40,6 @@ def report(work: Work, made: RunArtifacts, asked: ReportSettings, told: Told) ->
     work.draft.note({"result": next((name for name in candidates if name in made.vectors), "")})
     if verdict:
         work.draft.note({"verdict": verdict.word, "reason": verdict.reason, "advice": verdict.advice})
-    _show(work, content, curves)
-
-
-def _content(
-    work: Work,
-    made: RunArtifacts,
-    asked: ReportSettings,
-    scores: pl.DataFrame,
-    comparison: pl.DataFrame | None,
-    verdict: Verdict | None,
-) -> ReportContent:
-    trained = [ref for phase in zip(made.pairs, made.checkpoints, strict=True) for ref in phase]
-    listed: tuple[ArtifactRef, ...] = (made.corpus, *([made.views] if made.views else []), *trained, *made.folded)
-    datasets = {*scores["dataset"], *(scores["dataset"] + "/" + scores["split"])}
-    return ReportContent(
-        title=asked.title,
-        scores=scores,
-        comparison=comparison,
-        missing=asked.missing.reasons,
-        tables=asked.tables,
-        published=published_tables(asked.published, datasets),
-        examples=_examples(work.store, made.views) if made.views else [],
-        outcomes=making_rows(work, made.views)[0] if made.views else [],
-        verdict=verdict.sentence if verdict else None,
-        artifacts={str(ref): ref.key for ref in (*listed, *made.figures)},
-        curves=_curve_names(made.checkpoints),
-    )
 
 
 def _write_cards(
@@ -115,32 +67,14 @@ def _verdict(
         return None
     kept = all(work.store.manifest(ref).figures["best_step"] == 0 for ref in checkpoints)
     training = settings.phases[-1].training
-    return verdict_of(comparison, settings.systems, settings.evaluation.dev, training, kept_start=kept)
+    return verdict_of(comparison, settings.systems, settings.evaluation.dev, gentler(training), kept_start=kept)
 
 
-def _examples(store: Store, views: ViewsRef) -> list[dict[str, str]]:
-    table, bits = store.scan(views), bits_for(store.manifest(views).rows)
-    return view_examples([in_range(table, number, bits) for number in range(1 << bits)], EXAMPLES).to_dicts()
-
-
-def _curve_names(checkpoints: tuple[CheckpointRef, ...]) -> list[str]:
-    """The last training's is `training-curve.png`; those before it are numbered."""
-    return [f"training-curve-{number}.png" for number in range(1, len(checkpoints))] + [CURVE][: len(checkpoints)]
-
-
-def _curve(work: Work, checkpoint: CheckpointRef, title: str) -> bytes:
-    from models.report.curve import training_curve  # matplotlib, which a cached run never needs
-
-    return training_curve(work.store.scan(checkpoint, "training_log").collect(), title)
-
-
-def _show(work: Work, content: ReportContent, curves: Mapping[str, bytes]) -> None:
-    folder = work.store.local
-    url = (folder.absolute() / work.ref.path / HTML).as_uri() if folder else f"{work.store.url}/{work.ref.path}/{HTML}"
-    show_link("page", url, "The page with charts, in the store")
-    text = page(content)
-    for name in curves:
-        text = text.replace(f"![training curve]({name})", "(see the curve's own page)")
-    show_markdown("report", text, content.title)
-    for name, curve in curves.items():
-        show_image(name.removesuffix(".png"), curve, f"{content.title}: training curve")
+def gentler(training: TrainingConfig) -> str:
+    """Return what to change where training did harm, from the settings of the last training."""
+    advice = f"Lower training.lr (now {training.lr:g})"
+    if training.max_steps is None:
+        advice += ", bound training.max_steps"
+    if getattr(training.objective, "contrastive_weight", None) == 0:
+        advice += ", or give in-batch negatives (training.objective.contrastive_weight=0.1)"
+    return f"{advice}."

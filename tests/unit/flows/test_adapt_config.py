@@ -11,8 +11,8 @@ from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig, SimCSEConfig
-from models.report.adaptation import unasked
 from storage.errors import SourceError
+from tasks.rendering.evidence import unasked
 from tasks.stage.run_context import RunContext
 from tests.domain_files import write_useb
 

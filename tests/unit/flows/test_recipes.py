@@ -13,7 +13,7 @@ from flows.recipes.untrained import GLOVE
 from flows.sweep.grid import grid
 from models.augmentation.config import ORIGINAL, AugmentConfig
 from models.augmentation.rewritings import SynonymView
-from models.evaluation.published import TITLES, columns_of, published_tables
+from models.evaluation.published import rows_of
 from models.translation.filters import UNFILTERED, FilterConfig
 from storage.assets.catalog import EMBEDDED
 from tasks.translation.pinned_translations import embedded_pins
@@ -28,7 +28,6 @@ WITH_LABELS = {"tiny-entail", "entail", "nli-entail", "sbert", "sbert-released",
 }
 PAPERS = ("BSL, Table ", "IS-BERT, Table ", "SCL, Table ", "SBERT, ")
 OF_THE_FIELD = {"simcse", "tiny-simcse"}  # beside a row that none of the three papers prints
-EVERYWHERE = {column for suite in TITLES for column in columns_of(suite)}
 
 
 def methods(config: AugmentConfig) -> dict[str, str]:
@@ -55,9 +54,9 @@ def test_no_view_is_made_for_nothing(name: str) -> None:
 @every(sorted(RECIPES))
 def test_published_rows_exist(name: str) -> None:
     config = recipe(name)
-    rows = [row for rows in published_tables(config.published, EVERYWHERE).values() for row in rows]
-    assert {row["published system"] for row in rows} == set(config.published)
-    papers = all(row["source"].startswith(PAPERS) or "quoted from" in row["source"] for row in rows)
+    rows = [row for system in config.published for row in rows_of(system)]
+    assert {row.system for row in rows} == set(config.published)
+    papers = all(row.source.startswith(PAPERS) or "quoted from" in row.source for row in rows)
     assert papers or name in OF_THE_FIELD
 
 

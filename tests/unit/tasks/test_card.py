@@ -7,13 +7,13 @@ from huggingface_hub import ModelCard
 from flows.cli.terminal.overrides import configured
 from flows.recipes import recipe
 from models.objectives.config import OBJECTIVE_CONFIGS
-from models.report.card import model_card
-from models.report.variants import form_card
 from storage.artifacts.refs import CheckpointRef
 from storage.sources.sources import SourceSpec
+from tasks.reporting.card import model_card
 from tasks.reporting.evaluation import Missing
 from tasks.reporting.model_card import CardSubject, card_content, measured
 from tasks.reporting.run.report import report
+from tasks.serving.variants import form_card
 
 SCORES = pl.DataFrame(
     {

@@ -12,7 +12,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import average_precision_score, homogeneity_completeness_v_measure
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.tables import paper_tables
 from storage.errors import SourceError
 from storage.readers.benchmarks.clustering import CLUSTERS, read_clusters
 from storage.readers.read_report import ReadReport
@@ -21,6 +20,7 @@ from storage.sources.sources import SourceSpec, resolve_source
 from tasks.corpus.evaluation_sets import rows_of
 from tasks.evaluation.kinds import available, find_set, names_of, tables
 from tasks.evaluation.python_api import evaluate
+from tasks.rendering.paper_tables import paper_tables
 from tasks.stage.run_context import RunContext
 from tests.domain_files import GROUPS, write_clusters, write_useb
 

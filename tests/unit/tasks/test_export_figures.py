@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from models.report.mteb import Task, task_results
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import ScoresRef
 from storage.artifacts.schemas import SCORES
 from storage.artifacts.store import Store
 from storage.datasets.registry import DATASETS
+from tasks.reporting.mteb import Task, task_results
 
 
 def row(dataset, metric, value, **changed):

@@ -52,14 +52,14 @@ def reproduced(tmp_path):
         )
         ref = reproduce.run(site, {"reports": reports, "asked": asked})
         table = store.scan(ref).collect()
-        return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / PAGE).read_text(), table
+        return dict(table.select("dataset", "verdict").rows()), (store.fetch(ref) / f"{PAGE}.md").read_text(), table
 
     return call
 
 
 def test_printed_figures_are_reproduced(reproduced):
     verdicts, page, table = reproduced(*(shifted(off) for off in (0, 0.5, 0.25)))
-    assert page.startswith(f"# {ROW}: REPRODUCED\n")
+    assert page.startswith(f"# {ROW}\n\n**REPRODUCED**")
     assert set(verdicts) == {*SETS, "avg"}
     assert set(verdicts.values()) == {"REPRODUCED"}
     average = table.row(by_predicate=pl.col("dataset") == "avg", named=True)
@@ -79,14 +79,14 @@ def test_one_seed_is_inconclusive_and_the_page_says_what_to_run(reproduced):
     verdicts, page, table = reproduced(SETS)
     assert set(verdicts.values()) == {"INCONCLUSIVE"}
     assert table["seeds_low"].null_count() == table.height
-    assert page.startswith(f"# {ROW}: INCONCLUSIVE\n\nOne seed has no spread")
+    assert page.startswith(f"# {ROW}\n\n**INCONCLUSIVE** One seed has no spread")
     assert "| INCONCLUSIVE | at least 2 |" in page
 
 
 def test_the_seeds_that_would_settle_the_row_are_those_of_its_hardest_figure(reproduced):
     _, page, table = reproduced(*(shifted(off) for off in (0, 1.2)))
     needed = table["seeds_needed"].to_list()
-    assert page.startswith(f"# {ROW}: INCONCLUSIVE\n\nAbout {max(needed)} seeds would settle it")
+    assert page.startswith(f"# {ROW}\n\n**INCONCLUSIVE** About {max(needed)} seeds would settle it")
     assert f"| INCONCLUSIVE | about {max(needed)} |" in page
 
 
@@ -108,30 +108,30 @@ def test_a_margin_of_the_caller_is_in_table_and_verdict(reproduced):
 def test_one_set_too_low_makes_the_row_too_low(reproduced):
     verdicts, page, _ = reproduced(SETS | {"sts13": SETS["sts13"] - 5}, draws=False)
     assert (verdicts["sts13"], verdicts["sts12"], verdicts["avg"]) == ("BELOW", "REPRODUCED", "REPRODUCED")
-    assert page.startswith(f"# {ROW}: BELOW\n")
+    assert page.startswith(f"# {ROW}\n\n**BELOW**")
 
 
 def test_a_run_of_one_set_is_held_against_its_cell_alone(reproduced):
     verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts13",), draws=False)
     assert verdicts == {"sts13": "REPRODUCED"}
-    assert page.startswith(f"# {ROW} (sts13): REPRODUCED\n")
+    assert page.startswith(f"# {ROW} (sts13)\n\n**REPRODUCED**")
     verdicts, page, _ = reproduced({"sts13": SETS["sts13"]}, cells=("sts12",))
-    assert (verdicts["sts12"], page.partition("\n")[0]) == ("NOT COMPARABLE", f"# {ROW} (sts12): NOT COMPARABLE")
-    assert "- sets missing: sts12\n" in page
+    assert verdicts["sts12"] == "NOT COMPARABLE"
+    assert page.startswith(f"# {ROW} (sts12)\n\n**NOT COMPARABLE** sets missing: sts12.")
 
 
 def test_a_missing_set_leaves_no_average_and_no_verdict_on_the_row(reproduced):
     verdicts, page, _ = reproduced({name: value for name, value in SETS.items() if name != "sickr"}, draws=False)
     assert (verdicts["sickr"], verdicts["avg"], verdicts["sts12"]) == ("NOT COMPARABLE",) * 2 + ("REPRODUCED",)
-    assert page.startswith(f"# {ROW}: NOT COMPARABLE\n")
-    assert "- sets missing: sickr\n" in page
+    assert page.startswith(f"# {ROW}\n\n**NOT COMPARABLE**")
+    assert "sets missing: sickr." in page
 
 
 def test_part_of_a_corpus_and_a_deviation_leave_no_verdict_at_all(reproduced):
     verdicts, page, _ = reproduced(SETS, deviations=("another encoder: small; the row's is large",), records=1_000)
     assert set(verdicts.values()) == {"NOT COMPARABLE"}
-    assert "- another encoder: small; the row's is large\n" in page
-    assert "- a part of the corpus only: snli has 1,000 of 550,152 records\n" in page
+    assert "another encoder: small; the row's is large." in page
+    assert "a part of the corpus only: snli has 1,000 of 550,152 records." in page
 
 
 def test_tokenised_text_is_shown_but_is_another_form(reproduced):
@@ -139,7 +139,7 @@ def test_tokenised_text_is_shown_but_is_another_form(reproduced):
     verdicts, page, table = reproduced(figures)
     assert verdicts["sts14"] == "NOT COMPARABLE"
     assert table.filter(dataset="sts14")["value"].item() == pytest.approx(70)
-    assert "- another form of text: SentEval's tokens for sts14\n" in page
+    assert "another form of text: SentEval's tokens for sts14." in page
 
 
 def test_a_row_of_which_the_mean_alone_is_printed_is_measured_on_all_sets_of_its_table(reproduced):

@@ -4,12 +4,12 @@ import polars as pl
 import pytest
 
 from models.evaluation.bootstrap import BootstrapConfig
-from models.report.study_config import Point
 from storage.artifacts.manifest import Provenance
 from storage.artifacts.refs import EmbeddingsRef, ScoresRef
 from storage.artifacts.schemas import SCORES
 from tasks.evaluation.kinds import KINDS
 from tasks.reporting.study import PAGE, StudyRuns, StudySettings, study
+from tasks.reporting.study_page import Point
 from tasks.stage.run_context import RunContext
 
 MADE = Provenance(stage_version=1, config={})
@@ -61,7 +61,7 @@ def studied(tmp_path):
         )  # fmt: skip
         runs = StudyRuns(points=tuple(points), embeddings=tuple(embeddings), scores=tuple(scores))
         ref = study.run(site, {"runs": runs, "asked": asked})
-        return store.scan(ref).collect(), (store.fetch(ref) / PAGE).read_text()
+        return store.scan(ref).collect(), (store.fetch(ref) / f"{PAGE}.md").read_text()
 
     return call
 
@@ -93,7 +93,7 @@ def test_a_point_of_which_no_run_left_anything_stays_with_its_reason(studied):
     why = "seed 0: the loss is nan"
     table, page = studied({"one": [], "two": [0.40]}, {"one": (why,)})
     assert table.filter(label="one").select("mean", "seeds").unique().rows() == [(None, 0)]
-    assert f"\n- one: no figure: {why}\n" in page
+    assert f"\none: no figure: {why}\n" in page
     assert "| one | no figure | no figure | no figure | no figure |" in page
 
 

@@ -20,7 +20,7 @@ from models.evaluation.proof import (
     gain,
 )
 from models.evaluation.retrieval import Retrieval
-from models.report.adaptation import judged
+from models.evaluation.verdict import judged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

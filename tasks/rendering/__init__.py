@@ -1,0 +1,1 @@
+"""Pages as lists of blocks, the HTML and Markdown renderers, tables of scores and SVG charts."""

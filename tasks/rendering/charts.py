@@ -1,0 +1,256 @@
+"""The charts of a run's page, as inline SVG.
+
+Shapes: N pairs of a scored set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgba
+
+from models.evaluation.score_row import PLACE, PRINTED
+from tasks.rendering.svg import AFTER, BASELINE, BEFORE, GRID, MUTED, PUBLISHED, SERIES, inline, new_figure, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from tasks.rendering.svg import Chart
+
+ROLES: Final = {"baseline": BASELINE, "before": BEFORE, "after": AFTER, "published": PUBLISHED}
+_MARKS: Final = {"baseline": "s", "before": "o", "after": "D", "published": "x"}
+_PANELS: Final = (
+    ("loss", "Loss", 1),
+    ("dev_spearman", "Dev Spearman × 100", 100),
+    ("std", "Spread of unit vectors (std × √D)", 1),
+    ("effective_rank", "Effective rank", 1),
+)
+_MANY: Final = 40  # points from which on a line has no marks
+_CELLS: Final = 24  # of a density, each way
+_LABEL: Final = 46  # letters of a system's name beside an axis
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A system's figure on the chart of scores.
+
+    Attributes:
+        label: the system.
+        role: key of `ROLES`; any other takes the colour of its place, as curves do.
+        value: × 100.
+        low: lower end of its interval × 100; None without one.
+        high: upper end.
+    """
+
+    label: str
+    role: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def mark_of(label: str, role: str, value: float, low: float | None, high: float | None) -> Mark:
+    """A mark from a figure and its interval in [-1, 1]."""
+    return Mark(label, role, 100 * value, *(None if end is None else 100 * end for end in (low, high)))
+
+
+def score_chart(marks: Sequence[Mark], axis: str, line: float | None = None) -> Chart:
+    """A row a system: its figure, and its interval where it has one.
+
+    Args:
+        marks: from the top.
+        axis: what is drawn, in which unit.
+        line: the figure that the others are to pass, × 100; at 0 all are differences and have a sign.
+    """
+    form = "+.2f" if line == 0 else ".1f"
+    with styled():
+        figure = new_figure(0.75 + 0.42 * len(marks))
+        axes = figure.add_subplot()
+        for place, mark in enumerate(marks):
+            colour = ROLES.get(mark.role, SERIES[place % len(SERIES)])
+            if mark.low is not None and mark.high is not None:
+                axes.hlines(place, mark.low, mark.high, color=colour, linewidth=2.5)
+            axes.plot(
+                [mark.value], [place], marker=_MARKS.get(mark.role, "o"), markersize=7, color=colour, linestyle=""
+            )
+            axes.annotate(
+                f"{_clipped(mark.label)}  {mark.value:{form}}",
+                (mark.value, place),
+                xytext=(0, 8),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9,
+                annotation_clip=False,
+            )
+        ends = [end for mark in marks for end in (mark.value, mark.low, mark.high, line) if end is not None]
+        # Names stand centred above their marks, and are wider than a near-empty axis.
+        middle, half = (min(ends) + max(ends)) / 2, max(max(ends) - min(ends), 4.0)
+        axes.set_xlim(middle - half, middle + half)
+        axes.set_ylim(len(marks) - 0.5, -0.9)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(axis)
+        if line is not None:
+            axes.axvline(line, color=MUTED, linewidth=1, zorder=0)
+        told = "; ".join(f"{mark.label}: {mark.value:{form}}" for mark in marks)
+        return inline(figure, "scores", f"{axis}. {told}")
+
+
+def system_chart(scores: pl.DataFrame) -> Chart | None:
+    """Return every system's figure on the last test set of scored pairs, else on the first figure that is printed.
+
+    Args:
+        scores: the table `scores` of all systems.
+    """
+    whole = scores.filter(PRINTED)
+    tests = whole.filter(split="test", metric="spearman", protocol="all")
+    if not whole.height:
+        return None
+    place = tests.row(-1, named=True) if tests.height else whole.row(0, named=True)
+    return figure_chart(scores, place, dict.fromkeys(whole["model"], "system"), [])
+
+
+def figure_chart(
+    scores: pl.DataFrame, place: Mapping[str, Any], roles: Mapping[str, str], beside: Sequence[Mark]
+) -> Chart:
+    """Return every system's figure at one place, with its interval.
+
+    Args:
+        scores: the table `scores` of all systems.
+        place: a row of it, which says the dataset, split, subset, metric and protocol.
+        roles: system → its role.
+        beside: further marks, such as published figures.
+    """
+    own = scores.filter(**{name: place[name] for name in (*PLACE, "subset")}).unique("model", maintain_order=True)
+    marks = [
+        mark_of(model, roles[model], value, *ends)
+        for model, value, *ends in own.select("model", "value", "ci_low", "ci_high").rows()
+    ]
+    axis = f"{place['metric'].capitalize()} × 100 on {place['dataset']} {place['split']}, with 95 % interval"
+    return score_chart([*marks, *beside], axis)
+
+
+def training_charts(logs: Mapping[str, pl.DataFrame]) -> list[Chart]:
+    """A chart a quantity by step, and the plane of alignment and uniformity.
+
+    Args:
+        logs: what to call a training → its log.
+    """
+    charts = [
+        _curve(logs, column, title, scale)
+        for column, title, scale in _PANELS
+        if any(log[column].count() for log in logs.values())
+    ]
+    return [*charts, *([_plane(logs)] if any(log["uniformity"].count() for log in logs.values()) else [])]
+
+
+def _curve(logs: Mapping[str, pl.DataFrame], column: str, title: str, scale: int) -> Chart:
+    with styled():
+        figure = new_figure(2.6)
+        axes = figure.add_subplot()
+        for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
+            points = log.select("step", column).drop_nulls()
+            mark = "o" if points.height <= _MANY else ""
+            values = points[column].to_numpy() * scale
+            axes.plot(points["step"].to_numpy(), values, marker=mark, markersize=3.5, color=colour, label=name)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("step")
+        _legend(axes, len(logs))
+        return inline(figure, f"curve-{column.replace('_', '-')}", f"{title} by step of training")
+
+
+def _plane(logs: Mapping[str, pl.DataFrame]) -> Chart:
+    with styled():
+        figure = new_figure(2.9)
+        axes = figure.add_subplot()
+        for (name, log), colour in zip(logs.items(), cycled(len(logs)), strict=True):
+            points = log.select("step", "uniformity", "alignment").drop_nulls()
+            across, up = points["uniformity"].to_numpy(), points["alignment"].to_numpy()
+            axes.plot(across, up, marker="o", markersize=4, linewidth=1, color=colour, label=name)
+            for step, x, y in {row[0]: row for row in (points.row(0), points.row(-1))}.values():
+                above = 5 if y >= up.mean() else -11  # away from the line between the two
+                axes.annotate(f"step {step}", (x, y), xytext=(4, above), textcoords="offset points", fontsize=9)
+        axes.margins(0.12)
+        left, right = axes.get_xlim()
+        axes.set_xlim(left, right + 0.15 * (right - left))  # where a point's step stands beside it
+        axes.locator_params(axis="x", nbins=5)  # figures of uniformity are long
+        axes.set_title("Alignment and uniformity of pairs (lower is better, both)", loc="left")
+        axes.set_xlabel("uniformity")
+        axes.set_ylabel("alignment")
+        _legend(axes, len(logs))
+        return inline(figure, "plane", "Alignment over uniformity, a point an evaluation, from the start to the end")
+
+
+def cosine_charts(name: str, gold: NDArray[np.float64], cosines: Mapping[str, NDArray[np.float64]]) -> list[Chart]:
+    """Where pairs lie by gold score and cosine, a chart a system; and how their cosines are spread.
+
+    Args:
+        name: of the set; begins ids.
+        gold: (N,).
+        cosines: system → (N,), the one before training first.
+    """
+    roles = dict(zip(cosines, (BEFORE, AFTER), strict=False))
+    low, high = min(map(np.min, cosines.values())), max(map(np.max, cosines.values()))
+    densities = [
+        _density(f"density-{name}-{number}", system, roles[system], gold, values)
+        for number, (system, values) in enumerate(cosines.items())
+    ]
+    with styled():
+        figure = new_figure(2.3)
+        axes = figure.add_subplot()
+        edges = np.linspace(low, high, 41).tolist()
+        for system, values in cosines.items():
+            axes.hist(values, edges, histtype="stepfilled", alpha=0.25, color=roles[system])
+            axes.hist(values, edges, histtype="step", linewidth=1.5, color=roles[system], label=_clipped(system))
+        axes.set_xlabel("cosine")
+        axes.set_ylabel("pairs")
+        axes.set_title("Histogram of cosines", loc="left")
+        # Beside the bars' top, which may be anywhere: above them.
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.35)
+        axes.legend(loc="upper left")
+        return [*densities, inline(figure, f"cosines-{name}", f"Histogram of the cosines of {', '.join(cosines)}")]
+
+
+def _density(name: str, system: str, colour: str, gold: NDArray[np.float64], cosines: NDArray[np.float64]) -> Chart:
+    """Squares that are the darker the more pairs lie there, and the mean cosine at each gold score."""
+    with styled():
+        figure = new_figure(2.8)
+        axes = figure.add_subplot()
+        counts, across, up = np.histogram2d(gold, cosines, _CELLS)
+        places = np.argwhere(counts > 0)
+        corners = [[(across[x + i], up[y + j]) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))] for x, y in places]
+        shades = [to_rgba(colour, 0.12 + 0.88 * np.sqrt(counts[x, y] / counts.max())) for x, y in places]
+        axes.add_collection(PolyCollection(corners, facecolors=shades, linewidths=0))
+        cuts = np.linspace(gold.min(), gold.max(), 9)
+        place = np.clip(np.digitize(gold, cuts) - 1, 0, 7)
+        full = [cell for cell in range(8) if (place == cell).any()]
+        means = [float(cosines[place == cell].mean()) for cell in full]
+        axes.plot([(cuts[cell] + cuts[cell + 1]) / 2 for cell in full], means, color=MUTED, linewidth=1.5, marker=".")
+        axes.set_xlim(across[0], across[-1])
+        axes.set_ylim(up[0], up[-1])
+        axes.set_title(_clipped(system), loc="left")
+        axes.set_xlabel("gold score")
+        axes.set_ylabel("cosine")
+        axes.grid(color=GRID)
+        return inline(figure, name, f"Cosine over gold score, {system}: density of pairs, and the mean as a line")
+
+
+def cycled(number: int) -> list[str]:
+    """Return a colour for each of several lines."""
+    return [SERIES[place % len(SERIES)] for place in range(number)]
+
+
+def _legend(axes: Axes, lines: int) -> None:
+    if lines > 1:
+        axes.legend()
+
+
+def _clipped(label: str) -> str:
+    return label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"

@@ -1,0 +1,43 @@
+"""Render a page as one HTML file that needs no other file.
+
+The template escapes every string; only charts, which `tasks.rendering.svg` draws, are inserted as they are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from tasks.rendering.blocks import split_interval
+from tasks.rendering.escaping import visible
+from tasks.rendering.template import template
+
+if TYPE_CHECKING:
+    from tasks.rendering.blocks import Page
+
+
+def html(page: Page) -> str:
+    """Return the page as HTML; equal pages give equal text."""
+    return _environment().get_template("page.html").render(page=page, style=Markup(template("style.css"))) + "\n"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(template),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_plain,
+    )
+    environment.filters |= {"drawn": Markup, "split_interval": split_interval}
+    return environment
+
+
+def _plain(value: object) -> object:
+    """Replace control characters, and characters that turn the direction of text."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value)

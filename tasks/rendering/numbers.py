@@ -1,0 +1,46 @@
+"""Figures, intervals, p and sizes as pages print them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MISSING: Final = "–"
+
+
+def shown(value: object) -> str:
+    """Return a value as a cell shows it: figures rounded, thousands separated."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def spread(mean: float | None, sd: float | None) -> str:
+    """Return a mean over seeds × 100, with its standard deviation where it has one."""
+    if mean is None:
+        return "no figure"
+    return f"{100 * mean:.2f}{'' if sd is None else f' ± {100 * sd:.2f}'}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Return `[low, high]` × 100; empty where an end is missing."""
+    return "" if low is None or high is None else f"[{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
+
+
+def p_value(value: float | None) -> str:
+    """Return p with three digits; empty for None."""
+    return "" if value is None else f"{value:.3f}"
+
+
+def sized(count: float) -> str:
+    """Return bytes in the unit that leaves one to three digits before the point: `730 B`, `4.1 kB`, `1.8 GB`."""
+    if count < 999.5:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):  # noqa: B007 - the last one that was tried stays
+        count /= 1000
+        if count < 999.95:
+            break
+    return f"{count:.1f} {unit}"

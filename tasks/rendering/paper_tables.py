@@ -1,0 +1,183 @@
+"""Scores as the papers print them: fixed columns, × 100, an average only where every column has a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict
+
+from models.evaluation.signature import joint_signature
+from tasks.rendering.blocks import Row, Table
+from tasks.rendering.numbers import MISSING
+from tasks.rendering.score_tables import figure_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from models.evaluation.published import PublishedRow
+
+    Figures = Mapping[str, Mapping[str, Any]]
+
+
+class PaperTable(BaseModel):
+    """The form of a table of the literature; a kind of evaluation says which it has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    title: str
+    """What it shows."""
+    columns: tuple[tuple[str, str], ...]
+    """Data set, or `<data set>/<subset>`, and its heading, in the papers' order."""
+    metrics: tuple[str, ...]
+    """Which figures; one line for each and for each protocol."""
+    undivided: tuple[str, ...] = ()
+    """Data sets without subsets, which have one figure under all protocols over subsets."""
+    average: str = "Avg."
+    """Heading of the last column."""
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The data sets, or subsets, of its columns."""
+        return tuple(name for name, _ in self.columns)
+
+
+_NAMED: Final = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde"}
+_LATEX: Final = str.maketrans(
+    {each: f"\\{each}" for each in "&%$#_{}"}
+    | {each: f"\\text{name}{{}}" for each, name in _NAMED.items()}
+    | {MISSING: "--"}
+)
+_COLUMN: Final = pl.when(subset="all").then("dataset").otherwise(pl.concat_str("dataset", "subset", separator="/"))
+_OVER_SUBSETS: Final = ("mean", "wmean")
+
+
+def paper_tables(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> list[tuple[str, list[dict[str, str]]]]:
+    """Title and rows of every table of which at least one figure is there.
+
+    A row is a system under one metric and protocol; a figure that is not there is a dash and leaves no average.
+    """
+    made = [(table.title, _rows(table, scores)) for table in tables]
+    return [(title, rows) for title, rows in made if rows]
+
+
+def paper_signatures(scores: pl.DataFrame, tables: Iterable[PaperTable]) -> dict[str, list[str]]:
+    """Title → `system, figure: signature` of every row of the table that `paper_tables` draws."""
+    lines = {table.title: [_footnote(*line) for line in paper_lines(table, scores)] for table in tables}
+    return {title: notes for title, notes in lines.items() if notes}
+
+
+def as_latex(title: str, rows: list[dict[str, str]], notes: Iterable[str] = ()) -> str:
+    """A LaTeX `tabular` (booktabs) of one table, with its notes as comments above it."""
+    names = list(rows[0])
+    lines = [" & ".join(map(_escaped, line)) + r" \\" for line in (names, *(row.values() for row in rows))]
+    head = rf"\begin{{tabular}}{{ll{'c' * (len(names) - 2)}}}"
+    comments = [f"% {' '.join(line.split())}" for line in (title, *notes)]
+    body = [r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule"]
+    return "\n".join([*comments, head, *body, r"\end{tabular}"])
+
+
+def paper_lines(table: PaperTable, scores: pl.DataFrame) -> Iterator[tuple[tuple[str, str], dict[str, dict[str, Any]]]]:
+    """System and `metric, protocol` of each row of a table, and the row of scores in each column that has a figure."""
+    wanted = _COLUMN.is_in(table.sets) & pl.col("metric").is_in(table.metrics)
+    # Dev and train splits have no place in these tables.
+    chosen = scores.filter(wanted & ~pl.col("split").is_in(["dev", "train"])).with_columns(column=_COLUMN)
+    for model, metric in chosen.select("model", "metric").unique(maintain_order=True).rows():
+        figures = chosen.filter(model=model, metric=metric)
+        for protocol in figures["protocol"].unique(maintain_order=True):
+            shown = {name: figures.filter(column=name, protocol=_shown(table, name, protocol)) for name in table.sets}
+            yield (
+                (model, f"{metric}, {protocol}"),
+                {name: rows.row(0, named=True) for name, rows in shown.items() if rows.height},
+            )
+
+
+def _rows(table: PaperTable, scores: pl.DataFrame) -> list[dict[str, str]]:
+    return [
+        {"system": model, "figure": figure, **_cells(table, {name: row["value"] for name, row in figures.items()})}
+        for (model, figure), figures in paper_lines(table, scores)
+    ]
+
+
+def _shown(table: PaperTable, dataset: str, protocol: str) -> str:
+    return "all" if protocol in _OVER_SUBSETS and dataset in table.undivided else protocol
+
+
+def _footnote(line: tuple[str, str], figures: Mapping[str, Mapping[str, Any]]) -> str:
+    return f"{', '.join(line)}: {joint_signature([row['signature'] for row in figures.values()])}"
+
+
+def _cells(table: PaperTable, values: Mapping[str, float]) -> dict[str, str]:
+    mean = sum(values.values()) / len(values) if len(values) == len(table.columns) else None
+    cells = {heading: values.get(name) for name, heading in table.columns} | {table.average: mean}
+    return {name: MISSING if value is None else f"{100 * value:.2f}" for name, value in cells.items()}
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_LATEX)
+
+
+def tables_of(
+    scores: pl.DataFrame, tables: Sequence[PaperTable], published: Sequence[PublishedRow], result: str
+) -> Iterator[Table]:
+    """Yield the papers' tables of the scored sets, with published rows and the differences from them below.
+
+    Args:
+        scores: the table `scores`.
+        tables: the papers' tables.
+        published: rows to show.
+        result: the system that the published rows are compared with.
+    """
+    for table in tables:
+        lines = list(paper_lines(table, scores))
+        columns = [(name, heading) for name, heading in table.columns if any(name in line for _, line in lines)]
+        if not columns:
+            continue
+        whole = len(columns) == len(table.columns) > 1
+        heads = ["system", "figure", *(heading for _, heading in columns), *([table.average] if whole else [])]
+        names = [name for name, _ in columns]
+        rows = [Row([model, figure, *_measured(line, names, whole=whole)]) for (model, figure), line in lines]
+        for (model, figure), line in lines:
+            if model == result:
+                rows += [
+                    both
+                    for row in _beside(published, names, figure)
+                    for both in (_printed(row, names, whole=whole), _less(row, line, names, whole=whole))
+                ]
+        yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
+
+
+def _measured(line: Figures, names: Sequence[str], *, whole: bool) -> Iterator[str]:
+    for name in names:
+        row = line.get(name)
+        yield MISSING if row is None else figure_cell(row)
+    if whole:
+        mean = _mean([row["value"] for row in line.values()]) if set(names) <= set(line) else None
+        yield MISSING if mean is None else f"{100 * mean:.2f}"
+
+
+def _beside(published: Sequence[PublishedRow], names: Sequence[str], figure: str) -> list[PublishedRow]:
+    """A system's first row with that figure, of those that have one of the columns."""
+    rows: dict[str, PublishedRow] = {}
+    for row in published:
+        if f"{row.metric}, {row.protocol}" == figure and set(names) & set(row.values):
+            rows.setdefault(row.system, row)
+    return list(rows.values())
+
+
+def _printed(row: PublishedRow, names: Sequence[str], *, whole: bool) -> Row:
+    cells = [row.cells.get(name) or MISSING for name in names]
+    mean = _mean([row.values[name] for name in names]) if whole and set(names) <= set(row.values) else None
+    end = [MISSING if mean is None else f"{mean:.2f}"] if whole else []
+    return Row([f"{row.system}: {row.source}", "published", *cells, *end], "published")
+
+
+def _less(row: PublishedRow, line: Figures, names: Sequence[str], *, whole: bool) -> Row:
+    gaps = {name: 100 * line[name]["value"] - row.values[name] for name in names if name in line and name in row.values}
+    cells = [f"{gaps[name]:+.2f}" if name in gaps else MISSING for name in names]
+    end = [f"{_mean(list(gaps.values())):+.2f}" if len(gaps) == len(names) else MISSING] if whole else []
+    return Row([f"this run less {row.system}", "difference", *cells, *end], "difference")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,77 @@
+"""Tables of scores: every figure with its interval, differences, signatures, missing sets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from models.evaluation.score_row import PLACE, PRINTED, signed
+from models.evaluation.signature import joint_signature
+from tasks.rendering.blocks import Folded, Table
+from tasks.rendering.numbers import MISSING, p_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INTERVALS: Final = "Figures × 100 with their 95 % intervals"
+
+
+def score_rows(scores: pl.DataFrame) -> list[dict[str, str]]:
+    """Return a row per figure of a dataset, a column per system: `value × 100 [low, high]`; no means over subsets."""
+    chosen = scores.filter(PRINTED)
+    systems = chosen["model"].unique(maintain_order=True).to_list()
+    rows = []
+    for place in chosen.select(*PLACE).unique(maintain_order=True).iter_rows(named=True):
+        figures = {row["model"]: figure_cell(row) for row in chosen.filter(**place).iter_rows(named=True)}
+        name = f"{place['dataset']} {place['split']}: {place['metric']}, {place['protocol']}"
+        rows.append({"figure": name, **{str(system): figures.get(system, MISSING) for system in systems}})
+    return rows
+
+
+def all_scores(scores: pl.DataFrame) -> Folded:
+    """Return `score_rows` with a row per system: three systems in columns would not fit the page of the Prefect UI."""
+    lines = [
+        {"figure": row["figure"], "system": system, "value": value}
+        for row in score_rows(scores)
+        for system, value in row.items()
+        if system != "figure"
+    ]
+    return Folded("All figures", [Table.of(INTERVALS, lines)])
+
+
+def difference_rows(comparison: pl.DataFrame) -> list[dict[str, str]]:
+    """Return a row per pair of systems and set: difference × 100, interval, p."""
+    rows = comparison.filter(pl.col("metric") != "pearson").to_dicts()
+    return [
+        {
+            "system": row["model"],
+            "compared with": row["reference"],
+            "set": f"{row['dataset']} {row['split']}{'' if row['metric'] == 'spearman' else ', ' + row['metric']}",
+            "difference": signed(row["value"], row["ci_low"], row["ci_high"]),
+            "p": p_value(row["p_value"]),
+        }
+        for row in rows
+    ]
+
+
+def signatures(scores: pl.DataFrame) -> Table:
+    """Return the signatures of the printed figures, one per system, metric and protocol."""
+    groups = scores.filter(PRINTED).group_by("model", "metric", "protocol", maintain_order=True)
+    lines = [
+        {"figures": f"{model}, {metric}, {protocol}", "signature": joint_signature(rows["signature"].to_list())}
+        for (model, metric, protocol), rows in groups
+    ]
+    return Table.of("Lines to cite with the figures", lines)
+
+
+def missing_sets(reasons: Mapping[str, str]) -> Table:
+    """Return the sets that could not be scored, with the reason."""
+    return Table.of("Not scored, and not part of any average", [{"set": k, "reason": v} for k, v in reasons.items()])
+
+
+def figure_cell(row: Mapping[str, Any]) -> str:
+    """Return `value × 100 [low, high]` of a row of the table `scores`; a standard deviation has no interval."""
+    if row["ci_low"] is None:
+        return f"{100 * row['value']:.2f}"
+    return f"{100 * row['value']:.2f} [{100 * row['ci_low']:.1f}, {100 * row['ci_high']:.1f}]"

@@ -1,0 +1,108 @@
+"""Matplotlib's figures as SVG that stands inside a page and takes the page's colours, light or dark.
+
+A figure is drawn in the sentinels of `COLOURS`; in the SVG each becomes the CSS variable of its name, which the page's
+style sheet sets. Text stays text, in the page's own font.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import matplotlib as mpl
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from tasks.rendering.template import template
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+INK, MUTED, GRID = "#010101", "#020202", "#030303"
+# Named for what is drawn in them; their values in style.css are Okabe and Ito's, which the colour-blind tell apart.
+BEFORE, AFTER, BASELINE, PUBLISHED = "#110101", "#110202", "#110303", "#110404"
+SERIES: Final = (AFTER, BEFORE, PUBLISHED, "#110505", "#110606", BASELINE)
+COLOURS: Final = {
+    INK: "ink", MUTED: "muted", GRID: "grid", BEFORE: "before", AFTER: "after", BASELINE: "baseline",
+    PUBLISHED: "published", "#110505": "fifth", "#110606": "sixth",
+}  # fmt: skip
+WIDTH: Final = 5.0  # inches: 360 units, so that letters are readable on a telephone too
+
+_STYLE: Final[Any] = {  # matplotlib types every key
+    "svg.fonttype": "none", "svg.hashsalt": "bsl", "font.size": 10, "text.color": INK, "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED, "axes.titlecolor": INK, "axes.titlesize": 10, "xtick.color": MUTED, "ytick.color": MUTED,
+    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": GRID, "axes.grid": True, "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "text.parse_math": False,
+    "grid.linewidth": 0.6, "legend.fontsize": 9,
+}  # fmt: skip
+_COLOUR: Final = re.compile("|".join(COLOURS))
+_NAMES: Final = re.compile(r'(\bid="|url\(#|href="#)')
+_FONT: Final = re.compile(r"font: (?:bold )?([\d.]+px)[^;\"]*")
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawn chart.
+
+    Attributes:
+        name: begins every id of the element, so that several charts fit in one page.
+        label: what it shows, for readers who do not see it.
+        svg: the element.
+    """
+
+    name: str
+    label: str
+    svg: str
+
+    @property
+    def file(self) -> str:
+        """The name of its file beside a page."""
+        return f"{self.name}.svg"
+
+    def standalone(self) -> str:
+        """Return the text of that file: the element with the page's colours, light and dark."""
+        colours = template("style.css").partition("* {")[0]
+        style = f"{colours}:root {{ background: var(--paper); font-family: system-ui, sans-serif; }}"
+        opening, inside = self.svg.split(">", 1)
+        named = opening.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg" width="640"')
+        return f"{named}>\n<style>\n{style}\n</style>{inside}\n"
+
+
+def styled() -> AbstractContextManager[None]:
+    """In this block figures are made as `inline` wants them."""
+    return mpl.rc_context(_STYLE)
+
+
+def new_figure(height: float) -> Figure:
+    """A figure of the one width; `height` in inches."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure
+
+
+def inline(figure: Figure, name: str, label: str) -> Chart:
+    """Return the figure as an element of HTML; equal figures give equal text.
+
+    Args:
+        figure: drawn in the colours of `COLOURS`, under `styled`.
+        name: of the chart.
+        label: what it shows.
+    """
+    buffer = io.StringIO()
+    figure.savefig(
+        buffer,
+        format="svg",
+        transparent=True,
+        metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+    )
+    drawn = buffer.getvalue()
+    body = drawn[drawn.index(">", drawn.index("<svg")) + 1 :].strip()
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = _NAMES.sub(rf"\1{name}-", body.replace("xlink:href", "href"))
+    body = _FONT.sub(r"font-size: \1", _COLOUR.sub(lambda found: f"var(--{COLOURS[found[0]]})", body))
+    width, height = (72 * side for side in figure.get_size_inches())
+    opening = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(label)}">'
+    return Chart(name, label, opening + body)

@@ -1,0 +1,48 @@
+"""Write the page of a stage as HTML, Markdown and charts, and show it in the Prefect UI."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tasks.rendering.blocks import Charts
+from tasks.rendering.markdown import markdown
+from tasks.stage.ui import show_chart, show_link, show_markdown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from storage.artifacts.refs import ArtifactRef
+    from storage.artifacts.store import Store
+    from tasks.rendering.blocks import Page
+    from tasks.stage.cached import Work
+
+
+def publish(work: Work, page: Page, name: str) -> None:
+    """Write `<name>.html`, `<name>.md` and an SVG file per chart of the Markdown page into a stage's artifact.
+
+    Args:
+        work: the stage's.
+        page: what to publish.
+        name: of the files and of the artifacts in the Prefect UI.
+    """
+    from tasks.rendering.html import html
+
+    folder, made = work.store.local, work.draft.folder
+    for chart in page.filed:
+        (made / chart.file).write_text(chart.standalone(), encoding="utf-8")
+    (made / f"{name}.md").write_text(markdown(page), encoding="utf-8")
+    (made / f"{name}.html").write_text(html(page), encoding="utf-8")
+    place = f"{work.ref.path}/{name}.html"
+    url = (folder.absolute() / place).as_uri() if folder else f"{work.store.url}/{place}"
+    show_link("page", url, "The page with charts, in the store")
+    show_markdown(name, markdown(page, pictures=False), page.title)
+    for block in page.lead:
+        if isinstance(block, Charts):
+            for chart in block.drawn:
+                show_chart(f"{name}-{chart.name}", chart.standalone(), chart.label)
+
+
+def page_of(store: Store, ref: ArtifactRef) -> Path:
+    """Return the path of the HTML page of an artifact, fetched from the store."""
+    (name,) = (name for name in store.manifest(ref).files if name.endswith(".html"))
+    return store.fetch(ref) / name

@@ -1,0 +1,104 @@
+"""The chart that opens a run's page: every system's figure on the set that decides the verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from models.evaluation.hierarchical import draws_of, figure_of
+from models.evaluation.published import AVERAGE
+from models.evaluation.score_row import PRINTED
+from models.evaluation.study import MEAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from models.evaluation.bootstrap import BootstrapConfig
+    from models.evaluation.published import PublishedRow
+    from tasks.rendering.charts import Mark
+    from tasks.rendering.svg import Chart
+    from tasks.reporting.run.content import Run
+    from tasks.reporting.run.tables import ComparedSet
+
+
+def headline(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart | None:
+    """Return the chart; None where nothing has a figure.
+
+    Args:
+        run: the run.
+        sets: its scored pairs under every system.
+        published: rows to show.
+    """
+    from tasks.rendering.charts import figure_chart  # matplotlib
+
+    if run.deciding is not None and run.deciding[0] == MEAN:
+        return _mean_chart(run, sets, published)
+    row = _place(run)
+    if row is None:
+        return None
+    roles = {model: role_of(model, run.settings.systems) for model in run.scores["model"].unique()}
+    beside = _published(published, row["dataset"], row["metric"], row["protocol"]) if row["split"] == "test" else ()
+    return figure_chart(run.scores, row, roles, list(beside))
+
+
+def role_of(model: str, systems: Sequence[str]) -> str:
+    """Whether a system is the encoder before training, after it (a transform's result too), or beside it."""
+    trained = any(model.startswith(system) for system in systems[1:])
+    return (
+        "after" if trained or "+" in model.removeprefix(systems[0]) else "before" if model == systems[0] else "baseline"
+    )
+
+
+def _place(run: Run) -> dict[str, Any] | None:
+    """The figure that is drawn: what the verdict stands on, else the first of a whole test set."""
+    whole = run.scores.filter(PRINTED)
+    if run.deciding is not None:
+        dataset, split = run.deciding
+        whole = whole.filter(dataset=dataset, split=split, metric="spearman", protocol="all")
+    tests = whole.filter(split="test")
+    chosen = tests if tests.height else whole
+    return chosen.row(0, named=True) if chosen.height else None
+
+
+def _mean_chart(run: Run, sets: Sequence[ComparedSet], published: Sequence[PublishedRow]) -> Chart:
+    from tasks.rendering.charts import score_chart  # matplotlib
+
+    tests = [scored for scored in sets if scored.split == "test"]
+    systems = [name for name in tests[0].cosines if all(name in scored.cosines for scored in tests)]
+    marks = [_mean_mark(name, tests, run) for name in systems]
+    names = {scored.dataset for scored in tests}
+    beside = [
+        mark
+        for row in published
+        if set(row.values) - {AVERAGE} == names
+        for mark in _published([row], AVERAGE, "spearman", "all")
+    ]
+    return score_chart([*marks, *beside], f"Spearman × 100, mean of {len(tests)} test sets, with 95 % interval")
+
+
+def _mean_mark(name: str, tests: Sequence[ComparedSet], run: Run) -> Mark:
+    from tasks.rendering.charts import mark_of  # matplotlib
+
+    bootstrap: BootstrapConfig = run.settings.evaluation.bootstrap
+    drawn = [
+        draws_of(
+            scored.pairs["score"].to_numpy().astype(np.float64),
+            scored.cosines[name][None],
+            resamples=bootstrap.resamples,
+            seed=bootstrap.seed + number,
+        )
+        for number, scored in enumerate(tests)
+    ]
+    figure = figure_of(drawn)
+    return mark_of(name, role_of(name, run.settings.systems), figure.mean, figure.ci_low, figure.ci_high)
+
+
+def _published(rows: Sequence[PublishedRow], column: str, metric: str, protocol: str) -> Iterator[Mark]:
+    from tasks.rendering.charts import Mark  # matplotlib
+
+    names = set()
+    for row in rows:
+        if (row.metric, row.protocol) == (metric, protocol) and column in row.values and row.system not in names:
+            names.add(row.system)
+            yield Mark(f"{row.system} (published)", "published", row.values[column])

@@ -1,0 +1,231 @@
+"""The page of a run: the verdict, how the encoder was made and measured, how to reproduce it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from models.augmentation.views import view_examples
+from models.evaluation.published import rows_of
+from models.partitions import bits_for, in_range
+from tasks.rendering.blocks import Charts, Facts, Folded, Page, Part, Prose, Table
+from tasks.rendering.paper_tables import tables_of
+from tasks.rendering.score_tables import all_scores, signatures
+from tasks.reporting.evaluation import difference_part
+from tasks.reporting.lineage import described, lineage
+from tasks.reporting.run.content import compared_sets
+from tasks.reporting.run.headline import headline
+from tasks.reporting.run.tables import lineage_of, pair_tables, stage_table
+from tasks.reporting.sections import reproduce_part, settings_part, use_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from models.evaluation.published import PublishedRow
+    from storage.artifacts.manifest import Manifest
+    from storage.artifacts.refs import ViewsRef
+    from storage.artifacts.store import Store
+    from tasks.rendering.blocks import Block
+    from tasks.reporting.run.content import Run
+    from tasks.reporting.run.tables import ComparedSet
+    from tasks.reporting.sections import Told
+
+_EXAMPLES: Final = 5
+_SEEDS: Final = ("seed", "shuffle_seed")
+_MOST_SETS: Final = 8  # whose pairs are drawn; the tables have all
+_COUNTED: Final = {"published": "in the corpus"}  # the label of a count of ingest, where its name would mislead
+_LEGEND: Final = (
+    "A box is an artifact of the store: its kind, the beginning of its key, its rows and size. Boxes with a grey edge "
+    "were cached: an earlier run made them."
+)
+_PUBLISHED: Final = (
+    "Published rows were not measured here; their encoder, corpus and translator are their authors' own."
+)
+
+
+def run_page(run: Run, told: Told) -> Page:
+    """Return the page.
+
+    Args:
+        run: the run.
+        told: the command that starts it again.
+    """
+    manifests = lineage(run.store, run.made.refs)
+    owners = {ref.key: name for name, ref in run.made.vectors.items()}
+    artifacts = [described(manifest, run.work.draft.provenance.run, owners) for manifest in manifests]
+    sets = compared_sets(run.work, run.made.vectors, run.made.sets)
+    published = [row for system in run.asked.published for row in rows_of(system)]
+    chart = headline(run, sets, published)
+    checkpoints = run.made.checkpoints
+    config = run.settings.model_dump(mode="json")
+    return Page(
+        title=run.asked.title,
+        word=run.verdict.word if run.verdict else "",
+        sentence=run.verdict.found if run.verdict else "Nothing was trained: the encoder is scored as it is.",
+        lead=[Charts([chart], lead=True)] if chart else [],
+        parts=[
+            Part("Run", _facts(run, manifests, stage_table(artifacts)), html_only=True),
+            Part("Pipeline", [Prose(_LEGEND, note=True), lineage_of(artifacts)], html_only=True),
+            Part("Sentences and views", list(_views(run))),
+            Part("Translations", list(_translations(run)), html_only=True),
+            Part("Training", list(_curves(run))),
+            Part("Scores", list(_scores(run, published))),
+            difference_part(run.comparison),
+            Part("Pairs", list(_pairs(run, sets)), html_only=True),
+            Part("Missing", [_missing(run)]),
+            Part("Signatures", [signatures(run.scores)]),
+            use_part(f"checkpoint/{checkpoints[-1].key[:12]}" if checkpoints else ""),
+            Part("Artifacts", [Facts({str(ref): ref.key for ref in (*run.made.refs, *run.made.folded)})]),
+            settings_part(run.settings.model_dump_json(indent=1), html_only=True),
+            reproduce_part(told, dict(_seeds(config, ""))),
+        ],
+    )
+
+
+def _facts(run: Run, manifests: Sequence[Manifest], stages: Table) -> list[Block]:
+    training = _training_facts(run)
+    return [Facts(_summary(run, manifests)), *([Facts(training)] if training else []), stages]
+
+
+def _summary(run: Run, manifests: Sequence[Manifest]) -> dict[str, str]:
+    made, settings, store = run.made, run.settings, run.store
+    sources = [source.dataset or "files of your own" for source in settings.ingest.sources]
+    this = run.work.draft.provenance.run
+    new = [manifest for manifest in manifests if this and manifest.provenance.run == this]
+    seconds, spent = (sum(manifest.duration_s for manifest in some) for some in (manifests, new))
+    return {
+        "corpus": ", ".join(sources),
+        "sentences": f"{store.manifest(made.corpus).rows:,}",
+        **({"views": f"{store.manifest(made.views).rows:,}"} if made.views else {}),
+        **({"pairs": ", ".join(f"{store.manifest(ref).rows:,}" for ref in made.pairs)} if made.pairs else {}),
+        "encoder at the start": f"{settings.encoder.model}, {settings.encoder.pooling}",
+        **({"objective": ", then ".join(run.trainings)} if settings.phases else {}),
+        "artifacts": f"{len(new)} made, {len(manifests) - len(new)} cached",
+        "time": f"{_duration(spent)}{'' if spent == seconds else f'; {_duration(seconds)} with what was cached'}",
+    }
+
+
+def _training_facts(run: Run) -> dict[str, str]:
+    checkpoints = run.made.checkpoints
+    if not checkpoints:
+        return {}
+    figures = run.store.manifest(checkpoints[-1]).figures
+    measured = figures.get("measured")
+    dev = {
+        name: f"{100 * value:.2f}"
+        for name, key in (("dev at the start", "start_dev_spearman"), ("best dev", "best_dev_spearman"))
+        if isinstance(value := figures.get(key), float)
+    }
+    speed = {
+        name.replace("_per_s", " per second"): f"{value:,.0f}"
+        for name, value in (measured.items() if isinstance(measured, Mapping) else ())
+        if name.endswith("_per_s") and isinstance(value, int | float)
+    }
+    return {"steps": str(figures["steps"]), "kept step": str(figures["best_step"]), **dev, **speed}
+
+
+def _views(run: Run) -> Iterator[Block]:
+    statistics = run.store.manifest(run.made.corpus).figures.get("statistics")
+    counted = statistics.items() if isinstance(statistics, Mapping) else ()
+    counts = {_COUNTED.get(name, name.replace("_", " ")): n for name, n in counted if isinstance(n, int)}
+    if counts:
+        yield Facts({name: f"{value:,}" for name, value in counts.items()})
+    if run.made.views is None:
+        return
+    if examples := _examples(run.store, run.made.views):
+        yield Table.of("Sentences and their views", examples)
+        if trips := [name for name in examples[0] if name.startswith("bt-")]:
+            yield Prose(f"{', '.join(trips)}: the sentence translated into that language and back.", note=True)
+    if outcomes := _outcomes(run.store, run.made.views):
+        yield Table.of("Dropped sentences", outcomes)
+    for name, ref in zip(run.trainings, run.made.pairs, strict=True):
+        if rows := _rows(run.store.manifest(ref).figures.get("pairings")):
+            yield Table.of(f"Pairs of {name}", rows)
+
+
+def _examples(store: Store, views: ViewsRef) -> list[dict[str, str]]:
+    table, bits = store.scan(views), bits_for(store.manifest(views).rows)
+    return view_examples([in_range(table, number, bits) for number in range(1 << bits)], _EXAMPLES).to_dicts()
+
+
+def _outcomes(store: Store, views: ViewsRef) -> list[dict[str, Any]]:
+    """Return how many sentences got a view or were dropped, by method and reason, with their share of the method."""
+    rows = _rows(store.manifest(views).figures.get("outcomes"))
+    totals: dict[str, int] = {}
+    for row in rows:
+        totals[row["method"]] = totals.get(row["method"], 0) + int(row["n"])
+    shares = [f"{100 * int(row['n']) / totals[row['method']]:.2f} %" for row in rows]
+    names = [str(row["outcome"]).replace("_", " ") for row in rows]
+    return [{**row, "outcome": name, "share": share} for row, name, share in zip(rows, names, shares, strict=True)]
+
+
+def _translations(run: Run) -> Iterator[Block]:
+    hops = _rows(run.store.manifest(run.made.views).figures.get("hops")) if run.made.views else []
+    if hops:
+        yield Table.of("Translated for this corpus; 0 where the memory had all", hops)
+
+
+def _curves(run: Run) -> Iterator[Block]:
+    from tasks.rendering.charts import training_charts  # matplotlib
+
+    checkpoints = zip(run.trainings, run.made.checkpoints, strict=True)
+    logs = {name: run.store.scan(ref, "training_log").collect() for name, ref in checkpoints}
+    if logs:
+        yield Charts(training_charts(logs))
+
+
+def _scores(run: Run, published: Sequence[PublishedRow]) -> Iterator[Block]:
+    yield from tables_of(run.scores, run.asked.tables, published, run.settings.systems[-1])
+    if published:
+        yield Prose(_PUBLISHED, note=True)
+    yield all_scores(run.scores)
+
+
+def _pairs(run: Run, sets: Sequence[ComparedSet]) -> Iterator[Block]:
+    from tasks.rendering.charts import cosine_charts  # matplotlib
+
+    systems = dict.fromkeys((run.settings.systems[0], run.settings.systems[-1]))
+    for number, scored in enumerate(sets[:_MOST_SETS]):
+        cosines = {system: scored.cosines[system] for system in systems if system in scored.cosines}
+        if not cosines:
+            continue
+        yield Prose(scored.name, under=True)
+        yield Charts(cosine_charts(str(number), scored.pairs["score"].to_numpy(), cosines), files=False)
+        yield Folded(f"Best and worst pairs of {scored.name}", list(pair_tables(scored, list(cosines))))
+    if len(sets) > _MOST_SETS:
+        yield Prose(f"Of {len(sets)} sets the first {_MOST_SETS} are drawn.", note=True)
+
+
+def _missing(run: Run) -> Block:
+    reasons = {**run.asked.missing.reasons, **dict(_findings(run))}
+    if not reasons:
+        return Prose("Nothing: every set that was asked for was scored.")
+    return Table.of("Not scored, and not part of any average", [{"what": k, "why": v} for k, v in reasons.items()])
+
+
+def _findings(run: Run) -> Iterator[tuple[str, str]]:
+    for name, ref in zip(run.trainings, run.made.checkpoints, strict=True):
+        if finding := run.store.manifest(ref).figures.get("finding"):
+            yield f"training {name}", str(finding)
+
+
+def _rows(value: object) -> list[dict[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def _seeds(value: object, place: str) -> Iterator[tuple[str, str]]:
+    """Every field that is a seed, by its path."""
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in inner:
+        path = f"{place}.{name}".lstrip(".")
+        if name in _SEEDS:
+            yield path, str(part)
+        else:
+            yield from _seeds(part, path)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.1f} min" if minutes < 100 else f"{minutes / 60:.1f} h"

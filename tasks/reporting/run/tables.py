@@ -1,0 +1,138 @@
+"""Tables of a run's page: stages, lineage, and pairs that the encoder orders best and worst.
+
+Shapes: N pairs of a scored set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from models.evaluation.correlation import average_ranks
+from tasks.rendering.blocks import Lineage, Station, Table
+from tasks.rendering.numbers import MISSING, sized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from tasks.reporting.lineage import Artifact
+
+PAIRS: Final = 6
+_KIND_ORDER: Final = (
+    "corpus", "nli", "passages", "views", "pairs", "checkpoint", "embeddings", "transform", "scores", "comparison",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ComparedSet:
+    """A set of scored pairs under the run's systems.
+
+    Attributes:
+        name: data set and split.
+        dataset: the data set.
+        split: the split.
+        pairs: `sentence1`, `sentence2`, `score`; N rows.
+        cosines: system → cosine of each pair, (N,).
+    """
+
+    name: str
+    dataset: str
+    split: str
+    pairs: pl.DataFrame
+    cosines: Mapping[str, NDArray[np.float64]]
+
+
+def stage_table(artifacts: Sequence[Artifact]) -> Table:
+    """What each stage took, and its share of all; what was found made took its time before."""
+    total = sum(artifact.seconds for artifact in artifacts) or 1.0
+    rows = [
+        {
+            "stage": artifact.stage.replace("_", " "),
+            "of": artifact.system or MISSING,
+            "artifact": f"{artifact.kind}/{artifact.key[:12]}",
+            "rows": f"{artifact.rows:,}",
+            "size": sized(artifact.size),
+            "seconds": f"{artifact.seconds:,.1f}",
+            "share": f"{100 * artifact.seconds / total:.1f} %",
+            "in this run": "made" if artifact.made else "cached",
+        }
+        for artifact in artifacts
+    ]
+    return Table.of("Stages: what each made, and the time that making it took", rows)
+
+
+def lineage_of(artifacts: Sequence[Artifact]) -> Lineage:
+    """The artifacts by kind, in the order in which the data flows."""
+    kinds = sorted({artifact.kind for artifact in artifacts}, key=_place)
+    names = {f"{artifact.kind}/{artifact.key}": artifact for artifact in artifacts}
+    return Lineage([[_station(one, names) for one in artifacts if one.kind == kind] for kind in kinds])
+
+
+def _station(artifact: Artifact, names: Mapping[str, Artifact]) -> Station:
+    made_from = [f"{names[path].kind} {names[path].key[:6]}" for path in artifact.inputs if path in names]
+    lines = [
+        *([f"of {artifact.system}"] if artifact.system else []),
+        artifact.key[:12],
+        " · ".join(filter(None, [f"{artifact.rows:,} rows" if artifact.rows else "", sized(artifact.size)])),
+        *([f"from {', '.join(made_from)}"] if made_from else []),
+    ]
+    return Station(artifact.kind, lines, artifact.made)
+
+
+def _place(kind: str) -> int:
+    return _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER)
+
+
+def pair_tables(scored: ComparedSet, systems: Sequence[str]) -> Iterator[Table]:
+    """Pairs that the last of some systems puts farthest from, and nearest to, their place by gold score.
+
+    Args:
+        scored: the set.
+        systems: the one before training and the one after, or one alone.
+    """
+    gold = scored.pairs["score"].to_numpy()
+    places = {system: _percentiles(scored.cosines[system]) for system in systems}
+    wanted = _percentiles(gold)
+    error = np.abs(places[systems[-1]] - wanted)
+    # Of equals the longer texts say more.
+    letters = scored.pairs.select(n=scored.pairs["sentence1"].str.len_chars()).to_series().to_numpy()
+    worst = np.lexsort((-letters, -error))[:PAIRS]
+    best = np.lexsort((-letters, np.round(error)))[:PAIRS]
+    yield _pairs(f"{scored.name}: farthest from their place by gold score", scored, worst, wanted, places)
+    yield _pairs(f"{scored.name}: at their place by gold score", scored, best, wanted, places)
+    if len(systems) > 1:
+        gain = np.abs(places[systems[0]] - wanted) - error
+        gained = np.argsort(-gain, kind="stable")[:PAIRS]
+        yield _pairs(f"{scored.name}: moved most towards their place by training", scored, gained, wanted, places)
+
+
+def _percentiles(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Ranks from 0 to 100, (N,)."""
+    scaled: NDArray[np.float64] = 100 * (average_ranks(values.astype(np.float64)) - 1) / max(len(values) - 1, 1)
+    return scaled
+
+
+def _pairs(
+    title: str,
+    scored: ComparedSet,
+    chosen: NDArray[np.integer],
+    wanted: NDArray[np.float64],
+    places: Mapping[str, NDArray[np.float64]],
+) -> Table:
+    roles = ("before", "after") if len(places) > 1 else ("encoder",)
+    rows = []
+    for number in chosen.tolist():
+        row = scored.pairs.row(number, named=True)
+        texts = {"sentence 1": row["sentence1"], "sentence 2": row["sentence2"], "gold": f"{row['score']:.2f}"}
+        cosines = {
+            f"cosine {role}": f"{scored.cosines[system][number]:.3f}"
+            for role, system in zip(roles, places, strict=True)
+        }
+        last = list(places.values())[-1][number]
+        rows.append({**texts, **cosines, "place by gold": f"{wanted[number]:.0f}", "by cosine": f"{last:.0f}"})
+    return Table.of(f"{title}; places from 0, least alike, to 100", rows)

@@ -1,0 +1,123 @@
+"""An encoder's small and fast forms: the table of what each costs and loses, and the card of one.
+
+Shapes: N scored pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from models.evaluation.correlation import spearman
+from models.evaluation.intervals import percentile_interval, spearman_resamples
+from models.evaluation.paired import paired_difference
+from models.evaluation.score_row import signed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_STATIC: Final = (
+    "A table of token vectors: a sentence's vector is the mean of its tokens', without a transformer, so that the "
+    "order of words tells nothing."
+)
+_OF_THE_WHOLE: Final = {"model_name", "eval_results"}
+_SHORTER: Final = "The same transformer; its vectors are shortened to these dimensions and have length 1."
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of an encoder.
+
+    Attributes:
+        name: What it is.
+        place: Where it lies in the exported folder.
+        megabytes: Its weights, 10⁶ bytes.
+        width: Dimensions of its vectors.
+        passes: Sentences a second of each timed pass, from text to vector, tokenizer included.
+        cosines: (N,) of the scored pairs.
+    """
+
+    name: str
+    place: str
+    megabytes: float
+    width: int
+    passes: tuple[float, ...]
+    cosines: NDArray[np.float64]
+
+    @property
+    def sentences_per_s(self) -> float:
+        """Of the fastest pass, which other work on the machine disturbed least."""
+        return max(self.passes)
+
+
+def variant_rows(variants: Sequence[Variant], gold: NDArray[np.float64]) -> list[dict[str, str]]:
+    """A row a form: score with its interval, and its loss against the first form on the same draws of pairs."""
+    first = variants[0]
+    return [
+        {
+            "form": form.name,
+            "place": form.place,
+            "MB": f"{form.megabytes:.1f}",
+            "width": str(form.width),
+            "sentences/s": _spread(form),
+            "times as fast": f"{form.sentences_per_s / first.sentences_per_s:.1f}",
+            "STS-B test": _score(form.cosines, gold),
+            "against the first": "" if form is first else _difference(first.cosines, form.cosines, gold),
+        }
+        for form in variants
+    ]
+
+
+def _spread(form: Variant) -> str:
+    """The fastest pass, and from the slowest to it; of one pass nobody knows."""
+    spread = f" [{min(form.passes):,.0f} to {form.sentences_per_s:,.0f}]" if len(form.passes) > 1 else ""
+    return f"{form.sentences_per_s:,.0f}{spread}"
+
+
+def _score(cosines: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
+    low, high = percentile_interval(spearman_resamples(gold, cosines))
+    return f"{100 * spearman(cosines, gold):.2f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64], gold: NDArray[np.float64]) -> str:
+    found = paired_difference(first, second, gold)
+    return signed(found.value, found.ci_low, found.ci_high)
+
+
+def form_card(whole: str, row: Mapping[str, str]) -> str:
+    """The card of a form that is a folder of its own.
+
+    Args:
+        whole: the card of the whole encoder, whose header this one's is made of; figures of the whole are left out.
+        row: the form's, of `variant_rows`.
+    """
+    from huggingface_hub import CardData, ModelCard  # takes its time, and only an export needs it
+
+    known: dict[str, Any] = ModelCard(whole, ignore_metadata_errors=True).data.__dict__
+    static = row["place"] == "static"
+    kept = {name: value for name, value in known.items() if name not in _OF_THE_WHOLE}
+    kept["tags"] = [*(kept.get("tags") or []), *(["static-embeddings"] if static else [])]
+    lost = f", {row['against the first']} beside the whole encoder" if row["against the first"] else ""
+    return f"""---
+{CardData(**kept).to_yaml()}
+---
+
+# {row["form"]}, of the encoder in the folder above
+
+{_STATIC if static else _SHORTER} {row["width"]} dimensions, {row["MB"]} MB of weights.
+
+Spearman × 100 on STS-B test with 95 % interval: {row["STS-B test"]}{lost}.
+
+```python
+from sentence_transformers import SentenceTransformer
+
+SentenceTransformer("path/to/this/folder")
+```
+
+What the whole encoder learnt from, its figures, limits and licences: `README.md` of the folder above. The same terms
+hold here.
+"""

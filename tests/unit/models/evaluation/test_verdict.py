@@ -1,0 +1,70 @@
+"""A run says whether it did good: on what did not choose the encoder, and only as sure as the interval."""
+
+import polars as pl
+import pytest
+
+from models.evaluation.study import MEAN
+from models.evaluation.verdict import verdict_of
+
+SYSTEMS = ("before BSL (mean)", "after BSL")
+GENTLER = "Lower training.lr."
+
+
+def rows(*figures, model="after BSL"):
+    names = ("dataset", "split", "value", "ci_low", "ci_high", "p_value")
+    made = {"model": model, "reference": SYSTEMS[0], "metric": "spearman"}
+    return pl.DataFrame([made | dict(zip(names, figure, strict=True)) for figure in figures])
+
+
+@pytest.mark.parametrize(
+    ("figure", "word"),
+    [
+        ((0.05, 0.01, 0.09, 0.01), "BETTER"),
+        ((-0.05, -0.09, -0.01, 0.01), "WORSE"),
+        ((0.02, -0.01, 0.05, 0.2), "NO DIFFERENCE"),
+        ((-0.02, -0.05, 0.0, 0.06), "NO DIFFERENCE"),
+    ],
+)
+def test_only_an_interval_without_zero_decides(figure, word):
+    found = verdict_of(rows(("stsb", "test", *figure)), SYSTEMS, "embedded:stsb/dev", GENTLER, kept_start=False)
+    assert found.word == word
+    assert f"{100 * figure[0]:+.2f}" in found.reason
+    assert "stsb test" in found.sentence
+
+
+def test_the_set_that_chose_the_encoder_proves_nothing():
+    dev = rows(("stsb", "dev", 0.5, 0.4, 0.6, 0.001))
+    assert verdict_of(dev, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
+    assert verdict_of(None, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
+    assert verdict_of(dev, SYSTEMS, None, GENTLER, kept_start=False).word == "BETTER"
+
+
+def test_the_mean_of_the_test_sets_speaks_for_them():
+    figures = rows(("sts12", "test", 0.2, 0.1, 0.3, 0.01), (MEAN, "test", -0.1, -0.2, -0.05, 0.01))
+    found = verdict_of(figures, SYSTEMS, "stsb/dev", GENTLER, kept_start=False)
+    assert found.word == "WORSE"
+    assert f"on {MEAN} test" in found.reason
+
+
+def test_only_the_last_encoder_is_held_against_the_start():
+    figures = rows(("stsb", "test", 0.2, 0.1, 0.3, 0.01), model="after BSL + whitening")
+    assert verdict_of(figures, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).word == "NOT TESTED"
+
+
+def test_a_start_that_was_kept_is_no_difference_by_construction():
+    found = verdict_of(rows(("stsb", "test", 0.0, 0.0, 0.0, 1.0)), SYSTEMS, "stsb/dev", GENTLER, kept_start=True)
+    assert found.word == "NO DIFFERENCE"
+    assert "the start itself was kept" in found.sentence
+    assert found.advice.startswith("Keep the start. ")
+
+
+def test_advice_is_what_the_caller_would_change():
+    worse = rows(("stsb", "test", -0.2, -0.3, -0.1, 0.01))
+    assert verdict_of(worse, SYSTEMS, "stsb/dev", GENTLER, kept_start=False).advice == f"Keep the start. {GENTLER}"
+
+
+def test_a_dev_set_decides_nothing_beside_a_test_set():
+    figures = rows(("stsb", "dev", 0.03, 0.01, 0.05, 0.01), ("stsb", "test", -0.02, -0.04, -0.01, 0.01))
+    found = verdict_of(figures, SYSTEMS, None, GENTLER, kept_start=False)
+    assert found.word == "WORSE"
+    assert "on stsb test" in found.reason

@@ -1,0 +1,67 @@
+"""Foreign text on a page: shown as it is, obeyed in nothing."""
+
+import polars as pl
+import pytest
+
+from tasks.rendering.blocks import Page, Part
+from tasks.rendering.charts import training_charts
+from tasks.rendering.escaping import code, plain
+from tasks.rendering.markdown import markdown, markdown_table
+from tasks.rendering.score_tables import missing_sets
+
+ATTACKS = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "[click](javascript:alert(1))",
+    "![](http://evil/track.png)",
+    "[ref]: http://evil",
+    "a | b | c",
+    "`code` ``more``",
+    "**bold** _so_ ~~gone~~",
+    "&lt;b&gt;",
+    "line\n# heading\n\n| --- |",
+    "\x1b[31mred",
+    "right\u202eleft",
+    "back\\slash",
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=ascii)
+def test_what_is_active_is_escaped(attack):
+    line = plain(attack)
+    assert "\n" not in line
+    assert "\x1b" not in line
+    for active in ("<", ">", "|", "`", "*", "~", "&", "](", "]:"):
+        assert line.count(active) == line.count(active.replace("]", "\\]") if "]" in active else f"\\{active}") or (
+            "]" in active and active not in line
+        )
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=ascii)
+def test_a_cell_stays_a_cell(attack):
+    lines = markdown_table([{"sentence": attack, attack: "x"}]).split("\n")
+    assert len(lines) == 3
+    assert [line.replace("\\|", "").count("|") for line in lines] == [3, 3, 3]
+
+
+def test_what_is_harmless_is_left_as_it_is():
+    for text in ("50.00 [40.0, 60.0]", "sentence_id", "A cat's (small) toy, 100 %!", "stsb/dev: spearman, all", "– é"):
+        assert plain(text) == text
+
+
+def test_code_holds_any_backticks():
+    assert code("a") == "`a`"
+    assert code("a``b") == "``` a``b ```"
+
+
+def test_titles_and_reasons_are_escaped():
+    page = Page(title="<b>", word="", sentence="a|b", lead=[], parts=[Part("Missing", [missing_sets({"<i>": "a\nb"})])])
+    text = markdown(page)
+    assert text.startswith("# \\<b\\>\n\na\\|b\n")
+    assert "| \\<i\\> | a b |" in text
+
+
+def test_a_chart_s_title_is_no_formula():
+    log = {"step": [1], "loss": [1.0], "dev_spearman": [0.5], "std": [0.1], "uniformity": [0.1], "alignment": [0.2]}
+    charts = training_charts({r"costs $\frac{1 and $2": pl.DataFrame({**log, "effective_rank": [2.0]})})
+    assert len(charts) == 5

@@ -1,0 +1,159 @@
+"""Pages as HTML: whole, themed, and safe with whatever text they show."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import polars as pl
+
+from tasks.rendering.blocks import (
+    Charts,
+    Code,
+    Facts,
+    Folded,
+    Lineage,
+    Page,
+    Part,
+    Prose,
+    Row,
+    Station,
+    Table,
+    split_interval,
+)
+from tasks.rendering.charts import Mark, cosine_charts, score_chart, training_charts
+from tasks.rendering.html import html
+from tasks.rendering.numbers import shown
+
+HOSTILE = '<script>alert("1")</script>&amp;\u202e{{ 7 * 7 }}'
+LOG = pl.DataFrame(
+    {
+        "step": [0, 1, 2],
+        "loss": [None, 0.5, 0.4],
+        "dev_spearman": [0.5, None, 0.6],
+        "std": [0.5, None, 0.6],
+        "effective_rank": [9.0, None, 8.0],
+        "uniformity": [-1.0, None, -2.0],
+        "alignment": [0.1, None, 0.2],
+    }
+)
+VOID = {"meta", "br", "hr", "link", "img", "input"}
+
+
+class Outline(HTMLParser):
+    """Open elements, ids and references of a page; `handle_endtag` notes one that closes another."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.uses, self.crossed, self.tags = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        given = dict(attrs)
+        self.ids += [given["id"]] if "id" in given else []
+        self.uses += [given["href"]] if "href" in given else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            self.crossed.append(tag)
+
+
+def outline_of(text):
+    outline = Outline()
+    outline.feed(text)
+    return outline
+
+
+def page_with(*blocks):
+    return html(Page(title=HOSTILE, word="WORSE", sentence=HOSTILE, lead=[], parts=[Part("Where & why", blocks)]))
+
+
+def test_every_block_is_well_formed_and_escapes_foreign_text():
+    table = Table.of(HOSTILE, [{HOSTILE: HOSTILE, "n": 1234.5678}])
+    blocks = [
+        table,
+        Prose(HOSTILE),
+        Prose(HOSTILE, under=True),
+        Facts({HOSTILE: HOSTILE}),
+        Code(HOSTILE),
+        Lineage([[Station(HOSTILE, [HOSTILE], made=True)]]),
+        Table("empty", [], []),
+    ]
+    text = page_with(*blocks, Folded(HOSTILE, blocks))
+    outline = outline_of(text)
+    assert "script" not in outline.tags
+    assert "\u202e" not in text
+    assert "{{ 7 * 7 }}" in text
+    assert (outline.open, outline.crossed) == ([], [])
+    assert '<h2 id="where-why">' in text
+    assert "#where-why" in outline.uses
+
+
+def test_charts_take_the_pages_colours_and_share_no_id():
+    gold, rng = np.linspace(0, 5, 60), np.random.default_rng(0)
+    drawn = [
+        score_chart([Mark(HOSTILE, "before", 50.0, 45.0, 55.0), Mark("x", "published", 60.0)], "ρ on a set"),
+        *training_charts({"first": LOG, "second": LOG}),
+        *cosine_charts("0", gold, {"before": rng.random(60), "after": rng.random(60)}),
+        *cosine_charts("1", gold, {"alone": rng.random(60)}),
+    ]
+    text = page_with(Charts(drawn), Charts(drawn[:0]))
+    outline = outline_of(text)
+    assert outline.tags.count("svg") == 1 + 5 + 3 + 2
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {use[1:] for use in outline.uses if use.startswith("#")} <= set(outline.ids)
+    assert not set(re.findall(r"#[01]10[0-9]{3}\b", text))
+    assert "var(--after)" in text
+    assert (outline.open, outline.crossed) == ([], [])
+    assert "script" not in outline.tags
+    assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)
+
+
+def test_equal_charts_are_equal_bytes():
+    assert training_charts({"one": LOG}) == training_charts({"one": LOG})
+
+
+def test_a_quantity_that_was_never_measured_has_no_chart():
+    bare = LOG.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in LOG.columns[2:])
+    (loss,) = training_charts({"one": bare})
+    assert 'aria-label="Loss by step of training"' in loss.svg
+
+
+def test_columns_of_figures_stand_to_the_right():
+    table = Table("t", ["name", "n"], [Row(["a", "45.00 [44.0, 46.0]"]), Row(["b", "–"])])
+    assert [table.is_number(column) for column in (0, 1)] == [False, True]
+
+
+def test_values_are_rounded_for_people():
+    assert [shown(value) for value in (0.5862006127283527, 14908, None, True, "a")] == [
+        "0.5862",
+        "14,908",
+        "–",
+        "yes",
+        "a",
+    ]
+
+
+def test_an_interval_is_printed_small_below_its_figure():
+    assert split_interval("+2.70 [+1.57, +3.98], p 0.002") == ("+2.70", "+1.57 to +3.98, p 0.002")
+    assert split_interval("45.00 ± 0.20 [44.0, 46.0]") == ("45.00 ± 0.20", "44.0 to 46.0")
+    assert split_interval("see [a, b]") == ("see [a, b]", "")
+    assert "<small>44.0 to 46.0</small>" in page_with(Table("t", ["n", "v"], [Row(["a", "45.00 [44.0, 46.0]"])]))
+
+
+def test_a_section_without_blocks_is_left_out():
+    page = Page(title="t", word="", sentence="", lead=[], parts=[Part("Empty"), Part("Full", [Prose("x")])])
+    assert "Empty" not in html(page)
+    assert "Full" in html(page)
+
+
+def test_a_chart_of_its_own_file_has_both_sets_of_colours_and_no_foreign_tag():
+    text = score_chart([Mark(HOSTILE, "before", 50.0)], "on a set").standalone()
+    assert text.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert "prefers-color-scheme: dark" in text
+    assert "<script" not in text

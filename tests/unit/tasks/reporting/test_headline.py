@@ -1,0 +1,74 @@
+"""Whose colour a system has, and what the scores of a run stand beside."""
+
+import polars as pl
+
+from models.evaluation.published import rows_of
+from models.objectives.two_branch_config import BSLConfig
+from models.training.config import TrainingConfig
+from tasks.evaluation.kinds import tables
+from tasks.rendering.blocks import split_interval
+from tasks.rendering.paper_tables import tables_of
+from tasks.reporting.lineage import Artifact
+from tasks.reporting.run.headline import role_of
+from tasks.reporting.run.report import gentler
+from tasks.reporting.run.tables import lineage_of, stage_table
+
+SYSTEMS = ("before BSL (mean)", "after BSL")
+RESULT = "after BSL"
+
+
+def scores_of(sets: tuple[str, ...]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "model": RESULT, "dataset": name, "subset": "all", "split": "test", "metric": "spearman",
+            "protocol": "all", "value": 0.7, "n": 10, "ci_low": 0.65, "ci_high": 0.75,
+            "signature": f"set:{name}/test|metric:spearman",
+        }
+        for name in sets
+    )  # fmt: skip
+
+
+def texts(row):
+    return [split_interval(cell)[0] for cell in row.cells]
+
+
+def test_a_transform_s_result_is_after_and_words_are_a_baseline():
+    names = (*SYSTEMS, "after BSL + whitening (corpus)", "Unigram TF-IDF", "before BSL (mean) + flow (corpus)")
+    assert [role_of(name, SYSTEMS) for name in names] == ["before", "after", "after", "baseline", "after"]
+
+
+def test_only_scored_columns_stand_with_interval_published_and_difference():
+    (table,) = tables_of(scores_of(("stsb",)), tables(), rows_of("BSL-BERT"), RESULT)
+    assert list(table.heads) == ["system", "figure", "STS-B"]
+    assert [texts(row) for row in table.rows] == [
+        [RESULT, "spearman, all", "70.00"],
+        ["BSL-BERT: BSL, Table 1", "published", "73.74"],
+        ["this run less BSL-BERT", "difference", "-3.74"],
+    ]
+    assert table.rows[0].cells[2] == "70.00 [65.0, 75.0]"
+    assert [row.role for row in table.rows] == ["", "published", "difference"]
+
+
+def test_the_average_is_there_where_all_columns_are():
+    sets = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sickr")
+    (table,) = tables_of(scores_of(sets), tables(), rows_of("BSL-BERT"), RESULT)
+    assert table.heads[-1] == "Avg."
+    assert [texts(row)[-1] for row in table.rows] == ["70.00", "72.03", "-2.03"]
+
+
+def test_shares_of_time_and_the_lineage():
+    corpus = Artifact("ingest", "", "corpus", "a" * 64, 10, 1000, 1.0, made=False, inputs=())
+    views = Artifact("make_views", "", "views", "b" * 64, 30, 2000, 3.0, made=True, inputs=(f"corpus/{'a' * 64}",))
+    rows = [texts(row) for row in stage_table([corpus, views]).rows]
+    assert rows[1] == ["make views", "–", "views/bbbbbbbbbbbb", "30", "2.0 kB", "3.0", "75.0 %", "made"]
+    first, second = lineage_of([views, corpus]).groups
+    assert (first[0].title, first[0].made, second[0].title, second[0].made) == ("corpus", False, "views", True)
+    assert second[0].lines[-1] == "from corpus aaaaaa"
+
+
+def test_advice_fits_the_settings_at_hand():
+    objective = BSLConfig(contrastive_weight=0.1)
+    assert gentler(TrainingConfig(lr=5e-4, max_steps=100, objective=objective)) == "Lower training.lr (now 0.0005)."
+    paper = gentler(TrainingConfig())
+    assert "bound training.max_steps" in paper
+    assert "contrastive_weight=0.1" in paper

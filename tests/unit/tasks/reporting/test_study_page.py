@@ -1,0 +1,119 @@
+"""A study for people: told apart only where interval and p agree, one column a set, a picture of equal bytes."""
+
+import polars as pl
+import pytest
+
+from models.evaluation.study import MEAN
+from storage.artifacts.schemas import STUDY
+from tasks.rendering.markdown import markdown
+from tasks.reporting.study_page import Point, comparisons, finding, set_rows, shown_set, study_chart, study_page
+
+
+def row(label: str, dataset: str, mean: float, gain: tuple[float, float, float, float] | None = None, **other: object):
+    figure = {"metric": "spearman", "protocol": "all", "sd": 0.01, "ci_low": mean - 0.02, "ci_high": mean + 0.02}
+    names = ("difference", "difference_low", "difference_high", "p_value")
+    differences = dict(zip(names, gain or (None,) * 4, strict=True))
+    place = {"label": label, "dataset": dataset, "mean": mean, "seeds": 3, "reference": "a"}
+    return place | figure | differences | other
+
+
+@pytest.fixture
+def table():
+    rows = [
+        row(label, dataset, mean, gain)
+        for dataset in ("stsb dev", "stsb test", MEAN)
+        for label, mean, gain in (
+            ("a", 0.50, None),
+            ("b", 0.60, (0.10, 0.05, 0.15, 0.010)),
+            ("c", 0.53, (0.03, 0.01, 0.05, 0.300)),
+            ("d", 0.40, (-0.10, -0.15, -0.05, 0.010)),
+        )
+    ]
+    accuracy = {"metric": "accuracy", "protocol": "fast", "sd": None, "ci_low": None, "ci_high": None}
+    return pl.DataFrame([*rows, row("a", "mr all", 0.7, reference=None, **accuracy)], schema=STUDY)
+
+
+POINTS = [
+    Point(label=label, line="", place=label, published=figure)
+    for label, figure in (("a", 52.5), ("b", None), ("c", 61.0), ("d", None))
+]
+
+
+def test_what_interval_and_corrected_p_do_not_both_say_is_not_told_apart(table):
+    ((heading, rows),) = comparisons(table, MEAN)
+    assert heading == "mean of sets (spearman, all), beside a"
+    assert [line["told apart"] for line in rows] == ["", "above", "no", "below"]
+
+
+def test_one_column_a_set_and_a_dash_where_a_point_was_not_scored(table):
+    first, second, *_ = set_rows(table)
+    assert list(first) == ["point", "stsb dev", "stsb test", MEAN, "mr all, accuracy"]
+    assert (first["mr all, accuracy"], second["mr all, accuracy"], second[MEAN]) == ("70.00", "–", "60.00 ± 1.00")
+
+
+def test_the_mean_stands_for_all_sets_unless_a_table_printed_one(table):
+    assert shown_set(table, None) == MEAN
+    assert shown_set(table, "stsb") == "stsb test"
+    assert shown_set(table, "sts12") == MEAN
+    assert shown_set(table.filter(dataset="mr all"), None) == "mr all"
+
+
+def test_sets_that_are_not_compared_have_a_table_and_a_picture_of_their_first_figure():
+    """Argument facets have two correlations of one set, precisions and V-measures one figure each."""
+    alone = {"reference": None, "protocol": "unsupervised"}
+    rows = [
+        row(label, "afs test", mean, metric=metric, **alone)
+        for label, mean in (("a", 0.3), ("b", 0.4))
+        for metric in ("pearson", "spearman")
+    ]
+    afs = pl.DataFrame(rows, schema=STUDY)
+    assert shown_set(afs, None) == "afs test"
+    ((heading, lines),) = comparisons(afs, "afs test")
+    assert heading == "afs test (spearman, unsupervised)"
+    assert [(line["point"], line["mean ± sd"]) for line in lines] == [("a", "30.00 ± 1.00"), ("b", "40.00 ± 1.00")]
+    assert list(set_rows(afs)[0]) == ["point", "afs test, pearson", "afs test"]
+    chart = study_chart(afs, POINTS[:2], "recipe", "afs test")
+    assert chart is not None
+    assert "a: 30.0; b: 40.0; a (published): 52.5" in chart.label
+
+
+def test_beside_a_dev_set_that_chose_the_encoders_another_set_is_shown():
+    own = {"metric": "average precision", "protocol": "useb", "reference": None}
+    rows = [row("a", "stsb dev", 0.7), row("a", "askubuntu test", 0.5, **own)]
+    assert shown_set(pl.DataFrame(rows, schema=STUDY), None) == "askubuntu test"
+
+
+def test_a_point_without_a_figure_keeps_its_row_and_its_reason(table):
+    nothing = {"label": "e", "dataset": MEAN, "metric": "spearman", "protocol": "all", "seeds": 0, "reference": "a"}
+    more = pl.concat([table, pl.DataFrame([nothing], schema=STUDY)])
+    ((_, (*_, last)),) = comparisons(more, MEAN)
+    assert (last["point"], last["mean ± sd"], last["seeds"], last["told apart"]) == ("e", "no figure", "0", "")
+    stopped = Point(label="e", line="", place="e", faults=("seed 0: loss is nan",))
+    page = markdown(study_page("Systems", more, [*POINTS, stopped], "recipe", MEAN, ["No p is below 0.1."]))
+    assert "## Errors\n\ne: no figure: seed 0: loss is nan\n\n" in page
+    assert "No p is below 0.1." in page
+    assert study_chart(more, [*POINTS, stopped], "recipe", MEAN) == study_chart(table, POINTS, "recipe", MEAN)
+
+
+def test_the_finding_names_what_is_above_and_below_and_counts_the_rest(table):
+    assert finding(table, MEAN) == (
+        f"On {MEAN}, above a: b (+10.00 [+5.00, +15.00]); below a: d (-10.00 [-15.00, -5.00]); "
+        "not told apart from a: 1."
+    )
+    assert finding(table.filter(dataset="mr all"), "mr all") == ""
+
+
+def test_values_of_a_setting_are_joined_with_their_intervals_and_the_paper_s_line(table):
+    chart = study_chart(table, POINTS, "momentum", MEAN)
+    assert chart is not None
+    assert chart.label.startswith(f"{MEAN}, × 100, with 95 % interval by momentum. a: 50.0; b: 60.0")
+    assert "published" in chart.svg
+    assert chart == study_chart(table, POINTS, "momentum", MEAN)
+
+
+def test_the_page_leads_with_all_sets_and_shows_one_in_full(table):
+    page = markdown(study_page("Systems", table, POINTS, "recipe", MEAN, []))
+    assert page.startswith(f"# Systems\n\nOn {MEAN}, above a: b (")
+    assert "](scores.svg)\n\n## All sets\n\n" in page
+    assert "| point | stsb dev |" in page
+    assert "## mean of sets (spearman, all), beside a" in page
