@@ -23,7 +23,7 @@ START: Final = "README.md"
 DOCUMENTS: Final = ("ARCHITECTURE.md", "FIDELITY.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md")
 GUIDES: Final = (
     *("get-started", "own-text", "evaluate", "reproduce", "deploy", "air-gapped", "hub", "python", "troubleshooting"),
-    "research-log",
+    *("decisions", "research-log"),
 )
 
 

@@ -25,7 +25,7 @@ _SIZES: Final = re.compile(
     r"^\| step \| peak GiB: (?P<sizes>[\d, |]+) \| 100 M, computed \|.*\n\|[-:|]+\n(?P<rows>(?:\|.*\|\n?)+)", re.M
 )
 _GOAL_GIB: Final = 4
-_PAPER: Final = re.compile(r"the paper's (?P<system>BSL-BERT).*?has (?P<value>[\d.]+) on test", re.DOTALL)
+_PAPER: Final = re.compile(r"In the paper (?P<system>BSL-BERT) has (?P<value>[\d.]+) on STS-B", re.DOTALL)
 
 
 def marks(readme: str) -> Iterator[Mark]:

@@ -119,7 +119,7 @@ def test_every_link_leads_somewhere(site: Path) -> None:
 def test_the_chart_shows_the_table() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = list(marks(readme))
-    assert len(shown) == 5
+    assert len(shown) == 4
     assert all(f" {mark.value:.2f} [{mark.low}, {mark.high}] |" in readme for mark in shown[:-1])
     label = re.search('aria-label="[^"]*"', chart(readme))
     assert label
