@@ -13,7 +13,7 @@ from tasks.rendering.numbers import MISSING
 from tasks.rendering.score_tables import figure_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from models.evaluation.published import PublishedRow
 
@@ -40,6 +40,12 @@ class PaperTable(BaseModel):
     def sets(self) -> tuple[str, ...]:
         """The data sets, or subsets, of its columns."""
         return tuple(name for name, _ in self.columns)
+
+    @property
+    def divided(self) -> str | None:
+        """The data set whose subsets are the columns, which papers may print by its mean alone; else None."""
+        found = {name.partition("/")[0] for name in self.sets if "/" in name}
+        return found.pop() if len(found) == 1 else None
 
 
 _NAMED: Final = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde"}
@@ -134,6 +140,7 @@ def tables_of(
         if not columns:
             continue
         whole = len(columns) == len(table.columns) > 1
+        mean = table.divided if whole else None
         heads = ["system", "figure", *(heading for _, heading in columns), *([table.average] if whole else [])]
         names = [name for name, _ in columns]
         rows = [Row([model, figure, *_measured(line, names, whole=whole)]) for (model, figure), line in lines]
@@ -141,8 +148,8 @@ def tables_of(
             if model == result:
                 rows += [
                     both
-                    for row in _beside(published, names, figure)
-                    for both in (_printed(row, names, whole=whole), _less(row, line, names, whole=whole))
+                    for row in _beside(published, {*names, mean}, figure)
+                    for both in (_printed(row, names, mean, whole=whole), _less(row, line, names, mean, whole=whole))
                 ]
         yield Table(f"{table.title}: figures × 100 with 95 % interval", heads, rows, brief=True)
 
@@ -156,27 +163,34 @@ def _measured(line: Figures, names: Sequence[str], *, whole: bool) -> Iterator[s
         yield MISSING if mean is None else f"{100 * mean:.2f}"
 
 
-def _beside(published: Sequence[PublishedRow], names: Sequence[str], figure: str) -> list[PublishedRow]:
+def _beside(published: Sequence[PublishedRow], names: Set[str | None], figure: str) -> list[PublishedRow]:
     """A system's first row with that figure, of those that have one of the columns."""
     rows: dict[str, PublishedRow] = {}
     for row in published:
-        if f"{row.metric}, {row.protocol}" == figure and set(names) & set(row.values):
+        if f"{row.metric}, {row.protocol}" == figure and names & set(row.values):
             rows.setdefault(row.system, row)
     return list(rows.values())
 
 
-def _printed(row: PublishedRow, names: Sequence[str], *, whole: bool) -> Row:
+def _printed(row: PublishedRow, names: Sequence[str], mean: str | None, *, whole: bool) -> Row:
     cells = [row.cells.get(name) or MISSING for name in names]
-    mean = _mean([row.values[name] for name in names]) if whole and set(names) <= set(row.values) else None
-    end = [MISSING if mean is None else f"{mean:.2f}"] if whole else []
-    return Row([f"{row.system}: {row.source}", "published", *cells, *end], "published")
+    if whole:
+        average = _mean([row.values[name] for name in names]) if set(names) <= set(row.values) else None
+        if mean in row.values:
+            average = row.values[mean]
+        cells.append(MISSING if average is None else f"{average:.2f}")
+    return Row([f"{row.system}: {row.source}", "published", *cells], "published")
 
 
-def _less(row: PublishedRow, line: Figures, names: Sequence[str], *, whole: bool) -> Row:
+def _less(row: PublishedRow, line: Figures, names: Sequence[str], mean: str | None, *, whole: bool) -> Row:
     gaps = {name: 100 * line[name]["value"] - row.values[name] for name in names if name in line and name in row.values}
     cells = [f"{gaps[name]:+.2f}" if name in gaps else MISSING for name in names]
-    end = [f"{_mean(list(gaps.values())):+.2f}" if len(gaps) == len(names) else MISSING] if whole else []
-    return Row([f"this run less {row.system}", "difference", *cells, *end], "difference")
+    if whole:
+        average = _mean(list(gaps.values())) if len(gaps) == len(names) else None
+        if mean in row.values and set(names) <= set(line):
+            average = 100 * _mean([line[name]["value"] for name in names]) - row.values[mean]
+        cells.append(MISSING if average is None else f"{average:+.2f}")
+    return Row([f"this run less {row.system}", "difference", *cells], "difference")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -24,7 +24,7 @@ def test_figures_intervals_and_what_is_missing(tmp_path, capsys, split):
     out = capsys.readouterr().out
     assert f"stsb {split}" in out
     assert f"{tmp_path.name}/tiny" in out
-    assert "- sst5: " in out
+    assert "missing: sst5: " in out
     assert ("Semantic textual similarity" in out) == (split == "test")  # no dev figure in a paper's table
     assert "bsl artifacts export evaluation/" in out
 

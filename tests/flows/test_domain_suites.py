@@ -25,7 +25,7 @@ def test_two_encoders_on_the_domain_suites(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "average precision, useb" in out
     assert "v-measure, mteb" in out
-    assert "- scidocs: " in out
+    assert "missing: scidocs: " in out
     assert "Differences × 100 on the same draws" in out
     assert "cqadupstack test, average precision" in out
     assert "data-eval.zip and unpack it in the mirror" in out

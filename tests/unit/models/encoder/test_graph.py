@@ -24,7 +24,7 @@ from models.encoder.onnx import OUTPUT, export_onnx, quantise_onnx
 from models.encoder.saved import read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
-from models.objectives.info_nce import Contrastive
+from models.objectives.contrastive import Contrastive
 from storage.sources.model_sources import resolve_model
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, tiny_encoder
 

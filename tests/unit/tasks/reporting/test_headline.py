@@ -3,7 +3,7 @@
 import polars as pl
 
 from models.evaluation.published import rows_of
-from models.objectives.two_branch_config import BSLConfig
+from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from tasks.evaluation.kinds import tables
 from tasks.rendering.blocks import split_interval
