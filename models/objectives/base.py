@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
-    from transformers import PreTrainedTokenizerBase
 
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.batch import Batch, Need
 
 
@@ -43,7 +43,7 @@ class Objective(nn.Module, ABC):
             batch_tokens: Padded tokens a forward pass of an encoder; changes rounding only.
         """
 
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def read_vocabulary(self, tokenizer: Tokenizer) -> None:
         """Learn of the tokens what the objective must know, before the first step; most need nothing."""
 
     def meet_teacher(self, sample: Batch, vectors_ND: NDArray[np.float32]) -> None:  # for objectives with one

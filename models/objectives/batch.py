@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from models.encoder.tokens import Tokens
+    from models.encoder.tokenization import Tokens
 
 Need: TypeAlias = Literal["labels", "scores", "groups", "teacher"]
 

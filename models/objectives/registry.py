@@ -34,9 +34,8 @@ from models.objectives.vicreg import VICReg
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from transformers import PreTrainedTokenizerBase
-
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
     from models.objectives.base import Objective
     from models.objectives.batch import Need
     from models.objectives.config import AnyObjective
@@ -59,9 +58,7 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
 }
 
 
-def build_objective(
-    online: Encoder, config: AnyObjective, tokenizer: PreTrainedTokenizerBase | None = None
-) -> Objective:
+def build_objective(online: Encoder, config: AnyObjective, tokenizer: Tokenizer | None = None) -> Objective:
     """The objective of a configuration around an encoder, which becomes a part of it; draws new weights from torch.
 
     Args:

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoTokenizer
 
 from models.encoder.network import Encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.base import Objective
 from models.objectives.batch import Batch
 from models.training.batches import BatchOrder
@@ -59,10 +60,8 @@ def sentence_transformers_steps(
     )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    from models.encoder.export import export_sentence_transformers
-
     tokenizer = AutoTokenizer.from_pretrained(embedded_path("bert-mini"))
-    export_sentence_transformers(encoder, tokenizer, folder / "st")
+    SentenceEncoder(encoder, tokenizer).save(folder / "st")
     model = SentenceTransformer(str(folder / "st"), device="cpu").train()
     arguments = SentenceTransformerTrainingArguments(
         output_dir=str(folder / "out"), learning_rate=RATE, use_cpu=True, report_to="none", disable_tqdm=True

@@ -4,7 +4,7 @@ import json
 
 from flows.pipeline import pipeline
 from models.encoder.config import CNNConfig
-from models.encoder.saved import read_saved
+from models.encoder.serialization.settings import read_saved
 from storage.checkpoint import ENCODER
 from storage.refs import CheckpointRef
 from storage.store import Store

@@ -18,7 +18,7 @@ from models.objectives.regression import squared_error
 from models.objectives.simcse import dropout_contrast
 from models.objectives.two_branch_config import BarlowConfig, BSLConfig, VICRegConfig
 from models.training.batches import tokenise_pairs
-from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, tiny_encoder
+from tests.tiny_encoder import BACK_DE, BACK_FR, WIDTH, reader, tiny_encoder
 
 ROWS, COLUMNS, TEMPERATURE = 7, 5, 0.3
 SMALL = {"k": 2, "norm": "layer", "target_norm": "center"}
@@ -134,7 +134,7 @@ def test_each_prediction_is_moved_as_by_vicreg_with_the_target_held(encoder):
 
 
 def pairs_of(tokenizer):
-    pairs = tokenise_pairs(tokenizer, pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}), 24)
+    pairs = tokenise_pairs(reader(tokenizer, 24), pl.DataFrame({"text_1": BACK_DE, "text_2": BACK_FR}))
     return replace(
         pairs,
         scores=np.array([1.0, 0.8, 0.0, 0.5], dtype=np.float32),
