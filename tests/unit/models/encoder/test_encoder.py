@@ -247,3 +247,20 @@ def test_an_encoder_that_gives_nan_is_caught(tmp_path):
         encoder.backbone.embeddings.word_embeddings.weight[tokenizer.convert_tokens_to_ids("dogs")] = float("nan")
     with pytest.raises(EncoderError, match=r"text 1 has an embedding that is not finite \(1 of 2 texts\)"):
         SentenceEncoder(encoder, tokenizer).encode(["a man", "dogs"])
+
+
+def test_a_tokenizer_with_ids_beyond_the_embeddings_is_refused(tmp_path):
+    """Its first text with such a token would end in an IndexError, on a GPU in an assertion of the device."""
+    encoder, tokenizer = tiny_encoder(tmp_path)
+    rows = len(encoder.backbone.embeddings.word_embeddings.weight)
+    tokenizer.add_tokens(["brandnew"])
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(EncoderError, match=f"a table of {rows} rows and a tokenizer with ids up to {rows}, expected"):
+        SentenceEncoder.load(tmp_path, EncoderConfig(model="x", max_length=24))
+
+
+def test_similarity_is_the_cosine_of_each_pair(loaded):
+    encoder = SentenceEncoder(*loaded)
+    vectors = encoder.encode(TEXTS)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.similarity(TEXTS[:3], TEXTS[3:]), unit[:3] @ unit[3:].T, atol=1e-6)
