@@ -61,7 +61,7 @@ def test_a_pooler_that_the_checkpoint_lacks_is_refused_not_made_up(tmp_path):
     weights = load_file(folder / "model.safetensors")
     kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
     save_file(kept, folder / "model.safetensors", {"format": "pt"})
-    assert isinstance(SentenceEncoder.load(folder, config(folder, pooling="cls"))[0], Encoder)
+    assert isinstance(SentenceEncoder.load(folder, config(folder, pooling="cls")).network, Encoder)
     with pytest.raises(EncoderError, match=r"2 weights are missing \(first: \['pooler.dense.bias'"):
         SentenceEncoder.load(folder, config(folder))
 

@@ -110,8 +110,8 @@ def test_weights_of_other_tokens_than_the_first_are_refused(exported):
 def test_dropout_is_set_or_left(tmp_path):
     folder = write_tiny(tmp_path, "modernbert")
     assert not SentenceEncoder.load(folder, config()).network.drops
-    assert SentenceEncoder.load(folder, config(dropout=0.2))[0].drops
-    assert not SentenceEncoder.load(write_tiny(tmp_path / "bert"), config(dropout=0.0))[0].drops
+    assert SentenceEncoder.load(folder, config(dropout=0.2)).network.drops
+    assert not SentenceEncoder.load(write_tiny(tmp_path / "bert"), config(dropout=0.0)).network.drops
 
 
 @pytest.mark.parametrize(("asked", "length"), [(None, 24), (24, 24), (12, 12)])

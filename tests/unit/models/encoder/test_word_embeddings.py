@@ -97,7 +97,7 @@ def change(folder, pattern, settings):
     ("pattern", "settings", "told"),
     [
         ("white*.json", {"vocab": list("abcdefghijklmnop")}, "15 rows and 16 words, expected a row for each"),
-        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for pooling max, expected mean"),
+        ("2_*/config.json", {"pooling_mode": "max"}, "weighs words for 0 heads of tokens and pooling max"),
         ("word*.json", {"tokenizer_class": "sentence_transformers.models.tokenizer.PhraseTokenizer"},
          "cuts sentences by PhraseTokenizer, expected WhitespaceTokenizer"),
     ],

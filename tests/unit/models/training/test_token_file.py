@@ -73,7 +73,7 @@ def teacher():
 @pytest.mark.parametrize("chunk", [5, 50_000])
 def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkeypatch, teacher, chunk):
     monkeypatch.setattr(token_file, "CHUNK", chunk)
-    data = open_token_file(tmp_path, LABELLED.lazy(), reader(reader(reader(tokenizer, 24), ALL), teacher))
+    data = open_token_file(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), ALL, teacher)
     rows = np.array([7, 0, 11, 7])
     batch = data.take(rows)
     assert (batch.labels.dtype, batch.labels.tolist()) == (np.int64, [1, 0, 2, 1])
@@ -93,7 +93,7 @@ def test_the_digest_is_of_all_that_decides_a_batch(tokenizer, tmp_path, teacher)
     other = Teacher(teacher.ids, teacher.vectors + 1)
     changes = [LABELLED.with_columns(pl.col(name).reverse()) for name in ("label", "score", "sentence_id")]
     digests = {
-        open_token_file(tmp_path, pairs.lazy(), reader(reader(reader(tokenizer, 24), ALL), vectors)).digest
+        open_token_file(tmp_path, pairs.lazy(), reader(tokenizer, 24), ALL, vectors).digest
         for pairs, vectors in [(LABELLED, teacher), (LABELLED, other), *((change, teacher) for change in changes)]
     }
     assert len(digests) == 5
@@ -113,12 +113,12 @@ def test_pairs_that_lack_it_are_refused_by_column_and_row(
 ):
     monkeypatch.setattr(token_file, "CHUNK", 4)
     with pytest.raises(TrainingError, match=message):
-        open_token_file(tmp_path, pairs.lazy(), reader(reader(reader(tokenizer, 24), frozenset({needs})), teacher))
+        open_token_file(tmp_path, pairs.lazy(), reader(tokenizer, 24), frozenset({needs}), teacher)
 
 
 def test_an_objective_that_needs_a_teacher_is_not_left_without(tokenizer, tmp_path):
     with pytest.raises(TrainingError, match="needs a teacher's vectors and none were given"):
-        open_token_file(tmp_path, LABELLED.lazy(), reader(reader(tokenizer, 24), frozenset({"teacher"})))
+        open_token_file(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), frozenset({"teacher"}))
 
 
 def test_a_teacher_is_read_as_a_map_of_its_files(tmp_path, teacher):
