@@ -10,10 +10,8 @@ import numpy as np
 
 from models.bench.card import seconds
 from models.bench.figures import Rate
-from models.bench.fixtures import LENGTH, base_encoder
-from models.encoder.encode import encode_tokens
-from models.encoder.export import export_sentence_transformers
-from models.encoder.tokens import tokenise
+from models.bench.fixtures import base_encoder
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
 from models.evaluation.probe.config import ProbeConfig, ProbeProtocol
 from models.evaluation.probe.problem import Part, make_problem
 from models.evaluation.probe.search import probe
@@ -30,18 +28,18 @@ WIDTH: Final = 768
 
 def rates(fixtures: Fixtures, card: Card, sentences: int, **shape: int) -> Iterator[Rate]:
     """Tokenising, then encoding in each precision of the card, beside sentence-transformers where it is installed."""
-    encoder, tokenizer = base_encoder(**shape).eval(), fixtures.tokenizer
+    encoder = SentenceEncoder(base_encoder(**shape).eval(), fixtures.tokenizer)
     texts = (fixtures.texts * (1 + sentences // len(fixtures.texts)))[:sentences]
-    before = seconds(partial(tokenise, tokenizer, texts, LENGTH), card.device, rounds=1)
+    before = seconds(partial(encoder.tokenize, texts), card.device, rounds=1)
     yield Rate("tokenising, on the CPU", sentences / before, "sentences/s")
-    tokens = tokenise(tokenizer, texts, LENGTH)
-    flops = 2 * matrices(encoder) * len(tokens.ids)
+    tokens = encoder.tokenize(texts)
+    flops = 2 * matrices(encoder.network) * len(tokens.ids)
     for precision in card.precisions:
         bf16 = precision == "bf16"
         peer = _peer(fixtures, card, encoder, texts, bf16=bf16)
         if peer is not None:
             yield peer
-        taken = seconds(partial(encode_tokens, encoder, tokens, device=card.device, bf16=bf16), card.device)
+        taken = seconds(partial(encode_tokens, encoder.network, tokens, device=card.device, bf16=bf16), card.device)
         share = flops / taken / card.flops[precision]
         ratio = None if peer is None else sentences / (before + taken) / peer.rate
         name = f"encoding, {precision}; the ratio with tokenising"
@@ -55,7 +53,7 @@ def matrices(encoder: Encoder) -> int:
     )
 
 
-def _peer(fixtures: Fixtures, card: Card, encoder: Encoder, texts: list[str], *, bf16: bool) -> Rate | None:
+def _peer(fixtures: Fixtures, card: Card, encoder: SentenceEncoder, texts: list[str], *, bf16: bool) -> Rate | None:
     """sentence-transformers on the same weights and texts, its defaults; tokenising included, which it does inside."""
     if importlib.util.find_spec("sentence_transformers") is None:
         return None
@@ -64,7 +62,7 @@ def _peer(fixtures: Fixtures, card: Card, encoder: Encoder, texts: list[str], *,
 
     folder = fixtures.scratch / "sentence-transformers"
     if not folder.exists():
-        export_sentence_transformers(encoder, fixtures.tokenizer, folder)
+        encoder.save(folder)
     model = SentenceTransformer(str(folder), device=str(card.device))
     if bf16:
         model = model.to(torch.bfloat16)

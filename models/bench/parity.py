@@ -13,10 +13,9 @@ from models.bench.figures import Check, at_least, at_most, holds, not_run
 from models.bench.fixtures import LENGTH, base_encoder
 from models.bench.training import live
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode, encode_tokens
-from models.encoder.loading import load_encoder
-from models.encoder.packed import first_position
-from models.encoder.tokens import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
+from models.encoder.tokenization import tokenise
+from models.encoder.unpadded import first_position
 from models.errors import InterruptedRunError, NonFiniteLossError
 from models.objectives.config import BSLConfig
 from models.training.batches import BatchOrder
@@ -44,16 +43,16 @@ POISONED: Final = 20
 def encoding(fixtures: Fixtures, card: Card) -> Iterator[Check]:
     """Vectors of BERT-base: packed, padded, on the device, on the CPU, and in bf16 if the device has it."""
     device = card.device
-    encoder, tokenizer = base_encoder(dropout=0.0).eval(), fixtures.tokenizer
-    texts = fixtures.texts[: ALIKE[device.type]]
-    on_cpu = encode(encoder, tokenizer, texts)
-    here = on_cpu if device.type == "cpu" else encode(encoder, tokenizer, texts, device=device)
+    sentence_encoder = SentenceEncoder(base_encoder(dropout=0.0).eval(), fixtures.tokenizer)
+    encoder, texts = sentence_encoder.network, fixtures.texts[: ALIKE[device.type]]
+    on_cpu = sentence_encoder.encode(texts)
+    here = on_cpu if device.type == "cpu" else sentence_encoder.encode(texts, device=device)
     if here is not on_cpu:
         apart = _furthest(on_cpu, here)
         yield at_most("vectors on the device and on the CPU, fp32, largest difference", apart, ROUNDING)
-    tokens = tokenise(tokenizer, texts, LENGTH)
+    tokens = sentence_encoder.tokenize(texts)
     rows = np.arange(len(tokens))
-    packs = first_position(encoder.backbone, tokens.pad_id, LENGTH) is not None
+    packs = first_position(encoder.transformer, tokens.pad_id, LENGTH) is not None
     yield holds("BERT-base runs packed here", packs, "yes" if packs else "no: what follows compares padded with padded")
     with torch.inference_mode():
         padded = encoder(*(x.to(device) for x in tokens.padded(rows))).cpu().numpy()
@@ -117,11 +116,11 @@ def _config(**fields: object) -> TrainingConfig:
 
 
 def _run(fixtures: Fixtures, card: Card, name: str, stops: Iterator[bool] | None = None) -> TrainingResult:
-    encoder, tokenizer = load_encoder(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH, dropout=0.1))
+    encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH, dropout=0.1))
     work = fixtures.scratch / name
     work.mkdir(exist_ok=True)
     return train(
-        fixtures.pairs.head(1024), encoder, tokenizer, _config(precision=card.precisions[-1], select="last"),
+        fixtures.pairs.head(1024), encoder, _config(precision=card.precisions[-1], select="last"),
         work=work, device=card.device, save_every=STEPS // 4,
         should_stop=None if stops is None else lambda: next(stops),
     )  # fmt: skip
@@ -152,19 +151,19 @@ def _waits(fixtures: Fixtures, card: Card) -> str:
 
 def _poisoned(fixtures: Fixtures, device: torch.device) -> Check:
     """A token whose vector is NaN stands in one pair; training must stop at its batch, and name its row."""
-    encoder, tokenizer = load_encoder(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH))
+    encoder = SentenceEncoder.load(fixtures.encoder, EncoderConfig(model="bench", max_length=LENGTH))
     texts, config = fixtures.texts[:1024], _config(select="last")
-    pairs, tokens = pl.DataFrame({"text_1": texts, "text_2": texts}), tokenise(tokenizer, texts, LENGTH)
+    pairs, tokens = pl.DataFrame({"text_1": texts, "text_2": texts}), encoder.tokenize(texts)
     # Behind the pairs that evaluations look at, and before the end.
     rows = BatchOrder(len(pairs), config, lambda rows: rows).rows(POISONED)
     counts = np.bincount(tokens.ids)
     row, ids = next((row, ids) for row in rows if counts[ids := tokens.take(np.array([row])).ids].min() == 1)
     rare = int(ids[counts[ids].argmin()])
     with torch.no_grad():
-        encoder.backbone.get_input_embeddings().weight[rare] = float("nan")  # type: ignore[operator]
+        encoder.network.transformer.get_input_embeddings().weight[rare] = float("nan")  # type: ignore[operator]
     name = f"a batch that gives NaN at step {POISONED} is named by step and rows"
     try:
-        train(pairs, encoder, tokenizer, config, device=device)
+        train(pairs, encoder, config, device=device)
     except NonFiniteLossError as error:
         right = error.step == POISONED and row in error.rows
         return holds(name, right, f"step {error.step}, {len(error.rows)} rows")

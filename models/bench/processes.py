@@ -17,7 +17,7 @@ from models.bench.budget import finished
 from models.bench.figures import Check, at_most, holds, not_run
 from models.bench.fixtures import LENGTH
 from models.encoder.config import EncoderConfig
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.objectives.config import BSLConfig
 from models.training.config import TrainingConfig
 from models.training.distributed import is_first, joined
@@ -53,11 +53,11 @@ def parity(fixtures: Fixtures, device: torch.device) -> Iterator[Check]:
 
 
 def _trained(encoder: Path, pairs: Path, device: str) -> dict[str, torch.Tensor]:
-    network, tokenizer = load_encoder(encoder, EncoderConfig(model="bench", max_length=LENGTH))
+    start = SentenceEncoder.load(encoder, EncoderConfig(model="bench", max_length=LENGTH))
     config = TrainingConfig(
         objective=BSLConfig(k=2), precision="fp32", max_steps=8, batch_size=32, collapse=None, select="last", lr=1e-4
     )
-    result = train(pl.read_parquet(pairs), network, tokenizer, config, device=device)
+    result = train(pl.read_parquet(pairs), start, config, device=device)
     return {name: tensor.contiguous() for name, tensor in result.encoder.state_dict().items()}
 
 

@@ -12,7 +12,8 @@ from models.bench.card import seconds
 from models.bench.figures import Rate
 from models.bench.fixtures import LENGTH, base_encoder
 from models.encoder.arithmetic import arithmetic
-from models.encoder.tokens import tokenise
+from models.encoder.sentence_encoder import SentenceEncoder
+from models.encoder.tokenization import tokenise
 from models.objectives.config import BSLConfig
 from models.objectives.registry import build_objective
 from models.training.batches import BatchOrder
@@ -65,11 +66,12 @@ def live(
     fixtures: Fixtures, device: torch.device, config: TrainingConfig, **shape: int
 ) -> tuple[TrainingState, Callable[[int], int]]:
     """A run on BERT-base's shapes, and what takes its step of a number and says how many tokens that had."""
-    net = build_objective(base_encoder(**shape), config.objective).to(device)
+    encoder = SentenceEncoder(base_encoder(**shape), fixtures.tokenizer)
+    net = build_objective(encoder.network, config.objective).to(device)
     run = TrainingState("", 10**9, net, make_optimizer(net, config))
     folder = fixtures.scratch / "tokens"
     folder.mkdir(exist_ok=True)
-    data = open_token_cache(folder, fixtures.pairs.lazy(), fixtures.tokenizer, LENGTH)
+    data = open_token_cache(folder, fixtures.pairs.lazy(), encoder)
     order = BatchOrder(len(data), config, data.lengths_of)
 
     def step(number: int) -> int:

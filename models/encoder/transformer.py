@@ -33,6 +33,7 @@ from transformers.utils import logging as hf_logging
 from models.encoder.files import read_json
 from models.encoder.heads import Dense
 from models.encoder.pooling import POOLER
+from models.encoder.tokenization import check_ids
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
 
     Raises:
         EncoderError: The folder is not a model, lacks weights, takes fewer tokens than `max_length`, or its
-            architecture cannot have the dropout that is asked for.
+            architecture cannot have the dropout that is asked for; or its tokenizer has ids beyond its embeddings.
     """
     try:
         backbone, info = _read_backbone(folder, config)
@@ -90,6 +91,8 @@ def load_transformer(folder: Path, config: EncoderConfig) -> tuple[PreTrainedMod
             f"{len(info['mismatched_keys'])} have another shape, expected a complete encoder; "
             "newly initialised layers are refused: use a folder whose weights belong to its config.json"
         )
+    table: Any = backbone.get_input_embeddings()
+    check_ids(folder, tokenizer, len(table.weight))
     check_length(most_tokens(backbone), config, folder)
     settle_tokenizer(tokenizer, config)
     if config.pooling != POOLER:

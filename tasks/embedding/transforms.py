@@ -68,7 +68,7 @@ def transform(work: Work, embeddings: EmbeddingsRef, fitted: TransformRef) -> No
     work.draft.note({"sentences": table.height, "dimensions": vectors_NK.shape[1], MADE: made})
 
 
-@stage(ref=CheckpointRef, version=3)
+@stage(ref=CheckpointRef, version=4)
 def fold_transform(
     work: Work, encoder: CheckpointRef | ResolvedModel, config: EncoderConfig, fitted: TransformRef
 ) -> None:
@@ -79,10 +79,9 @@ def fold_transform(
     Raises:
         EncoderError: the transform is no matrix.
     """
-    from models.encoder.export import export_sentence_transformers
-    from models.encoder.folding import fold
-    from models.encoder.loading import load_encoder
+    from models.encoder.sentence_encoder import SentenceEncoder
     from models.errors import EncoderError
+    from models.serving.dimension_reduction import fold
 
     limit_threads(work.site)
     restored = _restored(work, fitted)
@@ -91,9 +90,9 @@ def fold_transform(
             f"{fitted} is a {restored.config.name}, expected a transform that is a matrix, such as whitening; no "
             "encoder takes in another: transform its vectors"
         )
-    network, tokenizer = load_encoder(encoder_folder(work.store, encoder), config)
-    folded = fold(network, *linear)
-    export_sentence_transformers(folded, tokenizer, work.draft.folder / ENCODER)
+    start = SentenceEncoder.load(encoder_folder(work.store, encoder), config)
+    folded = start.with_network(fold(start.network, *linear))
+    folded.save(work.draft.folder / ENCODER)
     work.draft.note({"max_length": folded.config.length, "dimensions": folded.width})
 
 

@@ -202,7 +202,7 @@ def test_a_stage_stands_on_what_it_imports_late_and_on_no_more():
         "storage.readers.pair_columns",
     } <= training
     assert "models.translation.decode" in reach(stages()["translate"])
-    assert "models.encoder.packed" in embedding
+    assert "models.encoder.unpadded" in embedding
     assert not any(module.startswith(("models.training", "models.objectives")) for module in embedding)
     assert not any(module.startswith(("models.encoder", "models.translation")) for module in pairing)
 

@@ -11,10 +11,10 @@ from models.baselines.glow import Glow
 from models.baselines.posthoc import fitted_transform, restore_transform
 from models.baselines.transform import Fitting
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode
-from models.encoder.loading import load_encoder
+from models.encoder.sentence_encoder import SentenceEncoder
 from models.errors import EvaluationError, InterruptedRunError, ResumeError
 from storage.assets.catalog import embedded_path
+from tests.tiny_encoder import pair_of
 
 QUICK = FlowConfig(max_steps=20, batch_size=32)
 
@@ -23,9 +23,11 @@ QUICK = FlowConfig(max_steps=20, batch_size=32)
 def vectors_ND() -> torch.Tensor:
     """Of 800 sentences of NLI, by `bert-mini`."""
     folder = embedded_path("bert-mini")
-    encoder, tokenizer = load_encoder(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
+    encoder, tokenizer = pair_of(
+        SentenceEncoder.load(folder, EncoderConfig(model="embedded:bert-mini", pooling="first-last"))
+    )
     texts = pl.read_parquet(embedded_path("nli-sample") / "train.parquet")["premise"].unique(maintain_order=True)
-    return torch.tensor(encode(encoder, tokenizer, texts.head(800).to_list()))
+    return torch.tensor(SentenceEncoder(encoder, tokenizer).encode(texts.head(800).to_list()))
 
 
 def test_the_likelihood_of_vectors_that_were_not_seen_rises(vectors_ND):

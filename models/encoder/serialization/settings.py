@@ -1,11 +1,11 @@
-"""What an encoder's folder says about itself: a plain transformers folder, or one of sentence-transformers.
+"""Settings of an encoder's folder: a plain transformers folder, or one of sentence-transformers.
 
-modules.json                    the modules in order: transformer or static table, heads and pooling (see ORDER)
+modules.json                    the modules in order: backbone, heads and pooling (see modules.py)
 <transformer>/config.json       at the root, or in a folder of its own in old models
 <pooling>/config.json           pooling modes, in the spelling of sentence-transformers 2 to 5 or of 6
-<head>/…                        see modules.py
+<head>/…                        settings and weights of a head
 sentence_bert_config.json       longest input and casing, beside the transformer; old ones name other architectures
-config_sentence_transformers.json  prompts and which of them is put before every text
+config_sentence_transformers.json  prompts, the one that is put before every text, `truncate_dim`
 
 Scores of an encoder are those of its vectors, so nothing is guessed: a part that is not computed here (another pooling,
 another module) is refused, not left out.
@@ -16,29 +16,26 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import re
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from transformers import AutoTokenizer
+from typing import TYPE_CHECKING, Final
 
 from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json
-from models.encoder.graph import SUFFIX, find_graph, folder_of
-from models.encoder.modules import HEADS, SavedModule, listed_module
-from models.encoder.pooling import POOLER
-from models.encoder.route import followed
-from models.encoder.saved_pooling import OTHERWISE, after_first, over_layers, read_pooling
-from models.encoder.static import static_settings
-from models.encoder.transformer import most_of_folder
-from models.encoder.truncation import read_kept
-from models.encoder.word_embeddings import longest_input
+from models.encoder.pooling import AND, POOLER
+from models.encoder.serialization.modules import (
+    OTHERWISE,
+    SENTENCE_HEADS,
+    TOKEN_HEADS,
+    SavedModule,
+    read_modules,
+)
+from models.encoder.serialization.pooling import after_first, over_layers, read_pooling
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from models.encoder.config import WordsConfig
 
@@ -49,27 +46,12 @@ LENGTHS = tuple(
     for kind in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 )
 """Where a transformer's longest input and casing stand; old releases name the file after the architecture."""
-ADAPTER = "adapter_config.json"
-# A letter for each module: t for heads of tokens, s for heads of sentences.
-LETTERS = {
-    "Transformer": "T",
-    "WeightedLayerPooling": "L",
-    "WordWeights": "W",
-    "Pooling": "P",
-    "StaticEmbedding": "S",
-    "WordEmbeddings": "E",
-} | {kind: head.level[0] for kind, head in HEADS.items()}
-ORDER = re.compile("(T(L?t*|t*W)P|E(t*|W)P|S)s*")
-NOT_HERE = {
-    "BoW": "gives a dimension for each word of its vocabulary; score TF-IDF instead",
-    "LSTM": "reads tokens one after the other, both ways; train a CNN in its place",
-    "CLIPModel": "embeds pictures too; give an encoder of texts",
-    "SpladePooling": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
-    "SparseStaticEmbedding": "gives a dimension for each word of its vocabulary (a sparse encoder); give a dense one",
-    "SparseAutoEncoder": "makes vectors sparse; give the dense encoder that it was trained on",
-    "MultiVectorMask": "keeps a vector for each token (late interaction); give an encoder with one for a sentence",
-}
-"""Modules of sentence-transformers that are not computed here, and what to do instead."""
+ADAPTER: Final = "adapter_config.json"
+GRAPH_SUFFIX: Final = ".onnx"
+GRAPH_FOLDER: Final = "onnx"  # folder of graphs
+USUAL_GRAPH: Final = "model.onnx"
+_WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
+_SETTINGS: Final = "config_sentence_transformers.json"
 
 
 @dataclass(frozen=True)
@@ -117,23 +99,49 @@ def read_saved(folder: Path) -> SavedEncoder:
             have no equivalent here.
     """
     with damage_named(folder, EncoderError):
-        if folder.suffix == SUFFIX:
+        if folder.suffix == GRAPH_SUFFIX:
             return replace(_read(folder_of(folder)), graph=folder)
         saved = _read(folder)
         graph = find_graph(saved.backbone.folder) if saved.backbone.kind == "Transformer" else None
         return replace(saved, graph=graph)
 
 
+def folder_of(graph: Path) -> Path:
+    """The model's folder, of a graph in it or in its folder of graphs."""
+    return graph.parent.parent if graph.parent.name == GRAPH_FOLDER else graph.parent
+
+
+def find_graph(folder: Path) -> Path | None:
+    """Find the graph that replaces a folder's weights; None if it has weights, or nothing at all.
+
+    Raises:
+        EncoderError: There are several and none is the usual one.
+    """
+    if any(path.is_file() for pattern in _WEIGHTS for path in folder.glob(pattern)):
+        return None
+    graphs = sorted([*folder.glob(f"*{GRAPH_SUFFIX}"), *(folder / GRAPH_FOLDER).glob(f"*{GRAPH_SUFFIX}")])
+    usual = [path for path in (folder / USUAL_GRAPH, folder / GRAPH_FOLDER / USUAL_GRAPH) if path in graphs]
+    if len(graphs) > 1 and not usual:
+        names = ", ".join(path.relative_to(folder).as_posix() for path in graphs)
+        raise EncoderError(
+            f"{folder}: no weights and the graphs {names}, expected one or {GRAPH_FOLDER}/{USUAL_GRAPH}; name the "
+            f"graph itself, such as {graphs[0]}"
+        )
+    return next(iter(usual or graphs), None)
+
+
 def _read(folder: Path) -> SavedEncoder:
     if not (folder / "modules.json").is_file():
         return SavedEncoder(SavedModule("Transformer", _with_config(folder)))
-    modules = _modules(folder)
-    texts = read_json(folder / "config_sentence_transformers.json", {})
+    modules = read_modules(folder)
+    texts = read_json(folder / _SETTINGS, {})
     prompts = {name: text for name, text in (texts.get("prompts") or {}).items() if text}
     default = texts.get("default_prompt_name") if texts.get("default_prompt_name") in prompts else None
-    kept = read_kept(folder, modules)
+    kept = _kept(folder, texts.get("truncate_dim"), modules)
     backbone, *others = modules
-    token_heads, sentence_heads = (tuple(head for head in others if LETTERS[head.kind] == level) for level in "ts")
+    token_heads, sentence_heads = (
+        tuple(module for module in others if module.kind in kinds) for kinds in (TOKEN_HEADS, SENTENCE_HEADS)
+    )
     saved = SavedEncoder(
         backbone,
         normalize=modules[-1].kind == "Normalize" and kept is None,  # what is left of a vector is not scaled again
@@ -144,6 +152,8 @@ def _read(folder: Path) -> SavedEncoder:
         kept=kept,
     )
     if backbone.kind == "StaticEmbedding":
+        from models.encoder.static import static_settings
+
         length, words = static_settings(backbone.folder)
         return replace(saved, pooling="mean", lower_case=False, max_length=length, words=words)
     return _pooled(saved, {module.kind: module.folder for module in others})
@@ -155,8 +165,13 @@ def _pooled(saved: SavedEncoder, places: Mapping[str, Path]) -> SavedEncoder:
     pooling = read_pooling(places["Pooling"])
     saved = replace(saved, pools_prompt=read_json(places["Pooling"] / "config.json").get("include_prompt", True))
     if saved.backbone.kind == "WordEmbeddings":
-        if weights is not None and pooling != "mean":
-            raise EncoderError(f"{weights}: weighs words for pooling {pooling}, expected mean; {OTHERWISE}")
+        from models.encoder.serialization.word_embeddings import longest_input
+
+        if weights is not None and (pooling != "mean" or saved.token_heads):
+            raise EncoderError(
+                f"{weights}: weighs words for {len(saved.token_heads)} heads of tokens and pooling {pooling}, expected "
+                f"no heads and mean; {OTHERWISE}"
+            )
         length = longest_input(start)
         return replace(saved, pooling=pooling, lower_case=False, max_length=length, word_weights=weights)
     _with_config(start)
@@ -181,16 +196,21 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
         EncoderError: As `read_saved`.
     """
     saved = read_saved(folder)
+    with damage_named(folder, EncoderError):
+        return configured(saved, model)
+
+
+def configured(saved: SavedEncoder, model: str) -> EncoderConfig | None:
+    """As `saved_config`, of a folder that was read."""
     if saved.pooling is None:
         return None
-    with damage_named(folder, EncoderError):
-        return EncoderConfig(
-            model=model,
-            pooling=saved.pooling,
-            normalize=bool(saved.normalize),
-            lower_case=bool(saved.lower_case),
-            max_length=_own_length(saved),
-        )
+    return EncoderConfig(
+        model=model,
+        pooling=saved.pooling,
+        normalize=bool(saved.normalize),
+        lower_case=bool(saved.lower_case),
+        max_length=_own_length(saved),
+    )
 
 
 def settled(saved: SavedEncoder, config: EncoderConfig) -> EncoderConfig:
@@ -233,33 +253,6 @@ def _has_pooler(saved: SavedEncoder) -> bool:
     return saved.pooling == "cls" and [head.kind for head in saved.sentence_heads][:1] == ["Dense"]
 
 
-def _modules(folder: Path) -> list[SavedModule]:
-    listed = list(followed(read_json(folder / "modules.json"), folder))
-    if any(Path(module["path"]).is_absolute() or ".." in Path(module["path"]).parts for module in listed):
-        raise EncoderError(f"{folder}: modules.json names folders outside it; take the model from who made it")
-    foreign = [str(module["type"]) for module in listed if not str(module["type"]).startswith("sentence_transformers.")]
-    if foreign:
-        raise EncoderError(
-            f"{folder}: {', '.join(foreign)} is code of its own, which is not run, expected modules of "
-            f"sentence-transformers; {OTHERWISE}"
-        )
-    modules = [listed_module(entry, folder) for entry in listed]
-    if reasons := [f"{module.kind} {NOT_HERE[module.kind]}" for module in modules if module.kind in NOT_HERE]:
-        raise EncoderError(f"{folder}: its module {'; '.join(reasons)}, or {OTHERWISE}")
-    if not ORDER.fullmatch("".join(LETTERS.get(module.kind, "?") for module in modules)):
-        levels = {
-            level: " | ".join(kind for kind, head in HEADS.items() if head.level == level)
-            for level in ("token", "sentence")
-        }
-        raise EncoderError(
-            f"{folder}: made of {' → '.join(module.kind for module in modules)}, expected Transformer "
-            f"(→ WeightedLayerPooling) (→ {levels['token']} …) → Pooling (→ {levels['sentence']} …), or "
-            f"WordEmbeddings (→ WordWeights) → Pooling, or StaticEmbedding, each (→ {levels['sentence']} …); use the "
-            f"transformer's own folder and choose encoder.pooling, or {OTHERWISE}"
-        )
-    return modules
-
-
 def _own_length(saved: SavedEncoder) -> int:
     """The longest input of a sentence-transformers folder, which may leave it to its tokenizer to say.
 
@@ -267,7 +260,11 @@ def _own_length(saved: SavedEncoder) -> int:
     """
     folder = saved.backbone.folder
     length = min(saved.max_length or _own_limit(folder), LONGEST)
-    most = most_of_folder(folder, length) if saved.backbone.kind == "Transformer" else None
+    most = None
+    if saved.backbone.kind == "Transformer":
+        from models.encoder.transformer import most_of_folder
+
+        most = most_of_folder(folder, length)
     if most is not None and length > most:
         if saved.max_length is not None:
             _say_cut(folder, saved.max_length, most)
@@ -281,6 +278,8 @@ def _say_cut(folder: Path, length: int, most: int) -> None:
 
 
 def _own_limit(transformer: Path) -> int:
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(str(transformer), local_files_only=True)
     return int(tokenizer.model_max_length)
 
@@ -297,3 +296,27 @@ def _with_config(folder: Path) -> Path:
             f"{folder}: no config.json, expected a transformers model folder; give the folder that holds it"
         )
     return folder
+
+
+def _kept(folder: Path, kept: object, modules: Sequence[SavedModule]) -> int | None:
+    """How many dimensions `truncate_dim` keeps; None for all, which may be fewer than it allows."""
+    if kept is None:
+        return None
+    if type(kept) is not int or kept < 1:
+        raise EncoderError(
+            f"{folder}: truncate_dim is {kept!r}, expected a whole number from 1; correct it in {_SETTINGS}"
+        )
+    width = _width(modules)
+    return None if width is not None and kept >= width else kept
+
+
+def _width(modules: Sequence[SavedModule]) -> int | None:
+    """The width that the last module which sets one has; None where none says it, as a static table."""
+    for module in reversed(modules):
+        if module.kind == "Dense":
+            return int(read_json(module.folder / "config.json")["out_features"])
+        if module.kind == "Pooling":
+            settings = read_json(module.folder / "config.json")
+            width = settings.get("embedding_dimension", settings.get("word_embedding_dimension"))
+            return None if width is None else int(width) * len(read_pooling(module.folder).split(AND))
+    return None

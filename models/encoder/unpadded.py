@@ -1,17 +1,19 @@
 """Run a transformer over sentences laid end to end, so that no arithmetic is spent on padding.
 
 All that works token by token (embeddings, linears, norms: most of the arithmetic) sees one row of N tokens; only
-attention looks at sentences, group by group (`layout.py`).
+attention looks at sentences, group by group. On a CPU a group holds sentences of one length and needs neither padding
+nor mask; a GPU gets one padded group, because many small kernels cost it more than padding inside attention.
 
 transformers lets a model's attention be replaced by name and hands keyword arguments through to it (`attention.py`).
 Architectures that do not play along are found out by `first_position`, which tries, and leaves those that do with an
 attention that takes layouts. Afterwards any number of threads may run one model, packed or not.
 
-Shapes: N tokens of all sentences, D width.
+Shapes: B sentences, T tokens of the longest, N tokens of all, D width.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from typing import TYPE_CHECKING
@@ -19,11 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from models.encoder.attention import takes_layouts, takes_none, without_mask
-from models.encoder.layout import Layout, lay_out
-from models.encoder.tokens import Tokens
+from models.encoder.attention import Group, Layout, Padding, takes_layouts, takes_none, without_mask
+from models.encoder.tokenization import Tokens
+from models.transfer import uploaded
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
@@ -32,6 +35,39 @@ TRIED = (7, 4)  # tokens of the trial's two sentences
 TOLERANCE = 1e-3  # of the trial: wrong positions or leaking attention differ by more, rounding by far less
 
 _trying = threading.Lock()  # a trial changes mode and attention of a model that other threads may be about to try
+
+
+def lay_out(
+    tokens: Tokens, rows: NDArray[np.int64], device: torch.device, *, by_length: bool, causal: bool = False
+) -> Layout:
+    """The layout of some rows on a device; sentences of one length attend together, or all, padded, at once."""
+    order = np.argsort(-tokens.lengths_of(rows), kind="stable")
+    some = tokens.take(rows[order])
+    positions = np.arange(len(some.ids)) - np.repeat(some.offsets[:-1], some.lengths)
+    padding = _padding(some.lengths, device)
+    return Layout(
+        order,
+        uploaded(some.ids.astype(np.int64), device)[None],
+        uploaded(positions, device)[None],
+        uploaded(np.repeat(np.arange(len(some)), some.lengths), device),
+        padding,
+        _groups_by_length(some) if by_length else (Group(len(some), len(some.ids), padding),),
+        causal,
+    )
+
+
+def _groups_by_length(some: Tokens) -> tuple[Group, ...]:
+    cuts = np.flatnonzero(np.diff(some.lengths)) + 1
+    bounds = [0, *cuts.tolist(), len(some)]
+    return tuple(
+        Group(high - low, int(some.offsets[high] - some.offsets[low]), None) for low, high in itertools.pairwise(bounds)
+    )
+
+
+def _padding(lengths: NDArray[np.int64], device: torch.device) -> Padding:
+    real_BT = np.arange(int(lengths.max())) < lengths[:, None]
+    places_N = np.flatnonzero(real_BT)
+    return Padding(uploaded(real_BT, device), uploaded(places_N, device))
 
 
 def run_packed(backbone: PreTrainedModel, layout: Layout, first: int, **inputs: torch.Tensor) -> torch.Tensor:

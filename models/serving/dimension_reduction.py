@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from models.encoder.folding import dense_of
-from models.encoder.heads import Normalize
+from models.encoder.heads import Normalize, dense_of
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -37,6 +36,25 @@ def principal_axes(vectors_ND: NDArray[np.floating]) -> NDArray[np.float64]:
 def first_axes(width: int) -> NDArray[np.float64]:
     """The dimensions as they are, (D, D)."""
     return np.eye(width)
+
+
+def fold(encoder: Encoder, weight_KD: torch.Tensor, mean_D: torch.Tensor) -> Encoder:
+    """The encoder followed by x ↦ W (x − μ), scaled to length 1: two Dense modules of sentence-transformers, in fp32.
+
+    W may divide by small deviations. So μ is taken out in a module of its own: in W x − W μ, which one module would
+    compute, both terms are many times as long as their difference, and so is their rounding.
+
+    Raises:
+        EncoderError: The map takes vectors of another width.
+    """
+    single_D = mean_D.float()
+    centred = dense_of(torch.eye(len(mean_D)), -single_D)
+    # What μ lost as fp32 is made up for behind W, where it is small beside the vectors.
+    mapped = dense_of(weight_KD, weight_KD @ (single_D.double() - mean_D))
+    # What scaled the vectors before stays, as a head; it is no longer the last.
+    config = encoder.config.model_copy(update={"normalize": True})
+    heads = [*encoder.sentence_heads, centred, mapped, Normalize()]
+    return encoder.with_heads(config, encoder.token_heads, heads).eval()
 
 
 def check_fewer(encoder: Encoder, kept: int) -> None:

@@ -17,12 +17,12 @@ import torch
 from scipy import sparse
 
 from models.encoder.config import EncoderConfig
-from models.encoder.encode import encode_tokens
 from models.encoder.network import Encoder
-from models.encoder.rotation import principal_axes
+from models.encoder.sentence_encoder import SentenceEncoder, encode_tokens
 from models.encoder.static import StaticTable, static_tokenizer
-from models.encoder.tokens import Tokens, around, tokenise
+from models.encoder.tokenization import Tokens, WhitespaceTokenizer, tokenise
 from models.errors import EncoderError
+from models.serving.dimension_reduction import principal_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,17 +38,12 @@ STEPS: Final = 60  # of conjugate gradients; the residual is below 1e-4 of the s
 
 
 def tabulate(
-    encoder: Encoder,
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[str],
-    vectors_ND: NDArray[np.float32],
-    width: int,
-) -> tuple[Encoder, PreTrainedTokenizerBase]:
-    """The table of an encoder, with unit vectors of `width` dimensions at most, and its tokenizer.
+    encoder: SentenceEncoder, texts: Sequence[str], vectors_ND: NDArray[np.float32], width: int
+) -> SentenceEncoder:
+    """Make the static table of an encoder, with unit vectors of `width` dimensions at most.
 
     Args:
         encoder: Any that has a fast tokenizer; on a CPU.
-        tokenizer: Its own.
         texts: Different sentences such as the table is for.
         vectors_ND: What the encoder makes of them.
         width: Its vectors are the projections on as many directions in which the encoder's differ most.
@@ -56,36 +51,38 @@ def tabulate(
     Raises:
         EncoderError: As `check_transformer`.
     """
-    check_transformer(encoder, tokenizer)
+    tokenizer = check_transformer(encoder)
     plain = static_tokenizer(tokenizer.backend_tokenizer)
     sentences_ND = _unit(vectors_ND)
     axes_DK = principal_axes(sentences_ND)[:, :width]
     counts_NV = _counts(tokenise(plain, texts, encoder.config.length), len(tokenizer))
-    start_VK = _start(_unit(_alone(encoder, tokenizer)) @ axes_DK, counts_NV)
+    start_VK = _start(_unit(_alone(encoder, len(tokenizer))) @ axes_DK, counts_NV)
     table_VK = _fitted(start_VK, counts_NV, sentences_ND @ axes_DK)
     config = EncoderConfig(model=encoder.config.model, normalize=True, max_length=encoder.config.max_length)
-    return Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain
+    return SentenceEncoder(Encoder(StaticTable(torch.from_numpy(table_VK.astype(np.float32))), config).eval(), plain)
 
 
-def check_transformer(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse what no table can be made of.
+def check_transformer(encoder: SentenceEncoder) -> PreTrainedTokenizerBase:
+    """Return the fast tokenizer of a transformer, and refuse other encoders.
 
     Raises:
         EncoderError: The encoder is a table already, or its tokenizer is not a fast one.
     """
-    if isinstance(encoder.backbone, StaticTable) or not tokenizer.is_fast:
+    backbone, tokenizer = encoder.network.backbone, encoder.tokenizer
+    if isinstance(backbone, StaticTable) or isinstance(tokenizer, WhitespaceTokenizer) or not tokenizer.is_fast:
         raise EncoderError(
-            f"{encoder.config.model}: a {type(encoder.backbone).__name__} with a {type(tokenizer).__name__}, expected "
-            "a transformer with a fast tokenizer to make a table of; leave --static out"
+            f"{encoder.config.model}: a {type(backbone).__name__} with a {type(tokenizer).__name__}, expected a "
+            "transformer with a fast tokenizer to make a table of; leave --static out"
         )
+    return tokenizer
 
 
-def _alone(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> NDArray[np.float32]:
+def _alone(encoder: SentenceEncoder, vocabulary: int) -> NDArray[np.float32]:
     """The encoder's vector (V, D) of each token between prompt and special tokens that stand around a text."""
-    before, after = around(tokenizer)
-    ids = np.array([[*before, token, *after] for token in range(len(tokenizer))], dtype=np.int32)
+    before, after = encoder.surrounding_ids()
+    ids = np.array([[*before, token, *after] for token in range(vocabulary)], dtype=np.int32)
     offsets = np.arange(len(ids) + 1, dtype=np.int64) * ids.shape[1]
-    return encode_tokens(encoder, Tokens(ids.ravel(), offsets, tokenizer.pad_token_id))
+    return encode_tokens(encoder.network, Tokens(ids.ravel(), offsets, int(encoder.tokenizer.pad_token_id)))
 
 
 def _counts(tokens: Tokens, vocabulary: int) -> sparse.csr_matrix:

@@ -18,11 +18,11 @@ import torch
 from torch import nn
 
 from models.encoder.arithmetic import arithmetic
-from models.encoder.encode import evaluating, tokens_a_pass
 from models.encoder.network import Encoder
 from models.encoder.pooling import precise
+from models.encoder.sentence_encoder import evaluating, tokens_a_pass
 from models.encoder.sharing import gather_shares, own_share
-from models.encoder.tokens import Tokens, budget_batches
+from models.encoder.tokenization import Tokens, budget_batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class CrossEncoder(Encoder):
     def __init__(self, encoder: Encoder, values: int) -> None:
         config = encoder.config.model_copy(update={"pooling": "cls", "normalize": False})
         super().__init__(encoder.backbone, config)
-        settings = encoder.backbone.config
+        settings = encoder.transformer.config
         self.head = nn.Linear(self.width, values)
         nn.init.normal_(self.head.weight, std=SPREAD)
         nn.init.zeros_(self.head.bias)

@@ -6,55 +6,61 @@ since 3.2); the library itself is not needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
+from transformers import PreTrainedModel
 
 from models.encoder.files import WORD_WEIGHTS, read_json, write_json, write_weights
-from models.encoder.graph import Graph
-from models.encoder.modules import name_of, write_head
 from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
-from models.encoder.saved_pooling import NAMES, SWITCHES
-from models.encoder.static import StaticTable, save_static_tokenizer
-from models.encoder.tokens import prompt_of
-from models.encoder.word_embeddings import (
+from models.encoder.serialization.modules import name_of, write_head
+from models.encoder.serialization.pooling import NAMES, SWITCHES
+from models.encoder.serialization.word_embeddings import (
     KIND,
     WEIGHTS,
     ByWeights,
-    WhitespaceWords,
     write_word_embeddings,
     write_word_weights,
 )
+from models.encoder.static import StaticTable, save_static_tokenizer
+from models.encoder.tokenization import WhitespaceTokenizer
 from models.errors import EncoderError
 
 _LATER = frozenset({"weighted", "last"})  # switches that older releases do not know
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from transformers import PreTrainedTokenizerBase
 
     from models.encoder.heads import Head
     from models.encoder.network import Encoder
+    from models.encoder.tokenization import Tokenizer
 
     Module = tuple[str, Callable[[Path], None]]  # its name in sentence-transformers, and what writes it into a folder
 
 
-def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write weights, tokenizer, heads, pooling and length into `folder`, which is made if needed.
-
-    `SentenceTransformer(folder)` then gives the embeddings of `encode`, and `load_encoder(folder, ...)` reads it too.
+def write_modules(encoder: Encoder, tokenizer: Tokenizer, folder: Path) -> None:
+    """Write weights, tokenizer, heads, pooling and maximal length into `folder`, which is made if needed.
 
     Raises:
-        EncoderError: A static table with something between it and a plain mean.
+        EncoderError: An ONNX graph, or a static table with something between it and a plain mean.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(tokenizer, WhitespaceWords):
-        start = _words(encoder, tokenizer)
+    backbone = encoder.backbone
+    if isinstance(tokenizer, WhitespaceTokenizer):
+        assert isinstance(backbone, StaticTable)
+        start = _words(encoder, backbone, tokenizer)
+    elif isinstance(backbone, StaticTable):
+        start = [_table(encoder, backbone, tokenizer)]
+    elif isinstance(backbone, PreTrainedModel):
+        start = _to_pooling(encoder, backbone, tokenizer)
     else:
-        static = isinstance(encoder.backbone, StaticTable)
-        start = [_table(encoder, tokenizer)] if static else _to_pooling(encoder, tokenizer)
+        raise EncoderError(
+            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer; export the folder "
+            "that it was made from"
+        )
     modules = [*start, *(_head(head) for head in encoder.sentence_heads if not isinstance(head, ByWeights))]
     places = [f"{number}_{kind}" if number else "" for number, (kind, _) in enumerate(modules)]
     for (_, write), place in zip(modules, places, strict=True):
@@ -65,18 +71,15 @@ def export_sentence_transformers(encoder: Encoder, tokenizer: PreTrainedTokenize
         for number, ((kind, _), place) in enumerate(zip(modules, places, strict=True))
     ]
     write_json(folder / "modules.json", listed)
-    write_json(
-        folder / "config_sentence_transformers.json",
-        {"similarity_fn_name": "cosine", **_prompts(tokenizer)},
-    )
 
 
-def _prompts(tokenizer: PreTrainedTokenizerBase) -> dict[str, object]:
-    prompt = prompt_of(tokenizer)
-    return {"prompts": {"default": prompt} if prompt else {}, "default_prompt_name": "default" if prompt else None}
+def write_prompts(prompts: Mapping[str, str], default: str | None, folder: Path) -> None:
+    """Write prompts by name, and the name of the one that is put before every text, if any."""
+    settings = {"similarity_fn_name": "cosine", "prompts": dict(prompts), "default_prompt_name": default}
+    write_json(folder / "config_sentence_transformers.json", settings)
 
 
-def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
+def _table(encoder: Encoder, table: StaticTable, tokenizer: PreTrainedTokenizerBase) -> Module:
     """The table, whose mean sentence-transformers takes in the same module."""
     if encoder.config.pooling != "mean" or encoder.token_heads:
         heads = ", ".join(name_of(head) for head in encoder.token_heads) or "no heads"
@@ -86,15 +89,14 @@ def _table(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> Module:
         )
 
     def write(folder: Path) -> None:
-        write_weights(folder, encoder.backbone.state_dict())
+        write_weights(folder, table.state_dict())
         save_static_tokenizer(tokenizer, encoder.config.length, folder)
 
     return "StaticEmbedding", write
 
 
-def _words(encoder: Encoder, words: WhitespaceWords) -> list[Module]:
+def _words(encoder: Encoder, table: StaticTable, words: WhitespaceTokenizer) -> list[Module]:
     """A table of words, the weights of these, heads on them, and pooling."""
-    table = cast("StaticTable", encoder.backbone)
     weights_V = table.weights
     weighed: list[Module] = []
     if weights_V is not None:
@@ -107,17 +109,12 @@ def _words(encoder: Encoder, words: WhitespaceWords) -> list[Module]:
     ]
 
 
-def _to_pooling(encoder: Encoder, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
+def _to_pooling(encoder: Encoder, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[Module]:
     """The transformer, what is done to its token vectors, and pooling."""
-    if isinstance(encoder.backbone, Graph):
-        raise EncoderError(
-            f"{encoder.config.model}: an ONNX graph has no weights to write, expected a transformer; export the folder "
-            "that it was made from"
-        )
     layers, after_first = encoder.config.pooling in LAYERS, encoder.config.pooling == AFTER_FIRST
 
     def write(folder: Path) -> None:
-        encoder.backbone.save_pretrained(folder)
+        transformer.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         write_json(
             folder / "sentence_bert_config.json",

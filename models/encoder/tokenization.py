@@ -1,4 +1,4 @@
-"""Texts as token ids, kept flat: one array of ids and where each sentence starts.
+"""Texts as token ids in one flat array, with the place where each sentence starts.
 
 Tokenising once and slicing is two orders of magnitude cheaper per batch than tokenising in every step, and rows of
 any lengths can be padded together when they are needed.
@@ -7,29 +7,32 @@ any lengths can be padded together when they are needed.
 from __future__ import annotations
 
 import contextlib
+import string
 import threading
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from models.encoder.words import NOTHING
 from models.errors import EncoderError, NoEmbeddingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from transformers import PreTrainedTokenizerBase
 
-_PROMPT = "_bsl_prompt"  # a tokenizer's attribute: what belongs to an encoder's texts goes where its tokenizer goes
+Tokenizer: TypeAlias = "PreTrainedTokenizerBase | WhitespaceTokenizer"
+NOTHING: Final = "[nothing]"
+"""Token of a word table's zero vector, its last; no text contains it."""
 CHUNK = 10_000  # texts per tokenizer call: enough to keep its threads busy, few enough to bound memory
 
 _locking = threading.Lock()
-_locks: WeakKeyDictionary[PreTrainedTokenizerBase, threading.Lock] = WeakKeyDictionary()
+_locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -73,32 +76,93 @@ class Tokens:
         return torch.from_numpy(ids_BT.astype(np.int64)), torch.from_numpy(real_BT.astype(np.int64))
 
 
-def set_prompt(tokenizer: PreTrainedTokenizerBase, prompt: str) -> None:
-    """Let `tokenise` put a text before all that this tokenizer tokenises."""
-    setattr(tokenizer, _PROMPT, prompt)
+class WhitespaceTokenizer:
+    """A tokenizer of a word table, with the part of the interface of transformers that encoders use.
+
+    Words are split at blanks. A word that the table lacks is tried without the punctuation around it, then in lower
+    case (sentence-transformers' WhitespaceTokenizer).
+
+    Attributes:
+        words: In the order of the table's rows; their number is the row of `pad_token`.
+        stop: Words that are dropped.
+        lower: Whether a text is lower-cased first.
+    """
+
+    pad_token = NOTHING
+    is_fast = False
+    all_special_ids: tuple[int, ...] = ()
+    cls_token_id = bos_token_id = sep_token_id = eos_token_id = mask_token_id = unk_token_id = None
+
+    def __init__(self, words: Sequence[str], stop: Iterable[str], rows: int, *, lower: bool) -> None:
+        self.words, self.stop, self.lower = tuple(words), frozenset(stop), lower
+        self.pad_token_id = rows
+        self._rows = {word: row for row, word in enumerate(self.words)}
+
+    def __call__(self, texts: str | Sequence[str], *, max_length: int | None = None, **_: object) -> dict[str, Any]:
+        """`input_ids` of a text, or of each text.
+
+        Raises:
+            TypeError, UnicodeError: A text is no string, or not valid Unicode.
+        """
+        if isinstance(texts, str):
+            return {"input_ids": self._ids(texts)[:max_length]}
+        return {"input_ids": [self._ids(text)[:max_length] for text in texts]}
+
+    def __len__(self) -> int:
+        return self.pad_token_id + 1
+
+    def get_vocab(self) -> dict[str, int]:
+        """Word → row."""
+        return {**self._rows, NOTHING: self.pad_token_id}
+
+    def _ids(self, text: str) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} is no text")
+        text.encode()
+        words = (text.lower() if self.lower else text).split()
+        return [row for row in map(self._row, words) if row is not None]
+
+    def _row(self, word: str) -> int | None:
+        bare = word.strip(string.punctuation)
+        for form in (word, bare, bare.lower()):
+            if form in self.stop:
+                return None
+            if form and form in self._rows:
+                return self._rows[form]
+        return None
 
 
-def prompt_of(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What `tokenise` puts before every text; nothing unless it was set."""
-    return str(getattr(tokenizer, _PROMPT, ""))
+def check_ids(folder: Path, tokenizer: Tokenizer, rows: int) -> None:
+    """Refuse a tokenizer with ids beyond the embedding table: an encoder would fail at the first such token.
+
+    Raises:
+        EncoderError: An id has no row.
+    """
+    if (last := max(tokenizer.get_vocab().values(), default=-1)) >= rows:
+        raise EncoderError(
+            f"{folder}: a table of {rows} rows and a tokenizer with ids up to {last}, expected a row for each; give "
+            "the folder whose tokenizer belongs to its weights, or enlarge the table (resize_token_embeddings)"
+        )
 
 
-def prompt_tokens(tokenizer: PreTrainedTokenizerBase) -> int:
-    """How many tokens at the beginning of a text are its prompt's, a special token before it included."""
-    return len(around(tokenizer)[0])
-
-
-def around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """Ids of what stands before a text, its prompt and special tokens, and of the special tokens after it."""
-    prompt, call = prompt_of(tokenizer), cast("Any", tokenizer)
-    alone, followed = (list(call(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the"))
+def surrounding_ids(tokenizer: Tokenizer, prompt: str) -> tuple[list[int], list[int]]:
+    """Ids before a text (special tokens and the prompt's), and ids of the special tokens after it."""
+    alone, followed = (
+        list(tokenizer(text, return_attention_mask=False)["input_ids"]) for text in (prompt, f"{prompt}the")
+    )
     special = {*tokenizer.all_special_ids} - {tokenizer.unk_token_id}
     after = list(takewhile(special.__contains__, reversed(followed)))[::-1]
     return alone[: len(alone) - len(after)], after
 
 
-def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int) -> Tokens:
-    """Tokenise texts with their prompt and special tokens, cut at `max_length` tokens.
+def tokenise(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, prompt: str = "") -> Tokens:
+    """Tokenise texts with their special tokens, cut at `max_length` tokens.
+
+    Args:
+        tokenizer: The encoder's own.
+        texts: Any number of texts.
+        max_length: Tokens of a text that are kept, special tokens included.
+        prompt: Put before every text.
 
     Raises:
         EncoderError: The tokenizer has no padding token.
@@ -113,7 +177,6 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     instead = [tokenizer.pad_token_id] if tokenizer.pad_token == NOTHING else []
     ids: list[NDArray[np.int32]] = []
     lengths: list[int] = []
-    prompt = prompt_of(tokenizer)
     with _left_as_found(tokenizer):
         for number, chunk in enumerate(_chunks(texts, CHUNK)):
             try:
@@ -133,9 +196,9 @@ def tokenise(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_lengt
     return Tokens(flat, offsets, int(tokenizer.pad_token_id))
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int) -> list[list[int]]:
+def _ids(tokenizer: Tokenizer, texts: list[str], max_length: int) -> list[list[int]]:
     # No padding here: it would cost memory, and the tokenizer is called by others with padding too.
-    call: Any = tokenizer(
+    call = tokenizer(
         texts, truncation=True, max_length=max_length, padding=False, return_attention_mask=False, verbose=False
     )
     return list(call["input_ids"])
@@ -174,7 +237,7 @@ def budget_batches(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[ND
 
 
 @contextlib.contextmanager
-def _left_as_found(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+def _left_as_found(tokenizer: Tokenizer) -> Iterator[None]:
     """Restore what a call leaves in a tokenizer: saved later, it must not tell whether it was used before.
 
     One thread at a time, for what a call sets another's would be cut by.
@@ -190,7 +253,7 @@ def _left_as_found(tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
                 _set(before[1], backend.enable_padding, backend.no_padding)
 
 
-def _lock_of(tokenizer: PreTrainedTokenizerBase) -> threading.Lock:
+def _lock_of(tokenizer: Tokenizer) -> threading.Lock:
     """A tokenizer's own lock, which is no part of it: it is copied and saved."""
     with _locking:
         return _locks.setdefault(tokenizer, threading.Lock())

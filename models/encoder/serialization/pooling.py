@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 
 from models.encoder.files import WORD_WEIGHTS, read_json, read_weights
 from models.encoder.pooling import AFTER_FIRST, AND, FIRST, LAYERS, layer_weights, way_of
+from models.encoder.serialization.modules import OTHERWISE
 from models.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ NAMES: dict[str, str] = {
     "last": "lasttoken",
 }
 """Pooling → what releases since 6 call it."""
-OTHERWISE = "evaluate it through Python with an object that has encode(list[str])"
 
 
 def read_pooling(folder: Path) -> str:
