@@ -57,15 +57,8 @@ OBJECTIVES: Mapping[type[AnyObjective], type[Any]] = {
 }
 
 
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5
-def build_objective(
-    online: Encoder, config: AnyObjective, tokenizer: PreTrainedTokenizerBase | None = None
-) -> Objective:
-    """Return the objective of a configuration around an encoder; new weights are drawn from torch's generator.
-=======
 def build_objective(online: Encoder, config: AnyObjective, tokenizer: Tokenizer | None = None) -> Objective:
-    """The objective of a configuration around an encoder, which becomes a part of it; draws new weights from torch.
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59
+    """Return the objective of a configuration around an encoder; new weights are drawn from torch's generator.
 
     Args:
         online: The encoder, which becomes a part of the objective.

@@ -29,12 +29,8 @@ from tasks.diagnostics.doctor import examine
 from tasks.evaluation.kinds import available, find_set, names_of
 from tasks.stage.run_context import RunContext
 from tests.hub.client import offline, use
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5
 from tests.hub.repositories import model_files, publish, publish_nli, publish_sts, sample
-=======
-from tests.hub.repositories import model_files, parquet, publish, publish_nli, publish_sts, sample
 from tests.tiny_encoder import pair_of
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59
 
 BERT = "google-bert/bert-base-uncased"
 SETS = ("sts16/test", "sts17-en-de/test")

@@ -56,13 +56,8 @@ class MaskedLM(Objective):
         self._masking: Masking | None = None
         self.train()
 
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5:models/objectives/language_modeling/masked_lm.py
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Learn which token is the mask, and which are never hidden.
-=======
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """Which token is the mask, and which are never hidden.
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59:models/objectives/masked_lm.py
+        """Learn which token is the mask, and which are never hidden.
 
         Raises:
             EncoderError: There is no mask token.

@@ -59,13 +59,8 @@ class TSDAE(Objective):
         self._first: int | None = None
         self.train()
 
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5:models/objectives/language_modeling/tsdae.py
-    def read_vocabulary(self, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
-=======
     def read_vocabulary(self, tokenizer: Tokenizer) -> None:
-        """At which position a sentence begins, which the padding token says in some architectures.
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59:models/objectives/tsdae.py
+        """Learn the position of a sentence's first token, which depends on the padding token in some architectures.
 
         Raises:
             TrainingError: The encoder does not run packed.

@@ -73,22 +73,13 @@ def finetune(
     from models.training.loop import train
 
     limit_threads(work.site)
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5
-    start, tokenizer = load_encoder(encoder_folder(work.store, tuning.encoder), tuning.network)
-=======
-    start = SentenceEncoder.load(encoder_folder(work.store, encoder), network)
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59
+    start = SentenceEncoder.load(encoder_folder(work.store, tuning.encoder), tuning.network)
     device = device_of(work.site)
     with stop_requested() as asked:
         result = train(
             pairs,
             start,
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5
-            tokenizer,
             tuning.config,
-=======
-            config,
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59
             dev=dev,
             work=work.store.scratch(work.ref),
             device=device,

@@ -20,12 +20,8 @@ from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.settings import GRAPH_FOLDER, USUAL_GRAPH, read_saved, saved_config
 from models.errors import EncoderError
 from models.objectives.config import ContrastiveConfig
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5
 from models.objectives.contrastive import Contrastive
-=======
-from models.objectives.info_nce import Contrastive
 from models.serving.onnx_export import OUTPUT, export_onnx, quantise_onnx
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59
 from storage.sources.model_sources import resolve_model
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS, WIDTH, pair_of, tiny_encoder
 

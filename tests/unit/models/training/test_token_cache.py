@@ -72,13 +72,8 @@ def teacher():
 
 @pytest.mark.parametrize("chunk", [5, 50_000])
 def test_what_an_objective_needs_comes_with_the_rows(tokenizer, tmp_path, monkeypatch, teacher, chunk):
-<<<<<<< 011557e8c7164ba23845fb42d189f422eff33ad5:tests/unit/models/training/test_token_cache.py
     monkeypatch.setattr(token_cache, "CHUNK", chunk)
-    data = open_token_cache(tmp_path, LABELLED.lazy(), tokenizer, 24, ALL, teacher)
-=======
-    monkeypatch.setattr(token_file, "CHUNK", chunk)
     data = open_token_cache(tmp_path, LABELLED.lazy(), reader(tokenizer, 24), ALL, teacher)
->>>>>>> f511412e0cc151744ee351a0c3571124d5978a59:tests/unit/models/training/test_token_file.py
     rows = np.array([7, 0, 11, 7])
     batch = data.take(rows)
     assert (batch.labels.dtype, batch.labels.tolist()) == (np.int64, [1, 0, 2, 1])
