@@ -28,7 +28,7 @@ run: install  ## the main job: raw sentences to an evaluated encoder, on this ma
 	@$(BIN)/bsl run tiny
 
 test: lint  ## every gate: style, types, import contract, tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PYTEST)
 
 test-slow: develop  ## the tests that `make test` leaves out: kills, long drives
 	$(BIN)/python -m pytest -m slow

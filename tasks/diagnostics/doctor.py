@@ -29,7 +29,7 @@ _FREE_GB = 1.0  # below that a run of any size is at risk; BERT-base checkpoints
 
 _TOLERANCE: Final = 0.1  # of sums of 64 products up to 1: TF32 and fp16 are within, a wrong product is not
 
-_POOL: Final = "gpu"  # of prefect.yaml
+POOL: Final = "gpu"  # of prefect.yaml
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def examine(site: RunContext, run: RunSettings, models: Iterable[tuple[str, str 
     return [*(_check(subject, look) for subject, look in looks), *_look_at_sets(site, run.evaluation.sets)]
 
 
-def look_at_pool() -> Check:
-    """Check that the Prefect server has the work pool of prefect.yaml, with a worker.
+def look_at_pool(pool: str = POOL) -> Check:
+    """Check that the Prefect server has a work pool (that of prefect.yaml, if none is named) with a worker.
 
     A `note` at most: runs of `bsl` itself need neither.
     """
@@ -89,14 +89,14 @@ def look_at_pool() -> Check:
     from prefect.client.schemas.objects import WorkPoolStatus
 
     with get_client(sync_client=True) as client:
-        found = next((pool for pool in client.read_work_pools() if pool.name == _POOL), None)
+        found = next((each for each in client.read_work_pools() if each.name == pool), None)
     if found is None:
         remedy = "`docker/server-setup.sh` prepares the server for deployments"
-        return Check(f"work pool {_POOL}", "note", "the server has none", remedy)
+        return Check(f"work pool {pool}", "note", "the server has none", remedy)
     if found.status != WorkPoolStatus.READY:
-        remedy = f"`prefect worker start --pool {_POOL} --limit 1` starts a worker for deployments"
-        return Check(f"work pool {_POOL}", "note", "no worker polls it, or it is paused", remedy)
-    return Check(f"work pool {_POOL}", "ok", "a worker polls it")
+        remedy = f"`prefect worker start --pool {pool} --limit 1` starts a worker for deployments"
+        return Check(f"work pool {pool}", "note", "no worker polls it, or it is paused", remedy)
+    return Check(f"work pool {pool}", "ok", "a worker polls it")
 
 
 def _check(subject: str, look: Callable[[], str]) -> Check:
