@@ -78,7 +78,13 @@ def bench(device_name: str, *, quick: bool = False) -> Iterator[Check | Rate]:
     began = time.monotonic()
     import torch
 
-    from models.bench import card, compiled, encoding, parity, processes, training, translation
+    from models.bench import card
+    from models.bench import compiled
+    from models.bench import encoding
+    from models.bench import parity
+    from models.bench import processes
+    from models.bench import training
+    from models.bench import translation
     from models.bench.budget import within
     from models.bench.figures import as_far_as_it_goes
 

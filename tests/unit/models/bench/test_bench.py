@@ -12,7 +12,11 @@ import pytest
 import torch
 
 from flows.cli.diagnostics import show_rows
-from models.bench import compiled, encoding, parity, training, translation
+from models.bench import compiled
+from models.bench import encoding
+from models.bench import parity
+from models.bench import training
+from models.bench import translation
 from models.bench.budget import finished, within
 from models.bench.card import Card, measured, precisions_of, seconds
 from models.bench.figures import (
