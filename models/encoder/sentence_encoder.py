@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 
-from models.encoder.arithmetic import arithmetic
 from models.encoder.tokenization import budget_batches, surrounding_ids, tokenise
 from models.errors import NoEmbeddingError
-from models.transfer import Download, one_ahead
+from models.runtime.arithmetic import arithmetic
+from models.runtime.device import Download, one_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from models.encoder.config import EncoderConfig
     from models.encoder.network import Encoder
     from models.encoder.tokenization import Tokenizer, Tokens
-    from models.progress import OnProgress
+    from models.runtime.progress import OnProgress
 
 CPU_TOKENS = 1024  # padded tokens a forward pass; measured best on CPU (1,024 before 4,096)
 GPU_TOKENS = 65_536

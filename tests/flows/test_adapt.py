@@ -14,8 +14,8 @@ from flows.config import override
 from flows.recipes.adaptation import AdaptConfig, probes_of
 from models.encoder.config import EncoderConfig
 from models.objectives.config import ContrastiveConfig
-from models.pairs import PairConfig
 from models.training.config import TrainingConfig
+from models.views.pairs import PairConfig
 from storage.artifacts.refs import ENCODER, CheckpointRef, CorpusRef, PairsRef, PassagesRef, ProofRef
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError
