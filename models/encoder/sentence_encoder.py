@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,6 @@ from models.runtime.device import Download, one_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -53,7 +53,7 @@ class SentenceEncoder:
         self.network, self.tokenizer, self.prompts = network, tokenizer, dict(prompts or {})
 
     @classmethod
-    def load(cls, folder: Path, config: EncoderConfig | None = None) -> Self:
+    def load(cls, folder: str | Path, config: EncoderConfig | None = None) -> Self:
         """Load an encoder from a local folder, in fp32 and evaluation mode.
 
         Args:
@@ -65,9 +65,9 @@ class SentenceEncoder:
         """
         from models.encoder.serialization.load import load_network
 
-        return cls(*load_network(folder, config))
+        return cls(*load_network(Path(folder), config))
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path) -> None:
         """Write a folder that `load` and sentence-transformers read.
 
         Raises:
@@ -75,11 +75,12 @@ class SentenceEncoder:
         """
         from models.encoder.serialization.save import write_modules, write_prompts
 
-        write_modules(self.network, self.tokenizer, folder)
+        place = Path(folder)
+        write_modules(self.network, self.tokenizer, place)
         named = {text: name for name, text in self.prompts.items()}
         default = named.get(self.prompt, DEFAULT_PROMPT) if self.prompt else None
         prompts = self.prompts if default is None else {**self.prompts, default: self.prompt}
-        write_prompts(prompts, default, folder)
+        write_prompts(prompts, default, place)
 
     @property
     def config(self) -> EncoderConfig:
