@@ -11,18 +11,29 @@ ModelError
 │   ├── InterruptedRunError    asked to stop; the state is saved, the next call resumes
 │   └── ResumeError            the saved state is of another run or an unknown format
 │       └── DamagedSnapshotError   a file of the saved state is missing or not what was written
-└── EvaluationError            vectors or gold scores from which no figure can be computed
+├── EvaluationError            vectors or gold scores from which no figure can be computed
+├── TextError                  text from which no corpus can be made
+│   ├── SentenceIdCollisionError   two different sentences have the same id
+│   └── EmptyCorpusError           nothing is left of the sources
+└── TranslationError           a sentence that cannot be translated
+    ├── TranslatorLoadError        the folder holds no model that this backend can run, or the backend does not run
+    ├── DeviceMemoryError          the model or one sentence alone does not fit the device
+    ├── TranslationStoppedError    the run was told to stop between two shards
+    └── SmokeTestError             the translator runs, but what it writes is not language
 
 Every message says what was found, what was expected and what to do next.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
+_PANICS: Final = "pyo3_runtime"  # of Rust parts of libraries; its PanicException is no Exception
 _SHOWN = 8  # rows of a batch that a message lists
 
 
@@ -144,3 +155,64 @@ def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, 
 def _short(rows: tuple[int, ...]) -> str:
     listed = ", ".join(str(row) for row in rows[:_SHOWN])
     return f"[{listed}, … {len(rows)} in all]" if len(rows) > _SHOWN else f"[{listed}]"
+
+
+class TextError(ModelError):
+    """Text from which no corpus can be made."""
+
+
+class SentenceIdCollisionError(TextError):
+    """Two different sentences have the same 64-bit id."""
+
+
+class EmptyCorpusError(TextError):
+    """Not one sentence is left after normalising and filtering."""
+
+
+class TranslationError(ModelError):
+    """Base of everything that can go wrong between a sentence and its translation."""
+
+
+class TranslatorLoadError(TranslationError):
+    """The folder does not hold a model that this backend can run, or the backend does not run on the device."""
+
+
+class DeviceMemoryError(TranslationError):
+    """The model, or a batch of one sentence, does not fit the device: nothing is left to halve."""
+
+
+class SmokeTestError(TranslationError):
+    """The translator runs, but its output for a handful of plain sentences is empty, looping or not what was pinned."""
+
+
+class TranslationStoppedError(TranslationError):
+    """The run was told to stop; what was translated is kept, and a rerun goes on."""
+
+
+@contextmanager
+def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
+    """Turn whatever reading a model's folder raises into one error that names the folder.
+
+    Errors of this package pass, and so does a machine that is too small: neither says anything of the folder.
+
+    Args:
+        folder: What is read inside the block, and nothing else may be done there.
+        kind: The error to raise.
+
+    Raises:
+        ModelError: Of that kind.
+    """
+    import torch  # errors are imported where no tensor is
+
+    try:
+        yield
+    except (ModelError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__module__ != _PANICS:
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise kind(
+            f"{folder}: cannot be loaded ({reason:.300}); check that the copy is complete and that its files belong "
+            "together"
+        ) from error

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from flows.pipeline import Run, run
 from flows.pool import FailedRunError, Job, Order, PoolError, run_on_pool
-from models.errors import InterruptedRunError, ModelError
-from models.translation.errors import TranslationStoppedError
+from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
 from tasks.stage.device import cores
 from tasks.stage.lanes import DiedError, StoppedError, run_apart
 from tasks.stage.progress import announce, is_planning, planning, warn

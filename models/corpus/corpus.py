@@ -17,9 +17,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.corpus.dedup import deduplicate
-from models.corpus.errors import EmptyCorpusError
 from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
 from models.corpus.statistics import CorpusStatistics, Tally
+from models.errors import EmptyCorpusError
 from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from models.corpus.errors import SentenceIdCollisionError
+from models.errors import SentenceIdCollisionError
 
 
 def deduplicate(frame: pl.DataFrame) -> pl.DataFrame:

@@ -6,8 +6,8 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
+from models.errors import TranslatorLoadError
 from models.translation import gpu
-from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from models.translation.config import Backend, Precision, TranslatorConfig

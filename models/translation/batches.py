@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
-from models.translation.errors import DeviceMemoryError
+from models.errors import DeviceMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from models.translation.errors import TranslatorLoadError
+from models.errors import TranslatorLoadError
 from storage.filesystem.atomic import whole
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import ctranslate2
 
+from models.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
 from models.translation.batched import BatchedTranslator
 from models.translation.conversion import convert_once, positions_of
-from models.translation.errors import DeviceMemoryError, TranslationError, TranslatorLoadError
 from models.translation.gpu import COMPUTE_TYPES, REMEDY, gpus, is_of_the_gpu
 from models.translation.translator import Decoded
 from models.translation.vocabulary import Vocabulary

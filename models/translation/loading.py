@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from models.damage import damage_named
+from models.errors import TranslatorLoadError, load_errors
 from models.translation.backends import resolve
-from models.translation.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +41,7 @@ def load_translator(
         TranslatorLoadError: The model cannot be loaded, or not as `config` asks.
     """
     settled = resolve(config, device)
-    with damage_named(folder, TranslatorLoadError):
+    with load_errors(folder, TranslatorLoadError):
         if settled.backend == "transformers":
             from models.translation import marian
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.translation.errors import SmokeTestError
+from models.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 
 if TYPE_CHECKING:

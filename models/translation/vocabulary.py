@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from transformers import MarianTokenizer
 
-from models.translation.errors import TranslatorLoadError
+from models.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import torch
 from transformers import MarianMTModel
 from transformers.utils import logging as transformers_logging
 
-from models.translation.errors import TranslatorLoadError
+from models.errors import TranslatorLoadError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import BATCH_ROWS, damage_named, from_arrow, is_readable
+from storage.readers.parquet import BATCH_ROWS, from_arrow, is_readable, load_errors
 from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
@@ -63,11 +63,11 @@ def tables(path: str) -> Iterator[pa.Table]:
 
 def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
     """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
-    with damage_named(path, "Arrow stream"):
+    with load_errors(path, "Arrow stream"):
         batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
     while True:
-        with damage_named(path, "Arrow stream"):
+        with load_errors(path, "Arrow stream"):
             batch = next(batches, None)
         if batch is not None:
             waiting.append(batch)
@@ -79,5 +79,5 @@ def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), damage_named(path, "Arrow stream"):
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), load_errors(path, "Arrow stream"):
         return pa.ipc.open_stream(stream).schema

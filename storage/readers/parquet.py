@@ -45,7 +45,7 @@ def readable(path: str, report: ReadReport) -> tuple[str, ...]:
 
 
 def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), damage_named(path):
+    with open_bytes(path, ReadReport(report.name)) as (stream, _), load_errors(path):
         return pq.ParquetFile(stream).schema_arrow
 
 
@@ -56,14 +56,14 @@ def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH
         SourceError: the file is damaged or a text column holds something else.
     """
     with open_bytes(path, report) as (stream, _):
-        with damage_named(path):
+        with load_errors(path):
             file = pq.ParquetFile(stream)
             batches = file.iter_batches(batch_size=batch_rows, columns=list(wanted.names))
         earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
         size = report.bytes_total - earlier
         done = 0
         while True:
-            with damage_named(path):
+            with load_errors(path):
                 batch = next(batches, None)
             if batch is None:
                 return
@@ -141,7 +141,7 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
+def load_errors(path: str, form: str = "Parquet file") -> Iterator[None]:
     """Whatever a reader of Arrow or Parquet meets in a damaged file: it has no one error for that.
 
     Raises:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from models.corpus.errors import EmptyCorpusError
 from models.corpus.labels import CHOOSE, LEARNT, REPORT, TEACH, UNLEARNT, enough, parts_of, sentences_of
+from models.errors import EmptyCorpusError
 from storage.sources.labels import LabelSource, read_labels
 
 if TYPE_CHECKING:

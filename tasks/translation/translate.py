@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from models.errors import TranslationStoppedError, TranslatorLoadError
 from models.translation.config import TRANSLATION_VERSION
-from models.translation.errors import TranslationStoppedError, TranslatorLoadError
 from storage.artifacts.refs import ArtifactRef
 from tasks.stage.cached import Stage, Work, stage
 from tasks.stage.device import cores, device_of, limit_threads

@@ -11,8 +11,8 @@ from prefect import flow
 from pydantic import JsonValue
 
 from models.corpus.normalize import sentence_ids
+from models.errors import SmokeTestError
 from models.translation.config import TranslatorConfig
-from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig
 from models.views.config import AugmentConfig, TranslatedView, round_trip
 from models.views.pairs import MissingViewError, PairConfig, ViewPair

@@ -17,9 +17,9 @@ from prefect import flow
 from prefect.settings import get_current_settings
 
 from models.corpus.normalize import sentence_ids
+from models.errors import SmokeTestError
 from models.runtime.partitions import in_range
 from models.translation.config import Pin, TranslatorConfig
-from models.translation.errors import SmokeTestError
 from storage.artifacts.translation_memory import TranslationMemory
 from storage.sources.sources import SourceSpec
 from tasks.corpus.config import IngestConfig

@@ -125,8 +125,7 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
 
 def failed(error: object) -> int:
     """Say what ended a run; whether running it again helps depends on what that was."""
-    from models.errors import InterruptedRunError, ModelError
-    from models.translation.errors import TranslationStoppedError
+    from models.errors import InterruptedRunError, ModelError, TranslationStoppedError
     from storage.errors import StorageError
 
     server = is_of_a_server(error)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 
-from models.damage import damage_named
 from models.encoder.config import EncoderConfig
 from models.encoder.heads import first_of
 from models.encoder.network import Encoder
@@ -14,7 +13,7 @@ from models.encoder.pooling import POOLER
 from models.encoder.serialization.modules import read_head
 from models.encoder.serialization.settings import check_settings, configured, read_saved, settled
 from models.encoder.tokenization import surrounding_ids
-from models.errors import EncoderError
+from models.errors import EncoderError, load_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +37,7 @@ def load_network(folder: Path, config: EncoderConfig | None) -> tuple[Encoder, T
             has a prompt that is not pooled and leaves no room for text, or is a sentence-transformers model that pools
             otherwise, has other convolutions or has modules that are not computed here.
     """
-    with damage_named(folder, EncoderError):
+    with load_errors(folder, EncoderError):
         saved = read_saved(folder)
         config = config or configured(saved, folder.name) or EncoderConfig(model=folder.name)
         network, tokenizer = _load(folder, saved, config)

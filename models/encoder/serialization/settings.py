@@ -19,7 +19,6 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from models.damage import damage_named
 from models.encoder.config import LONGEST, USUAL, EncoderConfig
 from models.encoder.files import read_json
 from models.encoder.pooling import AND, POOLER
@@ -31,7 +30,7 @@ from models.encoder.serialization.modules import (
     read_modules,
 )
 from models.encoder.serialization.pooling import after_first, over_layers, read_pooling
-from models.errors import EncoderError
+from models.errors import EncoderError, load_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +97,7 @@ def read_saved(folder: Path) -> SavedEncoder:
         EncoderError: Neither a transformers nor a sentence-transformers folder, a damaged one, or one whose modules
             have no equivalent here.
     """
-    with damage_named(folder, EncoderError):
+    with load_errors(folder, EncoderError):
         if folder.suffix == GRAPH_SUFFIX:
             return replace(_read(folder_of(folder)), graph=folder)
         saved = _read(folder)
@@ -196,7 +195,7 @@ def saved_config(folder: Path, model: str) -> EncoderConfig | None:
         EncoderError: As `read_saved`.
     """
     saved = read_saved(folder)
-    with damage_named(folder, EncoderError):
+    with load_errors(folder, EncoderError):
         return configured(saved, model)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from storage.errors import SourceError
 from storage.readers import arrow
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import damage_named
+from storage.readers.parquet import load_errors
 from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _json_lines(content: bytes, path: str) -> list[dict[str, Any]]:
 
 
 def _parquet(content: bytes, path: str) -> pl.DataFrame | list[dict[str, Any]]:
-    with damage_named(path):
+    with load_errors(path):
         table = pl.read_parquet(content)
     return _known_form(table, path)
 

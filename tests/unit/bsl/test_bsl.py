@@ -15,8 +15,8 @@ import bsl
 import bsl.configs
 import bsl.encoder
 import bsl.runs
-from models.corpus.errors import EmptyCorpusError
 from models.encoder.config import EncoderConfig
+from models.errors import EmptyCorpusError
 from storage.assets.catalog import embedded_path
 
 ROOT = Path(__file__).parents[3]

@@ -18,8 +18,14 @@ from flows.pool import FailedRunError, Job, PoolError, _fault
 from flows.recipes import recipe
 from flows.sweep import points
 from flows.sweep.points import Attempt, is_fault, run_points, side_by_side
-from models.errors import CollapseError, EncoderError, InterruptedRunError, NonFiniteLossError, ResumeError
-from models.translation.errors import TranslationStoppedError
+from models.errors import (
+    CollapseError,
+    EncoderError,
+    InterruptedRunError,
+    NonFiniteLossError,
+    ResumeError,
+    TranslationStoppedError,
+)
 from storage.errors import SourceError
 from tasks.stage.lanes import StoppedError
 from tasks.stage.progress import listening, planning

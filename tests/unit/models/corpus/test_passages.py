@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from models.corpus.documents import documents
-from models.corpus.errors import EmptyCorpusError
 from models.corpus.passages import HoldOutConfig, LeftOut, hold_out, passages
 from models.corpus.sentence_splitting import split_sentences
+from models.errors import EmptyCorpusError
 
 SHORT = HoldOutConfig(min_chars=1)
 

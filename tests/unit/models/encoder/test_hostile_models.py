@@ -7,9 +7,8 @@ import pytest
 from models.encoder.config import EncoderConfig
 from models.encoder.sentence_encoder import SentenceEncoder
 from models.encoder.serialization.settings import saved_config
-from models.errors import ModelError
+from models.errors import ModelError, TranslatorLoadError
 from models.translation.config import TranslatorConfig
-from models.translation.errors import TranslatorLoadError
 from models.translation.loading import load_translator
 from storage.assets.catalog import embedded_path
 from storage.errors import SourceError, StorageError

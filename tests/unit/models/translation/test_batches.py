@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 import torch
 
+from models.errors import DeviceMemoryError
 from models.translation.batches import batch_end, longest_first, run_in_batches
-from models.translation.errors import DeviceMemoryError
 
 
 def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 from transformers import MarianMTModel, MarianTokenizer
 
+from models.errors import SmokeTestError
 from models.translation import loading
 from models.translation.batched import BatchedTranslator
 from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
-from models.translation.errors import SmokeTestError
 from models.translation.filters import FilterConfig, verdict
 from models.translation.marian import load_translator
 from models.translation.smoke_test import smoke_test

@@ -10,11 +10,11 @@ from typing import Any
 import ctranslate2
 import pytest
 
+from models.errors import DeviceMemoryError, TranslatorLoadError
 from models.translation import backends, gpu
 from models.translation.backends import resolve
 from models.translation.config import TranslatorConfig
 from models.translation.ctranslate import load_translator as load_fast
-from models.translation.errors import DeviceMemoryError, TranslatorLoadError
 from models.translation.loading import load_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
