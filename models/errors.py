@@ -146,17 +146,6 @@ class EvaluationError(ModelError):
     """Vectors or gold scores from which the figure asked for cannot be computed."""
 
 
-def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, object]) -> ModelError:
-    error = kind.__new__(kind, *args)
-    error.__dict__.update(state)
-    return error
-
-
-def _short(rows: tuple[int, ...]) -> str:
-    listed = ", ".join(str(row) for row in rows[:_SHOWN])
-    return f"[{listed}, … {len(rows)} in all]" if len(rows) > _SHOWN else f"[{listed}]"
-
-
 class TextError(ModelError):
     """Text from which no corpus can be made."""
 
@@ -216,3 +205,14 @@ def load_errors(folder: Path, kind: type[ModelError]) -> Iterator[None]:
             f"{folder}: cannot be loaded ({reason:.300}); check that the copy is complete and that its files belong "
             "together"
         ) from error
+
+
+def _rebuild(kind: type[ModelError], args: tuple[object, ...], state: dict[str, object]) -> ModelError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+def _short(rows: tuple[int, ...]) -> str:
+    listed = ", ".join(str(row) for row in rows[:_SHOWN])
+    return f"[{listed}, … {len(rows)} in all]" if len(rows) > _SHOWN else f"[{listed}]"

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.corpus.dedup import deduplicate
 from models.corpus.normalize import NormalizeConfig, normalize, sentence_ids
 from models.corpus.statistics import CorpusStatistics, Tally
-from models.errors import EmptyCorpusError
+from models.errors import EmptyCorpusError, SentenceIdCollisionError
 from models.runtime.partitions import MEMORY_BYTES, Partitions, equal_frames
 
 if TYPE_CHECKING:
@@ -167,4 +166,36 @@ def _explain_empty(tally: Tally, bounds: NormalizeConfig) -> str:
         f"{bounds.min_chars} and {tally.too_long:,} longer than {bounds.max_chars} characters; a corpus needs at least "
         "one; look at the sources, their columns and split, or in a recipe widen `ingest.corpus.normalize.min_chars` "
         "and `.max_chars`"
+    )
+
+
+def deduplicate(frame: pl.DataFrame) -> pl.DataFrame:
+    """Keep the first row of every sentence id, sorted by id.
+
+    Args:
+        frame: columns `sentence_id` (UInt64), `text` and any others, rows in the order in which they were read.
+
+    Returns:
+        The same columns, ids strictly ascending. All other columns are those of the first occurrence.
+
+    Raises:
+        SentenceIdCollisionError: one id stands for two different texts.
+    """
+    # A stable sort puts equal ids side by side with the first occurrence in front, so that order, duplicates and
+    # collisions come from one pass. It is as fast as a hash table here and the output must be sorted anyway.
+    ordered = frame.sort("sentence_id", maintain_order=True)
+    repeated = (pl.col("sentence_id") == pl.col("sentence_id").shift(1)).fill_null(value=False)
+    other_text = pl.col("text") != pl.col("text").shift(1)
+    marked = ordered.select(repeated=repeated, collides=repeated & other_text)
+    if marked["collides"].any():
+        _refuse(ordered, marked["collides"])
+    return ordered.filter(~marked["repeated"])
+
+
+def _refuse(ordered: pl.DataFrame, collides: pl.Series) -> None:
+    row = int(collides.arg_true()[0])
+    identity, second = ordered["sentence_id"][row], ordered["text"][row]
+    raise SentenceIdCollisionError(
+        f"two different sentences have the id {identity:#018x}: {ordered['text'][row - 1]!r} and {second!r}; every "
+        "sentence needs an id of its own (64 bits make this about 1 in 40,000 for 30 million sentences); remove one"
     )

@@ -1,17 +1,26 @@
-"""A translator by whichever engine its configuration resolves to."""
+"""A translator by whichever engine its configuration resolves to: `auto` becomes a fact before anything is keyed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from functools import cache
+from typing import TYPE_CHECKING, Literal
 
 from models.errors import TranslatorLoadError, load_errors
-from models.translation.backends import resolve
+from models.translation import gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from models.translation.batched import BatchedTranslator
-    from models.translation.config import TranslatorConfig
+    from models.translation.batching import BatchedTranslator
+    from models.translation.config import Backend, Precision, TranslatorConfig
+
+logger = logging.getLogger(__name__)
+
+_AUTO: dict[Backend, dict[Literal["cpu", "gpu"], Precision]] = {
+    "ctranslate2": {"cpu": "int8", "gpu": "fp16"},
+    "transformers": {"cpu": "fp32", "gpu": "fp16"},
+}
 
 
 def load_translator(
@@ -51,3 +60,74 @@ def load_translator(
         return ctranslate.load_translator(
             folder, settled, device, converted, cores, token_budget, replicas=replicas, threads=threads
         )
+
+
+def resolve(config: TranslatorConfig, device: str) -> TranslatorConfig:
+    """The configuration with backend and precision as they will be used on `device`; idempotent.
+
+    On a GPU `auto` takes ctranslate2 once it has multiplied there; else a warning says why it takes transformers.
+
+    Args:
+        config: May say `auto` for either.
+        device: `cpu`, `cuda`, `cuda:1` or another torch device.
+
+    Raises:
+        TranslatorLoadError: The backend asked for does not compute at that precision on that device.
+    """
+    backend = config.backend if config.backend != "auto" else _best_backend(config, device)
+    precision = _precision(config, backend, device)
+    if not _computes(backend, precision, device):
+        offered = ", ".join(precisions(backend, device)) or "nothing"
+        raise TranslatorLoadError(
+            f"{backend} does not compute in {precision} on {device}{_reason(backend, precision, device)}; it offers "
+            f"{offered}: change precision, backend or device, or leave them `auto`"
+        )
+    return config.model_copy(update={"backend": backend, "precision": precision})
+
+
+def precisions(backend: Backend, device: str) -> tuple[Precision, ...]:
+    """What `backend` can compute in on `device`; empty if it does not run there.
+
+    On a CPU a declared list: the key of a translation must not depend on which CPU it is.
+    """
+    if backend == "transformers":
+        return ("fp32", "bf16", "fp16")
+    return ("fp32", "int8") if device == "cpu" else gpu.precisions(device)
+
+
+def _computes(backend: Backend, precision: Precision, device: str) -> bool:
+    if backend == "transformers" or device == "cpu":
+        return precision in precisions(backend, device)
+    return gpu.fault(device, precision) is None  # of this precision alone: each costs a load of the probe
+
+
+def _reason(backend: Backend, precision: Precision, device: str) -> str:
+    if backend == "transformers" or device == "cpu":
+        return ""
+    return f" ({gpu.fault(device, precision)})"
+
+
+def _best_backend(config: TranslatorConfig, device: str) -> Backend:
+    fast: Backend = "ctranslate2"
+    precision = _precision(config, fast, device)
+    if _computes(fast, precision, device):
+        return fast
+    if device.startswith("cuda") and (reason := gpu.fault(device, precision)) is not None:
+        _warn(device, reason)
+    return "transformers"
+
+
+@cache
+def _warn(device: str, reason: str) -> None:
+    """Say it once a process."""
+    logger.warning(
+        "translation on %s: ctranslate2 cannot be used there (%s), so transformers translates, more slowly. For the "
+        "fast one %s",
+        device,
+        reason,
+        gpu.REMEDY,
+    )
+
+
+def _precision(config: TranslatorConfig, backend: Backend, device: str) -> Precision:
+    return config.precision if config.precision != "auto" else _AUTO[backend]["cpu" if device == "cpu" else "gpu"]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from models.corpus.documents import documents
-from models.corpus.passages import HoldOutConfig, LeftOut, hold_out, passages
+from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
 from models.runtime.seeded_order import scattered
 from storage.artifacts.refs import CorpusRef, PassagesRef
 from storage.readers.read_report import ReadReport

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from models.runtime.partitions import Ranges
     from models.runtime.progress import OnProgress
-    from models.translation.batched import BatchedTranslator
+    from models.translation.batching import BatchedTranslator
     from models.translation.config import TranslatorConfig
     from storage.artifacts.store import Store
     from tasks.stage.run_context import RunContext

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from models.translation.backends import resolve
 from models.translation.config import TRANSLATION_VERSION, TranslatorConfig
+from models.translation.loading import resolve
 from storage.artifacts.keys import NotInKey
 from storage.artifacts.translation_memory import translator_fingerprint
 from storage.sources.model_sources import ResolvedModel

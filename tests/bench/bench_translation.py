@@ -233,7 +233,7 @@ def main() -> int:
 
     import torch
 
-    from models.translation.conversion import convert_once
+    from models.translation.ctranslate import convert_once
     from storage.assets.catalog import embedded_path
     from tasks.diagnostics.benchmark.fixtures import opus_shapes
     from tasks.stage.device import cores

@@ -11,8 +11,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
-from models.corpus.dedup import deduplicate
+from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
 from models.corpus.normalize import NormalizeConfig, normalize
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from transformers import GenerationConfig, MarianMTModel, MarianTokenizer
 
-from models.translation.backends import precisions
-from models.translation.loading import load_translator
+from models.translation.loading import load_translator, precisions
 from tasks.diagnostics.benchmark.device_limits import seconds
 from tasks.diagnostics.benchmark.fixtures import PIECES, TOKEN, direction, opus_shapes
 from tasks.diagnostics.benchmark.results import Check, Rate, at_least, holds, not_run
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from models.translation.batched import BatchedTranslator
+    from models.translation.batching import BatchedTranslator
     from tasks.diagnostics.benchmark.device_limits import Card
     from tasks.diagnostics.benchmark.fixtures import Fixtures
 
@@ -98,7 +97,7 @@ def _without_memory(fixtures: Fixtures, device: torch.device, texts: list[str], 
     translator = _loaded(fixtures, str(device), 1 << 24, backend="transformers", precision="fp32")
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(device).total_memory
-    log, listener = logging.getLogger("models.translation.batches"), _Warnings()
+    log, listener = logging.getLogger("models.translation.batching"), _Warnings()
     log.addHandler(listener)
     torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_allocated(device) + SPARE) / total, device)
     try:

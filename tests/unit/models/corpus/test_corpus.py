@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 import models.corpus.corpus as corpus_module
-from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus
-from models.corpus.dedup import deduplicate
+from models.corpus.corpus import CorpusConfig, TextChunk, build_corpus, deduplicate
 from models.corpus.normalize import NormalizeConfig, sentence_ids
 from models.errors import EmptyCorpusError, SentenceIdCollisionError
 from storage.artifacts.schemas import CORPUS

@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from models.corpus.documents import documents
-from models.corpus.passages import HoldOutConfig, LeftOut, hold_out, passages
+from models.corpus.passages import HoldOutConfig, LeftOut, documents, hold_out, passages
 from models.corpus.sentence_splitting import split_sentences
 from models.errors import EmptyCorpusError
 

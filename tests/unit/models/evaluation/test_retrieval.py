@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from models.corpus.documents import documents
-from models.corpus.passages import HoldOutConfig, hold_out, passages
+from models.corpus.passages import HoldOutConfig, documents, hold_out, passages
 from models.errors import EvaluationError
 from models.evaluation.own_text import probes
 from models.evaluation.retrieval import Retrieval, chance, compare_ranks, reciprocal_ranks, tells

@@ -12,11 +12,10 @@ from transformers import MarianMTModel
 
 from models.errors import TranslatorLoadError
 from models.pretraining.bleu import translation_quality
-from models.translation.backends import resolve
-from models.translation.batched import BatchedTranslator
+from models.translation.batching import BatchedTranslator
 from models.translation.config import Backend, TranslatorConfig
-from models.translation.conversion import convert_once
-from models.translation.loading import load_translator
+from models.translation.ctranslate import convert_once
+from models.translation.loading import load_translator, resolve
 from storage.assets.catalog import embedded_path
 from tasks.pretraining.verify import BACK, FORWARD
 from tests.tiny_marian import SENTENCES, build_tiny_marian

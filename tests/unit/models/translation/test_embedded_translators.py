@@ -9,7 +9,7 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import SmokeTestError
 from models.translation import loading
-from models.translation.batched import BatchedTranslator
+from models.translation.batching import BatchedTranslator
 from models.translation.catalog import MINI
 from models.translation.config import TranslatorConfig
 from models.translation.filters import FilterConfig, verdict

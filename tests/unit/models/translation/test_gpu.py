@@ -11,11 +11,10 @@ import ctranslate2
 import pytest
 
 from models.errors import DeviceMemoryError, TranslatorLoadError
-from models.translation import backends, gpu
-from models.translation.backends import resolve
+from models.translation import gpu, loading
 from models.translation.config import TranslatorConfig
 from models.translation.ctranslate import load_translator as load_fast
-from models.translation.loading import load_translator
+from models.translation.loading import load_translator, resolve
 from tests.tiny_marian import SENTENCES, build_tiny_marian
 
 AUTO = TranslatorConfig(model="tiny", source_lang="en", target_lang="de")
@@ -31,10 +30,10 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _forgotten() -> Any:
     """Answers of one test are not those of the next."""
-    for found in (gpu.fault, backends._warn):
+    for found in (gpu.fault, loading._warn):
         found.cache_clear()
     yield
-    for found in (gpu.fault, backends._warn):
+    for found in (gpu.fault, loading._warn):
         found.cache_clear()
 
 

@@ -8,7 +8,7 @@ import torch
 from transformers import MarianMTModel, MarianTokenizer
 
 from models.errors import TranslatorLoadError
-from models.translation.batched import BatchedTranslator
+from models.translation.batching import BatchedTranslator
 from models.translation.config import TranslatorConfig
 from models.translation.marian import load_translator
 from tests.tiny_marian import SENTENCES, build_tiny_marian

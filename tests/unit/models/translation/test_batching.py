@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.errors import DeviceMemoryError
-from models.translation.batches import batch_end, longest_first, run_in_batches
+from models.translation.batching import batch_end, longest_first, run_in_batches
 
 
 def lazily(run: Callable[[int, int], None]) -> Callable[[int, int], Callable[[], None]]:
