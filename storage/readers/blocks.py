@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from storage.errors import SourceError
 from storage.filesystem.names import kind_of
+from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from storage.readers.read_report import ReadReport
 
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
@@ -78,6 +77,28 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
         raise SourceError(f"{path}: the zip archive cannot be read ({error}); copy it again, or unpack it") from error
     except OSError as error:
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the whole content of a file, decompressed by its suffix.
+
+    Raises:
+        SourceError: as `open_bytes`.
+    """
+    with open_bytes(path, ReadReport(path)) as (stream, _):
+        return stream.read()
+
+
+def read_text(path: str) -> str:
+    """Return a whole file as text, without a byte order mark.
+
+    Raises:
+        SourceError: as `open_bytes`, or it is not UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
 
 
 def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:

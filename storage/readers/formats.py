@@ -31,14 +31,14 @@ class FileFormat:
     """How files of one format are read.
 
     Attributes:
-        columns: names of a file's columns.
+        columns: names of the columns, or a function that finds the names of a file's columns.
         read: the wanted columns, in frames of bounded size.
         suffixes: what such files are called; none where only a data set's declaration says so.
         readable: those of the columns that can be read, where a format has columns of other types too.
         headed: whether the first line names the columns, and may be missing.
     """
 
-    columns: Callable[[str, ReadReport], tuple[str, ...]]
+    columns: tuple[str, ...] | Callable[[str, ReadReport], tuple[str, ...]]
     read: _Read
     suffixes: tuple[str, ...] = ()
     readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
@@ -52,19 +52,19 @@ def _delimited(dialect: delimited_header.Dialect, *suffixes: str) -> FileFormat:
 
 
 FORMATS: Final[dict[str, FileFormat]] = {
-    "txt": FileFormat(lines.columns, lines.read, (".txt", ".text")),
+    "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text")),
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
     "csv": _delimited(delimited_header.CSV, ".csv"),
     "tsv": _delimited(delimited_header.TSV, ".tsv"),
     "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
     "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
-    "sts-task": FileFormat(sts.columns, sts.read_task),
-    "sts-benchmark": FileFormat(sts.columns, sts.read_benchmark),
-    "afs": FileFormat(afs.columns, afs.read),
+    "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
+    "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
+    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
-    "useb": FileFormat(useb.columns, useb.read),
-    "view-pairs": FileFormat(view_pairs.columns, view_pairs.read),
-    "clusters": FileFormat(clustering.columns, clustering.read),
+    "useb": FileFormat(("text",), useb.read),
+    "view-pairs": FileFormat(view_pairs.COLUMNS, view_pairs.read),
+    "clusters": FileFormat(("text",), clustering.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 
@@ -107,7 +107,8 @@ def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
     Raises:
         SourceError: the file is missing or not of that format.
     """
-    return FORMATS[kind].columns(path, report)
+    columns = FORMATS[kind].columns
+    return columns if isinstance(columns, tuple) else columns(path, report)
 
 
 def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
@@ -116,8 +117,8 @@ def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, 
     Raises:
         SourceError: as `columns_of` says.
     """
-    known = FORMATS[kind]
-    return (known.readable or known.columns)(path, report)
+    readable = FORMATS[kind].readable
+    return columns_of(path, kind, report) if readable is None else readable(path, report)
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:

@@ -10,10 +10,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import fsspec
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,8 +140,7 @@ def _known(path: str) -> tuple[TransferFiles, str]:
 
 
 def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
-    with fsspec.open(path, "rb") as file:
-        lines = io.StringIO(_decoded(file.read()))  # a line feed ends a line, and nothing else does
+    lines = io.StringIO(_decoded(read_bytes(path)))  # a line feed ends a line, and nothing else does
     out = []
     for number, line in enumerate(map(str.strip, lines), 1):
         if (number == 1 and declared.header) or not (line or label):

@@ -119,7 +119,7 @@ def test_unknown_names_say_what_was_tried(mirror):
     with pytest.raises(SourceError, match=r"has no snlli/train\.parquet, and it is none of .*did you mean 'snli'"):
         resolve_source(SourceSpec(dataset="snlli"), mirror)
     with pytest.raises(SourceError, match="no mirror is set, and only mirrors hold it"):
-        resolve_source(SourceSpec(dataset="snli_tok", split="dev"))
+        resolve_source(SourceSpec(dataset="afs", split="all"))
     with pytest.raises(SourceError, match="has no split 'valid'; it has train, dev, test"):
         resolve_source(SourceSpec(dataset="snli", split="valid"), mirror)
     with pytest.raises(ValidationError, match="needs a `dataset` or a `path`"):
