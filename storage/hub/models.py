@@ -51,7 +51,7 @@ class HubModel(BaseModel):
             return folder
         names = model_files(listed.files)
         if settings_only:
-            names = tuple(n for n in names if says_how(n, listed.files[n].size))
+            names = tuple(n for n in names if _says_how(n, listed.files[n].size))
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
@@ -115,7 +115,7 @@ def _graphs(names: Sequence[str]) -> list[str]:
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
 
 
-def says_how(name: str, size: int | None) -> bool:
+def _says_how(name: str, size: int | None) -> bool:
     """Whether a file of a model says how it works: settings, and weights too light to be a network's."""
     return not _is_weights(name) or (size or _LIGHT) < _LIGHT
 
