@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.datasets.archives import SENTEVAL
-from storage.datasets.declaration import TRAIN_DEV_TEST, Dataset, MtebTask
+from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset, MtebTask
 
 _STS = "Agirre et al., SemEval-{year} task on semantic textual similarity."
 _TRACKS: Final = {  # STS 2017: name → heading, and file of the task or of its extension (Reimers and Gurevych, 2020)

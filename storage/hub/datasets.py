@@ -91,11 +91,7 @@ def table_files(table: HubTable) -> tuple[str, ...]:
 
 
 def check_table(table: HubTable) -> bool:
-    """Return whether a table is in the cache; if not, the Hub has said that it has the split.
-
-    Raises:
-        SourceError: as `table_files`.
-    """
+    """Return whether a table is in the cache; if not, the Hub has said that it has the split."""
     if table.archive is not None:
         wanted = (*table.members, *table.beside)
         return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)

@@ -55,11 +55,7 @@ class HubModel(BaseModel):
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
-        """Whether its files are here; if not, the Hub has said that it has them.
-
-        Raises:
-            SourceError: as `fetched`.
-        """
+        """Whether its files are here; if not, the Hub has said that it has them."""
         try:
             listed = listing("model", self.hub_id, self.commit, self.cache)
         except SourceError:

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from storage.errors import SourceError
 from storage.filesystem.names import kind_of
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from storage.readers.read_report import ReadReport
 
 BLOCK_BYTES: Final = 16 << 20  # the parsed frame and its strings are about as large; 64 MiB was no faster
 MAX_LINE_BYTES: Final = 64 << 20
@@ -53,8 +54,8 @@ class Block:
 
 
 @contextmanager
-def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open any fsspec address for reading.
+def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open any fsspec address for reading; `report`, if given, counts its size.
 
     Yields:
         The content, decompressed by the suffix (`.gz`, `.zst`, `.zip` of one file), and the file itself, whose position
@@ -66,11 +67,12 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
     require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
-            report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
+            if report is not None:
+                report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
             raw.seek(0)
             yield _decompressed(path, raw), raw
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; expected a source for {report.name}; correct its path") from error
+        raise SourceError(f"{path}: no such file; correct its path") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter of one with a password
@@ -80,12 +82,8 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the whole content of a file, decompressed by its suffix.
-
-    Raises:
-        SourceError: as `open_bytes`.
-    """
-    with open_bytes(path, ReadReport(path)) as (stream, _):
+    """Return the whole content of a file, decompressed by its suffix."""
+    with open_bytes(path) as (stream, _):
         return stream.read()
 
 
@@ -101,19 +99,20 @@ def read_text(path: str) -> str:
         raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
 
 
-def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
     """The lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is left out.
 
     Raises:
         SourceError: as `open_bytes`; the file is packed or UTF-16; or a line is longer than `MAX_LINE_BYTES`.
     """
     with open_bytes(path, report) as (stream, raw):
-        line, size, earlier = 1, 0, report.bytes_read
+        line, size, earlier = 1, 0, report.bytes_read if report else 0
         waiting: list[bytes] = []  # pieces of a line that has not ended; joined once, or a long line costs its square
         while content := stream.read(block_bytes):
             if line == 1 and not waiting:
                 _require_text(path, content)
-            report.bytes_read = earlier + raw.tell()
+            if report is not None:
+                report.bytes_read = earlier + raw.tell()
             end = content.rfind(b"\n") + 1
             if end:
                 block = b"".join((*waiting, content[:end]))

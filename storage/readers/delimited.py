@@ -16,7 +16,6 @@ import polars as pl
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, line_blocks
 from storage.readers.delimited_header import LONE_RETURN, read_header, told
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from storage.readers.blocks import Block
     from storage.readers.columns import Columns
     from storage.readers.delimited_header import Dialect
+    from storage.readers.read_report import ReadReport
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
@@ -31,13 +31,13 @@ _MAX_LINES: Final = 1000  # of one record; more means that a quote was never clo
 _RETURN: Final = "\udc0d"
 
 
-def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
+def columns(path: str, dialect: Dialect) -> tuple[str, ...]:
     """The names in the header line.
 
     Raises:
         SourceError: the file is empty, or its header is not UTF-8 or has a carriage return within.
     """
-    for block in line_blocks(path, ReadReport(report.name), 1 << 20):
+    for block in line_blocks(path, None, 1 << 20):
         return read_header(path, block, dialect).names
     raise SourceError(f"{path} is empty; expected a header line with the names of the columns")
 

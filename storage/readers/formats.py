@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+import pyarrow as pa
+
 from storage.errors import SourceError
 from storage.readers import arrow, delimited, delimited_header, jsonl, lines, parquet, view_pairs
 from storage.readers.benchmarks import afs, clustering, senteval, sts, useb
@@ -31,17 +33,15 @@ class FileFormat:
     """How files of one format are read.
 
     Attributes:
-        columns: names of the columns, or a function that finds the names of a file's columns.
+        columns: names of the columns, or a function that finds a file's names or its schema.
         read: the wanted columns, in frames of bounded size.
         suffixes: what such files are called; none where only a data set's declaration says so.
-        readable: those of the columns that can be read, where a format has columns of other types too.
         headed: whether the first line names the columns, and may be missing.
     """
 
-    columns: tuple[str, ...] | Callable[[str, ReadReport], tuple[str, ...]]
+    columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
     read: _Read
     suffixes: tuple[str, ...] = ()
-    readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
     headed: bool = False
 
 
@@ -56,8 +56,8 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
     "csv": _delimited(delimited_header.CSV, ".csv"),
     "tsv": _delimited(delimited_header.TSV, ".tsv"),
-    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
-    "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
+    "parquet": FileFormat(parquet.schema, parquet.read, (".parquet", ".pq")),
+    "arrow": FileFormat(arrow.schema, arrow.read, (".arrow",)),
     "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
     "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
     "afs": FileFormat(tuple(afs.SCHEMA), afs.read),
@@ -101,24 +101,27 @@ def _suffix(path: str) -> str:
     return PurePosixPath(name).suffix
 
 
-def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
+def columns_of(path: str, kind: Format) -> tuple[str, ...]:
     """The names of a file's columns.
 
     Raises:
         SourceError: the file is missing or not of that format.
     """
+    found = _columns(path, kind)
+    return tuple(found.names) if isinstance(found, pa.Schema) else found
+
+
+def readable_columns(path: str, kind: Format) -> tuple[str, ...]:
+    """Those of a file's columns that hold strings or numbers; in a format without types, all."""
+    found = _columns(path, kind)
+    if not isinstance(found, pa.Schema):
+        return found
+    return tuple(field.name for field in found if parquet.is_readable(field.type))
+
+
+def _columns(path: str, kind: Format) -> tuple[str, ...] | pa.Schema:
     columns = FORMATS[kind].columns
-    return columns if isinstance(columns, tuple) else columns(path, report)
-
-
-def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
-    """Those of a file's columns that hold strings or numbers; in a format without types, all.
-
-    Raises:
-        SourceError: as `columns_of` says.
-    """
-    readable = FORMATS[kind].readable
-    return columns_of(path, kind, report) if readable is None else readable(path, report)
+    return columns if isinstance(columns, tuple) else columns(path)
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
@@ -142,5 +145,5 @@ def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind, report), wanted.names)
+    require(path, columns_of(path, kind), wanted.names)
     yield from FORMATS[kind].read(path, wanted, report)

@@ -11,42 +11,28 @@ import pyarrow.parquet as pq
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
 
 BATCH_ROWS: Final = 131_072
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:
-    """The names in the file's schema.
+def schema(path: str) -> pa.Schema:
+    """Return the schema of a file.
 
     Raises:
         SourceError: it is not a Parquet file, or two of its columns have one name.
     """
-    names = tuple(_schema(path, report).names)
-    twice = sorted({name for name in names if names.count(name) > 1})
+    with open_bytes(path) as (stream, _), damage_named(path):
+        found = pq.ParquetFile(stream).schema_arrow
+    twice = sorted({name for name in found.names if found.names.count(name) > 1})
     if twice:
         raise SourceError(f"{path}: several columns are called {twice[0]!r}; give each a name of its own")
-    return names
-
-
-def readable(path: str, report: ReadReport) -> tuple[str, ...]:
-    """The columns that `read` takes: strings and numbers, no dates, lists or bytes.
-
-    Raises:
-        SourceError: as `columns` says.
-    """
-    schema = _schema(path, report)
-    return tuple(name for name in columns(path, report) if is_readable(schema.field(name).type))
-
-
-def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), damage_named(path):
-        return pq.ParquetFile(stream).schema_arrow
+    return found
 
 
 def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:

@@ -96,11 +96,7 @@ class ResolvedModel(BaseModel):
 
     @property
     def described(self) -> Path:
-        """As `folder`, perhaps without the weights: what says how the model works.
-
-        Raises:
-            SourceError: as `folder`.
-        """
+        """As `folder`, perhaps without the weights: what says how the model works."""
         return self._folder(settings_only=True)
 
     def _folder(self, *, settings_only: bool) -> Path:

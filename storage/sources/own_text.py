@@ -29,13 +29,14 @@ from storage.readers.formats import (
     require_header,
 )
 from storage.readers.pair_columns import SHAPES, known_shape
-from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
 from storage.sources.paths import listed
 from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from storage.readers.read_report import ReadReport
 
 _NAME: Final = "name"
 TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
@@ -124,7 +125,7 @@ def sources(
     """
     found: list[TextSource] = []
     located = [_files(without_password(path), mirror) for path in paths]
-    held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
+    held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
     require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
     for name, files in located:

@@ -9,7 +9,6 @@ from storage.hub.datasets import table_files
 from storage.readers.columns import NAME_COLUMNS, Columns, require
 from storage.readers.formats import columns_of, format_of, read_table
 from storage.readers.pair_columns import Shape, known_shape, no_shape, read_nli, read_sts, scored_shape
-from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import only_prose
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from storage.readers.read_report import ReadReport
     from storage.sources.sources import ResolvedSource
 
 
@@ -106,15 +106,11 @@ def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) ->
 def source_columns(source: ResolvedSource) -> tuple[str, ...]:
     """The columns of a source, of its first file if it has several."""
     first = local_files(source)[0]
-    return columns_of(first, source.format or format_of(first), ReadReport(source.name))
+    return columns_of(first, source.format or format_of(first))
 
 
 def local_files(source: ResolvedSource) -> tuple[str, ...]:
-    """A source's files; those of a Hub table are fetched if they are not here.
-
-    Raises:
-        SourceError: as `table_files`.
-    """
+    """A source's files; those of a Hub table are fetched if they are not here."""
     return source.files if source.hub is None else table_files(source.hub)
 
 
@@ -130,7 +126,7 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
 def _shape(source: ResolvedSource, path: str) -> Shape:
     """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
     kind = source.format or format_of(path)
-    found = columns_of(path, kind, ReadReport(source.name))
+    found = columns_of(path, kind)
     if source.columns:
         shape = Shape(source.columns, source.label)
         require(path, found, shape.columns.names)

@@ -22,7 +22,6 @@ from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.readers.blocks import open_bytes
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +71,7 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
     Raises:
         SourceError: a line is damaged, naming it; there are fewer words than the file's first line says, or none.
     """
-    with open_bytes(str(path), ReadReport(str(path))) as (file, _):
+    with open_bytes(str(path)) as (file, _):
         first = list(islice(file, SEEN + 1))
         header = _HEADER.fullmatch(first[0].strip()) if first else None
         lines = first[1:] if header else first

@@ -47,11 +47,7 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """A topic's pairs as a source of sentences.
-
-    Raises:
-        SourceError: as `read_afs`.
-    """
+    """A topic's pairs as a source of sentences."""
     pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
     report.records += len(pairs)
     yield pairs.select(wanted.names)

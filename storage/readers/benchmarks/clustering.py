@@ -43,11 +43,7 @@ def read_clusters(path: str) -> pl.DataFrame:
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The texts of a file, as a source of sentences.
-
-    Raises:
-        SourceError: as `read_clusters`.
-    """
+    """The texts of a file, as a source of sentences."""
     texts = read_clusters(path)
     report.records += texts.height
     yield texts.select(wanted.names)

@@ -105,7 +105,7 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
 }
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - a file's place says them
+def columns(path: str) -> tuple[str, ...]:
     """What stands for a header: the columns of the set's tables.
 
     Raises:
@@ -124,7 +124,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     files, label = _known(path)
     rows = [(*texts, spelled) for texts, spelled in _lines(path, label, files)]
     report.records += len(rows)
-    schema = dict.fromkeys(columns(path, report), pl.String)
+    schema = dict.fromkeys(columns(path), pl.String)
     yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(wanted.names)
 
 

@@ -136,11 +136,7 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none.
-
-    Raises:
-        SourceError: as the file's own reader.
-    """
+    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none."""
     texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     report.records += len(texts)
     yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from storage.datasets.sts import STS
-from storage.sources.subsets import TABLE, digests, with_subsets
+from storage.sources.scored_sets import TABLE, digests, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
