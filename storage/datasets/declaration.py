@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from storage.readers.formats import Format
+from storage.record import Record
 
 TRAIN_DEV_TEST: Final = {"train": "train", "dev": "validation", "test": "test"}
 """Split → the name that most of the Hub gives it."""
 
 
-class MtebTask(BaseModel):
+class MtebTask(Record):
     """The task of MTEB that has the very pairs of a set."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """As MTEB calls it."""
@@ -23,10 +22,8 @@ class MtebTask(BaseModel):
     """Which of the task's subsets; one that is not the default is named after its languages."""
 
 
-class HubArchive(BaseModel):
+class HubArchive(Record):
     """An archive on the Hub that holds sets' own files."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     hub_id: str
     """Its repository."""
@@ -51,10 +48,8 @@ rotten_tomatoes has MR's sentences before SentEval's tokens; GLUE's SST-2 hides 
 """
 
 
-class Dataset(BaseModel):
+class Dataset(Record):
     """A declared data set. On a mirror it is the folder `<name>` with `<split>.parquet` in it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """How sources and mirrors call it."""
@@ -76,7 +71,7 @@ class Dataset(BaseModel):
     """Columns of text; by the known shapes if empty."""
     score_range: tuple[float, float] | None = None
     """Smallest and largest gold score of an STS set."""
-    rows: dict[str, int] = {}
+    rows: dict[str, int] = Field({})
     """Split → its scored pairs or labelled sentences, as its papers count them; a copy with others is refused."""
     heading: str = ""
     """What the papers' tables call it; a set without one has no column there."""
@@ -88,7 +83,7 @@ class Dataset(BaseModel):
     """Where its figures can be compared with MTEB's."""
     folder: str | None = None
     """Folder on a mirror; the name unless given, so that two forms of one text share a file."""
-    originals: dict[str, tuple[str, ...]] = {}
+    originals: dict[str, tuple[str, ...]] = Field({})
     """Split → where the distribution's own files may lie on a mirror, as patterns that are all needed, in order."""
     original_format: Format | None = None
     """Format of those files."""

@@ -6,11 +6,10 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
 from storage.hub.repositories import COMMIT, fetch, last_commit, listing, snapshot
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,10 +24,8 @@ _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "g
 _LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
 
 
-class HubModel(BaseModel):
+class HubModel(Record):
     """A model on the Hub at a commit, fetched when somebody asks for its folder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     hub_id: str
     """`organisation/name`."""

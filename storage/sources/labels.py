@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
@@ -15,6 +14,7 @@ from storage.readers.formats import Format, columns_of, format_of, read_table, r
 from storage.readers.pair_columns import known_shape
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose
+from storage.record import Record
 from storage.sources.own_text import TITLES
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ _LARGEST_SCORE: Final = 1e6
 """Larger than any scale of similarity; what lies beyond is a slip or an id."""
 
 
-class LabelSource(BaseModel):
+class LabelSource(Record):
     """A file of labelled text, and what is read of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     digest: str
     """sha256 of the file's content."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
@@ -18,6 +17,7 @@ from storage.filesystem.digests import content_sha256, folder_sha256s
 from storage.filesystem.names import is_inside
 from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel, pin_model
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,10 +29,8 @@ GRAPH: Final = ".onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
-class MirroredModel(BaseModel):
+class MirroredModel(Record):
     """A model's folder in BSL_DATA_MIRROR: used in place, or copied from an object store when it is needed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     address: str
     """Address of the folder."""
@@ -71,10 +69,8 @@ class MirroredModel(BaseModel):
         return (self.cache or Path.home() / ".cache" / "bsl") / "models" / self.digest[:16]
 
 
-class ResolvedModel(BaseModel):
+class ResolvedModel(Record):
     """A model that was found, whether its bytes are here or not."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     identity: str
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; belongs into artifact keys."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED
@@ -30,6 +30,7 @@ from storage.readers.formats import (
 )
 from storage.readers.pair_columns import SHAPES, known_shape
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
+from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
 
@@ -52,10 +53,8 @@ _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 _PAGE: Final = 120  # characters; a longer line is not cut where a page ends
 
 
-class TextSource(BaseModel):
+class TextSource(Record):
     """Files of one format and of equal columns, and what is read of them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """What the column `source` says."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
 from storage.readers.blocks import open_bytes
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +35,8 @@ _HEADER: Final = re.compile(rb"(\d+) (\d+)")
 _CHECK: Final = "check that the copy is complete"
 
 
-class VectorsFile(BaseModel):
+class VectorsFile(Record):
     """A file of word vectors that was found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     path: Annotated[Path, NotInKey]
     """Where it lies."""
