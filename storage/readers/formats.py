@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from storage.errors import SourceError
 from storage.readers import arrow, delimited, delimited_header, jsonl, lines, parquet, view_pairs
-from storage.readers.benchmarks import afs, clustering, senteval, sts, useb
+from storage.readers.benchmarks import afs, senteval, sts, useb
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
@@ -64,7 +64,6 @@ FORMATS: Final[dict[str, FileFormat]] = {
     "senteval": FileFormat(senteval.columns, senteval.read),
     "useb": FileFormat(("text",), useb.read),
     "view-pairs": FileFormat(view_pairs.COLUMNS, view_pairs.read),
-    "clusters": FileFormat(("text",), clustering.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 

@@ -108,7 +108,7 @@ def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
         check_columns(source)
     elif declared.name in TRANSFER_SETS:
         read_transfer_table(declared.name, split, source)
-    elif declared.original_format == "clusters":
+    elif "clustering" in declared.suites:
         read_clusters(local_files(source)[0])
     elif declared.score_range:
         read_declared_pairs(declared.name, split, source)

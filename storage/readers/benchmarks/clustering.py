@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import polars as pl
 
@@ -11,19 +11,13 @@ from storage.readers import arrow
 from storage.readers.blocks import read_bytes
 from storage.readers.parquet import damage_named
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from storage.readers.columns import Columns
-    from storage.readers.read_report import ReadReport
-
 CLUSTERS: Final = pl.Schema({"subset": pl.String, "text": pl.String, "label": pl.String})
 """A text, the set that it is in and the group that it belongs to; sets are numbered from 0."""
 _LISTS: Final = ("sentences", "labels")
 
 
 def read_clusters(path: str) -> pl.DataFrame:
-    """`CLUSTERS` of a file: JSON lines, Parquet or Arrow, in MTEB's two lists a set or in columns as `CLUSTERS` has.
+    """`CLUSTERS` of a Parquet or Arrow file, in MTEB's two lists a set or in columns as `CLUSTERS` has.
 
     Raises:
         SourceError: it has another form, or a set has not as many labels as texts.
@@ -42,22 +36,11 @@ def read_clusters(path: str) -> pl.DataFrame:
     return sets.explode(*_LISTS).rename(dict(zip(_LISTS, ("text", "label"), strict=True))).cast(CLUSTERS)
 
 
-def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The texts of a file, as a source of sentences."""
-    texts = read_clusters(path)
-    report.records += texts.height
-    yield texts.select(wanted.names)
-
-
 def _table(path: str) -> pl.DataFrame:
     if path.endswith(".arrow"):
         return cast("pl.DataFrame", pl.from_arrow(list(arrow.tables(path))))
-    content = read_bytes(path)
-    if path.endswith(".parquet"):
-        with damage_named(path):
-            return pl.read_parquet(content)
-    with damage_named(path, "JSON lines"):
-        return pl.read_ndjson(content)
+    with damage_named(path):
+        return pl.read_parquet(read_bytes(path))
 
 
 def _odd(path: str, found: str) -> SourceError:
