@@ -25,7 +25,15 @@ class HubError(SourceError):
 
 
 class HubSilentError(HubError):
-    """The Hub did not answer, or only with faults of its own; what the cache has of it may do."""
+    """The Hub did not answer, or only with faults of its own; what the cache has of it may do.
+
+    Attributes:
+        wait: Seconds that the Hub asks to wait.
+    """
+
+    def __init__(self, finding: str, remedy: str = "", wait: float = 0.0) -> None:
+        super().__init__(finding, remedy)
+        self.wait = wait
 
 
 class ArtifactMissingError(StorageError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
-from storage.hub.repositories import COMMIT, fetch, last_commit, listing, snapshot
+from storage.hub.repositories import COMMIT, Listing, fetch, last_commit, listing, snapshot
 from storage.record import Record
 
 if TYPE_CHECKING:
@@ -40,12 +40,9 @@ class HubModel(Record):
         Raises:
             SourceError: the cache does not hold it, and the Hub does not give it.
         """
-        try:
-            listed = listing("model", self.hub_id, self.commit, self.cache)
-        except SourceError:
-            if (folder := self._left_by_others()) is None:
-                raise
-            return folder
+        listed = self._listed()
+        if listed is None:
+            return self._snapshot
         names = model_files(listed.files)
         if settings_only:
             names = tuple(n for n in names if _says_how(n, listed.files[n].size))
@@ -53,20 +50,22 @@ class HubModel(Record):
 
     def check(self) -> bool:
         """Whether its files are here; if not, the Hub has said that it has them."""
-        try:
-            listed = listing("model", self.hub_id, self.commit, self.cache)
-        except SourceError:
-            if self._left_by_others() is None:
-                raise
-            return True
-        folder = snapshot("model", self.hub_id, self.commit, self.cache)
-        return all((folder / name).exists() for name in model_files(listed.files))
+        listed = self._listed()
+        return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
 
-    def _left_by_others(self) -> Path | None:
-        """The folder of a model that another program fetched, if it has settings and weights."""
-        folder = snapshot("model", self.hub_id, self.commit, self.cache)
-        settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-        return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
+    @property
+    def _snapshot(self) -> Path:
+        return snapshot("model", self.hub_id, self.commit, self.cache)
+
+    def _listed(self) -> Listing | None:
+        """The files of the commit; None if only another program's copy with settings and weights is to be had."""
+        try:
+            return listing("model", self.hub_id, self.commit, self.cache)
+        except SourceError:
+            settings = any((self._snapshot / name).is_file() for name in ("config.json", "modules.json"))
+            if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):
+                return None
+            raise
 
 
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:

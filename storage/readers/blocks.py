@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import zipfile
@@ -198,4 +199,4 @@ def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
     files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
     if len(files) != 1:
         raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
-    return archive.open(files[0])
+    return io.BufferedReader(archive.open(files[0]))  # type: ignore[type-var]  # a raw stream in all but its type

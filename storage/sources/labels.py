@@ -24,7 +24,7 @@ _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", 
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
 _MAX_BAD_SHARE: Final = 0.01  # of the records; with more the file is refused
-_BESIDE: Final = (*TITLES, "summary")  # what stands beside a text and is no other side of a pair
+_BESIDE: Final = (*TITLES, "name", "summary")  # what stands beside a text and is no other side of a pair
 _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip

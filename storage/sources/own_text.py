@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
     from storage.readers.read_report import ReadReport
 
-_NAME: Final = "name"
-TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
+TITLES: Final = ("title", "headline", "heading", "subject")
 _DOCUMENTS: Final = (
     "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",
     "conversation_id", "book", "chapter", "url", "page",
@@ -210,8 +209,7 @@ def _guess(
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
     lower = {name.lower(): name for name in held}
     if title is None:
-        named = (lower[name] for name in TITLES if name in lower and lower[name] not in columns)
-        title = next((name for name in named if _may_be_title(name, sample)), None)
+        title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
     title = title or None
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
@@ -223,11 +221,6 @@ def _guess(
     return plain.model_copy(
         update={"texts": texts, "title": title if title not in texts else None, "document": document or None}
     )
-
-
-def _may_be_title(name: str, sample: pl.DataFrame) -> bool:
-    """Whether a column of a title's name may be one: a `name` is as often a person's."""
-    return name.lower() != _NAME or (name in sample.columns and is_prose(sample[name].unique()))
 
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:
