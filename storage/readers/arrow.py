@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import BATCH_ROWS, damage_named, from_arrow
+from storage.readers.parquet import BATCH_ROWS, checked_frame, damage_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,20 +27,9 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     with open_bytes(path, report) as (stream, raw):
         before, done = report.bytes_read, 0
         for batch in _batches(stream, path):
-            yield from from_arrow([batch], path, wanted, report, first_row=done + 1)
+            yield checked_frame(batch, path, wanted, report, first_row=done + 1)
             done += batch.num_rows
             report.bytes_read = before + raw.tell()
-
-
-def tables(path: str) -> Iterator[pa.Table]:
-    """Yield all columns of a stream in tables of bounded size.
-
-    Raises:
-        SourceError: the stream is damaged.
-    """
-    with open_bytes(path) as (stream, _):
-        for batch in _batches(stream, path):
-            yield pa.Table.from_batches([batch])
 
 
 def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
@@ -35,7 +35,7 @@ def schema(path: str) -> pa.Schema:
     return found
 
 
-def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Frames of the wanted columns; rows without one of the texts are rejected.
 
     Raises:
@@ -44,7 +44,7 @@ def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH
     with open_bytes(path, report) as (stream, _):
         with damage_named(path):
             file = pq.ParquetFile(stream)
-            batches = file.iter_batches(batch_size=batch_rows, columns=list(wanted.names))
+            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
         earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
         size = report.bytes_total - earlier
         done = 0
@@ -53,29 +53,27 @@ def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH
                 batch = next(batches, None)
             if batch is None:
                 return
-            frames = from_arrow([batch], path, wanted, report, first_row=done + 1)
+            frame = checked_frame(batch, path, wanted, report, first_row=done + 1)
             done += batch.num_rows
             report.bytes_read = earlier + size * done // rows
-            yield from frames
+            yield frame
 
 
-def from_arrow(
-    batches: Iterable[pa.RecordBatch], origin: str, wanted: Columns, report: ReadReport, first_row: int = 1
-) -> Iterator[pl.DataFrame]:
-    """Frames of Arrow batches, checked: valid UTF-8, texts that are strings and not null.
+def checked_frame(
+    batch: pa.RecordBatch, origin: str, wanted: Columns, report: ReadReport, first_row: int
+) -> pl.DataFrame:
+    """The frame of an Arrow batch, checked: valid UTF-8, texts that are strings; rows without one are rejected.
 
     Raises:
         SourceError: a text column holds something else than strings, or a string is not UTF-8.
     """
-    for batch in batches:
-        frame = _frame(batch, origin, wanted)
-        whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
-        for row in (~whole).arg_true().to_list():
-            missing = [name for name in wanted.texts if frame[name][row] is None]
-            report.reject(origin, first_row + row, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-        report.records += int(whole.sum())
-        first_row += frame.height
-        yield frame if whole.all() else frame.filter(whole)
+    frame = _frame(batch, origin, wanted)
+    whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+    for row in (~whole).arg_true().to_list():
+        missing = [name for name in wanted.texts if frame[name][row] is None]
+        report.reject(origin, first_row + row, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
+    report.records += int(whole.sum())
+    return frame if whole.all() else frame.filter(whole)
 
 
 def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 import polars as pl
+import pyarrow as pa
 
 from storage.errors import SourceError
-from storage.readers import arrow
 from storage.readers.blocks import read_bytes
 from storage.readers.parquet import damage_named
 
@@ -37,10 +37,11 @@ def read_clusters(path: str) -> pl.DataFrame:
 
 
 def _table(path: str) -> pl.DataFrame:
-    if path.endswith(".arrow"):
-        return cast("pl.DataFrame", pl.from_arrow(list(arrow.tables(path))))
+    content = read_bytes(path)
     with damage_named(path):
-        return pl.read_parquet(read_bytes(path))
+        if path.endswith(".arrow"):
+            return cast("pl.DataFrame", pl.from_arrow(pa.ipc.open_stream(content).read_all()))
+        return pl.read_parquet(content)
 
 
 def _odd(path: str, found: str) -> SourceError:
