@@ -193,10 +193,13 @@ class _Info(BaseModel):
 
 def _prepared(table: HubTable) -> Path | None:
     """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
+    from datasets import config
     from datasets.naming import camelcase_to_snakecase
 
     owner, _, name = table.hub_id.rpartition("/")
-    sets = Path(_cache(table) or _default_cache()) / "___".join(filter(None, (owner, camelcase_to_snakecase(name))))
+    sets = Path(_cache(table) or config.HF_DATASETS_CACHE) / "___".join(
+        filter(None, (owner, camelcase_to_snakecase(name)))
+    )
     found = [path.parent for path in sets.glob(f"*/*/{table.revision}/dataset_info.json") if _fits(table, path)]
     return found[0] if len(found) == 1 else None
 
@@ -225,9 +228,3 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
 
 def _cache(table: HubTable) -> str | None:
     return str(table.home / "datasets") if table.home else None
-
-
-def _default_cache() -> Path:
-    from datasets import config
-
-    return Path(config.HF_DATASETS_CACHE)

@@ -15,7 +15,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, line_blocks
-from storage.readers.delimited_header import LONE_RETURN, read_header, told
+from storage.readers.delimited_header import LONE_RETURN, csv_fault, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -120,7 +120,7 @@ def _records(
                     "quote that is never closed"
                 ) from error
             refused = first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape")
-            report.reject(path, number, told(error, span), refused, span)
+            report.reject(path, number, csv_fault(error, span), refused, span)
             before = reader.line_num
             continue
         if fields is None:

@@ -76,7 +76,7 @@ def read_header(path: str, block: Block, dialect: Dialect) -> tuple[tuple[str, .
         names = tuple(name.strip() for name in next(own.reader([line]), []))
     except csv.Error as error:
         raise SourceError(
-            f"{path}: the header cannot be read ({told(error, 1)}): {line[:100]!r}; quote its names in pairs"
+            f"{path}: the header cannot be read ({csv_fault(error, 1)}): {line[:100]!r}; quote its names in pairs"
         ) from error
     if not any(names):
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
@@ -124,7 +124,7 @@ def _why_no_name(name: str, sample: pl.DataFrame) -> str:
     return "is also a value in its column" if name and (own == name).any() else ""
 
 
-def told(error: csv.Error, span: int) -> str:
+def csv_fault(error: csv.Error, span: int) -> str:
     """What the csv module means by an error at a record of so many lines."""
     if "end of data" in str(error):
         return f"one record spans {span} lines, as if a quote were never closed"
