@@ -1,19 +1,4 @@
-"""What can go wrong with bytes and paths.
-
-    StorageError
-    ├── SourceError            a raw source is missing, malformed or not what its declaration says
-    │   └── HubError           the Hub should have it and did not give it: refused, broken off or silent
-    │       └── HubSilentError it did not answer, or only with faults of its own
-    ├── ArtifactMissingError   no artifact of that kind and key (no manifest, no artifact)
-    ├── CorruptArtifactError   a file is absent, or its bytes are not those that were published
-    ├── NewerFormatError       the manifest was written by a newer version of this program
-    ├── SchemaError            a table's columns are not those of its declaration
-    ├── StoreReadError         the store refuses to be read, or is out of reach
-    ├── StoreWriteError        the store is read-only, full or out of reach
-    └── AssetError             an embedded asset is unknown or damaged
-
-Each takes one finished sentence that says what was found, what was expected and what to do next.
-"""
+"""Errors of bytes and paths; each takes a sentence with what was found, what was expected and what to do next."""
 
 from __future__ import annotations
 
@@ -40,7 +25,15 @@ class HubError(SourceError):
 
 
 class HubSilentError(HubError):
-    """The Hub did not answer, or only with faults of its own; what is kept of it may do."""
+    """The Hub did not answer, or only with faults of its own; what the cache has of it may do.
+
+    Attributes:
+        wait: Seconds that the Hub asks to wait.
+    """
+
+    def __init__(self, finding: str, remedy: str = "", wait: float = 0.0) -> None:
+        super().__init__(finding, remedy)
+        self.wait = wait
 
 
 class ArtifactMissingError(StorageError):

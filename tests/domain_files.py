@@ -1,8 +1,9 @@
-"""A few questions, papers and tweets in the very files of USEB's archive and of MTEB's clustering tasks."""
+"""A few questions, papers and tweets in the very files of USEB's archive and the tables of MTEB's clustering tasks."""
 
-import gzip
 import json
 from pathlib import Path
+
+import polars as pl
 
 from tests.tiny_encoder import BACK_DE, BACK_FR, ORIGINALS
 
@@ -27,8 +28,7 @@ def write_clusters(mirror: Path) -> Path:
     sets = [{"sentences": texts, "labels": labels}, {"sentences": texts[::-1][:9], "labels": labels[::-1][:9]}]
     for name in ("twentynewsgroups", "stackexchange"):
         (mirror / name).mkdir(parents=True)
-        with gzip.open(mirror / name / "test.jsonl.gz", "wt") as file:
-            file.write("\n".join(map(json.dumps, sets)) + "\n")
+        pl.DataFrame(sets).write_parquet(mirror / name / "test.parquet")
     return mirror
 
 

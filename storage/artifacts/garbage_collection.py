@@ -6,18 +6,20 @@ import logging
 import re
 import shutil
 import time
+from collections import defaultdict
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from storage.artifacts.leases import expired_leases, leased
-from storage.artifacts.uploads import forgotten_uploads
-from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError
+from storage.artifacts.refs import ArtifactRef
+from storage.errors import ArtifactMissingError, CorruptArtifactError, StorageError, StoreReadError
 from storage.filesystem.atomic import last_changed
-from storage.filesystem.os_errors import writing
+from storage.filesystem.names import MANIFEST
+from storage.filesystem.os_errors import reading, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from storage.artifacts.manifest import Manifest
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 _LEFTOVERS = (".staging/*", ".scratch/*/*", ".trash/*")
 _ROOTS = ("report", "evaluation", "reproduction", "study", "field")
 _ARTIFACT = re.compile(r"[a-z0-9_]+(/[a-z0-9-]+)?/[0-9a-f]{64}")
+_FILE = re.compile(r"(?P<kind>[a-z0-9_]{1,64}(/[a-z0-9-]{1,64})??)/(?P<key>[0-9a-f]{64})/(?P<name>.+)")
+_PLACED = re.compile(r"([0-9a-f]{32})/.+")
 _STILL_AT_WORK = timedelta(days=1)  # a stage may think that long between two files
 _STILL_LENT = timedelta(days=30)  # a plan is written once, and lent as long as its shards take
 
@@ -136,12 +140,56 @@ def unused_copies(store: Store, older_than: timedelta) -> list[Path]:
 
 
 def forgotten_loans(store: Store, older_than: timedelta, now: datetime) -> list[str]:
-    """What killed runs uploaded to an object store and did not publish, by name.
+    """Names of expired leases, and of files on an object store that no manifest names, after 30 days.
 
-    Also what an artifact was before it was made again. After 30 days it is taken for forgotten. Expired leases too.
+    Killed uploads leave such files, publishers that met another's manifest too late, and artifacts made again.
     """
     limit = now - max(older_than, _STILL_LENT)
-    return [*forgotten_uploads(store, limit), *expired_leases(store, now)]
+    return [*_forgotten_uploads(store, limit), *expired_leases(store, now)]
+
+
+def _forgotten_uploads(store: Store, before: datetime) -> list[str]:
+    """Names of files on an object store that no manifest names, uploaded before some time.
+
+    Raises:
+        StoreReadError: the store cannot be listed.
+    """
+    if store.local is not None:
+        return []  # a folder appears as a whole
+    with reading(store.url):
+        try:
+            paths = [path.removeprefix(f"{store.root}/") for path in store.fs.find(store.root)]
+        except FileNotFoundError:
+            return []
+        return [name for name in _unnamed(store, paths) if store.fs.modified(f"{store.root}/{name}") < before]
+
+
+def _unnamed(store: Store, paths: Iterable[str]) -> Iterator[str]:
+    """Files in artifacts' folders that are not their manifests' own; none of one whose manifest is unreadable."""
+    folders: defaultdict[ArtifactRef, set[str]] = defaultdict(set)
+    for path in paths:
+        if file := _FILE.fullmatch(path):
+            folders[ArtifactRef(kind=file["kind"], key=file["key"])].add(file["name"])
+    for ref, names in folders.items():
+        uploads = {_place(name) for name in names - {MANIFEST}}
+        if MANIFEST not in names or len(uploads) > 1:
+            yield from (f"{ref.path}/{name}" for name in sorted(names - _named(store, ref, names)))
+
+
+def _place(name: str) -> str:
+    return found[1] if (found := _PLACED.fullmatch(name)) else ""
+
+
+def _named(store: Store, ref: ArtifactRef, names: set[str]) -> set[str]:
+    try:
+        manifest = store.manifest(ref)
+    except ArtifactMissingError:
+        return set()
+    except StoreReadError:
+        raise
+    except StorageError:
+        return names  # what it needs is not known, so all is kept
+    return {MANIFEST, *map(manifest.where, manifest.files)}
 
 
 def collect(

@@ -31,11 +31,7 @@ _FOLDER: Final = ".leases"
 
 
 class Lease:
-    """A lease of one process on artifacts of one store.
-
-    Args:
-        store: the store.
-    """
+    """A lease of one process on artifacts of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -43,14 +39,7 @@ class Lease:
         self._paths: set[str] = set()
 
     def add(self, refs: Iterable[ArtifactRef]) -> bool:
-        """Add artifacts, which `renew` protects.
-
-        Args:
-            refs: the artifacts; they need not exist yet.
-
-        Returns:
-            Whether the lease did not have all of them.
-        """
+        """Add artifacts, which need not exist yet; `renew` protects them. False if the lease had all of them."""
         new = {ref.path for ref in refs} - self._paths
         self._paths = self._paths | new  # a new set: another thread may be writing the old one
         return bool(new)
@@ -82,10 +71,6 @@ class Lease:
 def leased(store: Store, now: datetime) -> set[str]:
     """Return the paths of the artifacts that leases protect.
 
-    Args:
-        store: the store.
-        now: the present time.
-
     Raises:
         StoreReadError: a lease cannot be read, so it is unknown what it protects.
     """
@@ -99,10 +84,6 @@ def leased(store: Store, now: datetime) -> set[str]:
 
 def expired_leases(store: Store, now: datetime) -> list[str]:
     """Return the names of expired leases, relative to the store.
-
-    Args:
-        store: the store.
-        now: the present time.
 
     Raises:
         StoreReadError: the store cannot be listed.

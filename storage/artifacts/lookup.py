@@ -50,10 +50,7 @@ def find(store: Store, text: str) -> ArtifactRef:
     if key == LATEST:
         return _latest(store, kind)
     fitting = _own(kind, [ref for ref in store.refs(kind or None) if ref.key.startswith(key)])
-    if len(fitting) != 1:
-        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
-        raise ArtifactMissingError(f"{text!r} fits {names}; expected exactly one of `bsl artifacts ls`")
-    return fitting[0]
+    return _only(fitting, text, "exactly one of `bsl artifacts ls`")
 
 
 def find_report(store: Store, text: str) -> ArtifactRef:
@@ -69,12 +66,7 @@ def find_report(store: Store, text: str) -> ArtifactRef:
     fitting = [manifest.ref for manifest in reports if manifest.key.startswith(name)]
     if not fitting and name:
         fitting = [manifest.ref for manifest in reports if manifest.provenance.run.startswith(name)]
-    if len(fitting) != 1 or not name:
-        names = ", ".join(str(ref) for ref in fitting[:5]) or "nothing"
-        raise ArtifactMissingError(
-            f"{text!r} fits {names}; expected one report's key or run, of `bsl artifacts ls --kind report`"
-        )
-    return fitting[0]
+    return _only(fitting if name else [], text, "one report's key or run, of `bsl artifacts ls --kind report`")
 
 
 def find_reports(store: Store, texts: Sequence[str]) -> list[ArtifactRef]:
@@ -97,6 +89,13 @@ def _latest(store: Store, kind: str) -> ArtifactRef:
     if not manifests:
         raise ArtifactMissingError(f"{store.url} holds no {kind or 'artifact'}, so none is the latest; make one first")
     return max(_own(kind, [*manifests]), key=manifests.__getitem__)
+
+
+def _only(fitting: list[ArtifactRef], text: str, expected: str) -> ArtifactRef:
+    if len(fitting) != 1:
+        names = ", ".join(map(str, fitting[:5])) or "nothing"
+        raise ArtifactMissingError(f"{text!r} fits {names}; expected {expected}")
+    return fitting[0]
 
 
 def _own(kind: str, refs: list[ArtifactRef]) -> list[ArtifactRef]:

@@ -12,12 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, JsonValue, ValidationError, model_validator
 
 from storage.artifacts.refs import KEY, KIND, ArtifactRef
 from storage.errors import CorruptArtifactError, NewerFormatError
 from storage.filesystem.digests import file_sha256
 from storage.filesystem.names import MANIFEST, FileName
+from storage.record import Record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +32,7 @@ _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UT
 _RECORDED = ("bsl-pipeline", "polars", "torch", "transformers", "tokenizers", "ctranslate2", "numpy")
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class FileEntry(_Record):
+class FileEntry(Record):
     """One file of an artifact."""
 
     size: int = Field(ge=0, le=_MOST)
@@ -43,14 +40,14 @@ class FileEntry(_Record):
     sha256: str = Field(pattern=KEY)
 
 
-class TableEntry(_Record):
+class TableEntry(Record):
     """One Parquet table of an artifact: its parts are the files `<table>-00000.parquet` and so on."""
 
     rows: int = Field(ge=0, le=_MOST)
     columns: dict[str, str]
 
 
-class InputEntry(_Record):
+class InputEntry(Record):
     """An artifact that this one was made from."""
 
     kind: str = Field(pattern=KIND)
@@ -59,19 +56,19 @@ class InputEntry(_Record):
     """Content digest at the time; if the input is made again and differs, this artifact no longer counts."""
 
 
-class Provenance(_Record):
+class Provenance(Record):
     """What decided an artifact, known before it is made."""
 
     stage: str = ""
     """Name of the stage that made it; empty in manifests of format 1."""
     stage_version: int
     config: dict[str, JsonValue]
-    inputs: dict[str, InputEntry] = {}
+    inputs: dict[str, InputEntry] = Field({})
     run: str = ""
     """The Prefect run that made it, empty outside one."""
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """The record that makes a folder an artifact."""
 
     format: int = FORMAT
@@ -84,7 +81,7 @@ class Manifest(_Record):
     place: str = Field("", pattern=r"^([0-9a-f]{32})?$")
     """Folder beside the manifest that holds the files: each publisher to an object store has its own. Empty where the
     files themselves lie beside the manifest."""
-    figures: dict[str, JsonValue] = {}
+    figures: dict[str, JsonValue] = Field({})
     """What was measured on the way (counts, throughput); never part of a key."""
     versions: dict[str, str]
     host: str

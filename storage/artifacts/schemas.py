@@ -68,39 +68,22 @@ SPARSE_EMBEDDINGS = pl.Schema(
     [("sentence_id", pl.UInt64()), ("columns", pl.List(pl.UInt32)), ("values", pl.List(pl.Float64))]
 )
 PREDICTIONS = pl.Schema({"row": pl.UInt32, "topic": pl.String, "gold": pl.Float64, "cosine": pl.Float64})
+_FIGURE = {
+    "dataset": pl.String(),
+    "subset": pl.String(),
+    "split": pl.String(),
+    "metric": pl.String(),
+    "protocol": pl.String(),
+    "value": pl.Float64(),
+    "n": pl.UInt32(),
+    "ci_low": pl.Float64(),
+    "ci_high": pl.Float64(),
+}
 SCORES = pl.Schema(
-    {
-        "model": pl.String,
-        "dataset": pl.String,
-        "subset": pl.String,
-        "split": pl.String,
-        "metric": pl.String,
-        "protocol": pl.String,
-        "value": pl.Float64,
-        "n": pl.UInt32,
-        "ci_low": pl.Float64,
-        "ci_high": pl.Float64,
-        "seed": pl.Int64,
-        "checkpoint": pl.String,
-        "signature": pl.String,
-    }
+    {"model": pl.String(), **_FIGURE, "seed": pl.Int64(), "checkpoint": pl.String(), "signature": pl.String()}
 )
 COMPARISON = pl.Schema(
-    {
-        "model": pl.String,
-        "reference": pl.String,
-        "dataset": pl.String,
-        "subset": pl.String,
-        "split": pl.String,
-        "metric": pl.String,
-        "protocol": pl.String,
-        "value": pl.Float64,
-        "n": pl.UInt32,
-        "ci_low": pl.Float64,
-        "ci_high": pl.Float64,
-        "p_value": pl.Float64,
-        "seed": pl.Int64,
-    }
+    {"model": pl.String(), "reference": pl.String(), **_FIGURE, "p_value": pl.Float64(), "seed": pl.Int64()}
 )
 WEIGHING = pl.Schema({"share": pl.Float64, "probe": pl.String, "value": pl.Float64, "counts": pl.Boolean})
 PROOF = pl.Schema(

@@ -70,11 +70,7 @@ class Store:
         return self.local if self.local is not None else self.cache
 
     def manifest(self, ref: ArtifactRef) -> Manifest:
-        """The manifest of an artifact, which says that it exists, not that it is intact.
-
-        Raises:
-            ArtifactMissingError, CorruptArtifactError, NewerFormatError, StoreReadError: as `storage.errors` says.
-        """
+        """The manifest of an artifact, which says that it exists, not that it is intact."""
         path = f"{self.root}/{ref.path}/{MANIFEST}"
         try:
             with reading(path):

@@ -24,8 +24,6 @@ from storage.filesystem.names import MANIFEST, irregular
 from storage.filesystem.os_errors import reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import fsspec
 
     from storage.artifacts.manifest import FileEntry, Manifest
@@ -48,8 +46,27 @@ def fault_of(
     Raises:
         StoreReadError: the store does not say.
     """
-    fault = next(_faults(fs, folder, manifest, local=local, every_byte=every_byte), None)
-    return f"{folder}/{fault}; {_REMEDY}" if fault else None
+    expected = tables_of(manifest.kind)
+    if expected and not any(table in manifest.tables for table in expected):
+        return f"{folder}/{MANIFEST}: lists no table {' or '.join(expected)}; {_REMEDY}"
+    rows: dict[str, int | None] = {}
+    for name, entry in manifest.files.items():
+        path = manifest.where(name)
+        try:
+            with reading(f"{folder}/{path}"):
+                fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
+        except (FileNotFoundError, NotADirectoryError):
+            fault = "missing, though its manifest lists it"
+        if fault:
+            return f"{folder}/{path}: {fault}; {_REMEDY}"
+    for table, declared in manifest.tables.items():
+        counts = [rows[name] for name in manifest.parts(table)]
+        found = sum(count for count in counts if count is not None)
+        if None not in counts and found != declared.rows:
+            return (
+                f"{folder}/{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}; {_REMEDY}"
+            )
+    return None
 
 
 def local_manifest(path: Path) -> bytes:
@@ -65,29 +82,6 @@ def local_manifest(path: Path) -> bytes:
             f"{path}: not a manifest, expected a regular file of at most {MOST_BYTES >> 20} MiB; {_REMEDY}"
         )
     return path.read_bytes()
-
-
-def _faults(
-    fs: fsspec.AbstractFileSystem, folder: str, manifest: Manifest, *, local: bool, every_byte: bool
-) -> Iterator[str]:
-    expected = tables_of(manifest.kind)
-    if expected and not any(table in manifest.tables for table in expected):
-        yield f"{MANIFEST}: lists no table {' or '.join(expected)}"
-    rows: dict[str, int | None] = {}
-    for name, entry in manifest.files.items():
-        path = manifest.where(name)
-        try:
-            with reading(f"{folder}/{path}"):
-                fault, rows[name] = _file_fault(fs, folder, path, entry, local=local, every_byte=every_byte)
-        except (FileNotFoundError, NotADirectoryError):
-            fault = "missing, though its manifest lists it"
-        if fault:
-            yield f"{path}: {fault}"
-    for table, declared in manifest.tables.items():
-        counts = [rows[name] for name in manifest.parts(table)]
-        found = sum(count for count in counts if count is not None)
-        if None not in counts and found != declared.rows:
-            yield f"{MANIFEST}: table {table!r} has {declared.rows:,} rows, its parts have {found:,}"
 
 
 def _file_fault(

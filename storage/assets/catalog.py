@@ -12,21 +12,18 @@ from pathlib import Path
 from typing import Final, Literal
 
 import fsspec
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from storage.artifacts.manifest import FileEntry
 from storage.errors import AssetError
 from storage.filesystem.digests import version_sha256
 from storage.filesystem.names import MANIFEST
+from storage.record import Record
 
 EMBEDDED: Final = "embedded:"  # how a recipe names what is in the package
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class AssetSource(_Record):
+class AssetSource(Record):
     """A public collection that an asset was made from."""
 
     name: str
@@ -37,7 +34,7 @@ class AssetSource(_Record):
     """What part of it went in."""
 
 
-class AssetManifest(_Record):
+class AssetManifest(Record):
     """What an embedded asset is and where it comes from."""
 
     format: Literal[1] = 1
@@ -51,9 +48,9 @@ class AssetManifest(_Record):
     """Licence under which the asset may be passed on."""
     sources: list[AssetSource]
     seed: int = Field(ge=0)
-    training: dict[str, JsonValue] = {}
+    training: dict[str, JsonValue] = Field({})
     """Configs, steps, minutes, losses; empty for texts."""
-    figures: dict[str, JsonValue] = {}
+    figures: dict[str, JsonValue] = Field({})
     """What was measured on held-out data, with the protocol in the name."""
     files: dict[str, FileEntry]
 

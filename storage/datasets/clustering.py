@@ -10,19 +10,15 @@ _MTEB: Final = "Sets of MTEB: Muennighoff et al., 2023. MTEB: Massive text embed
 
 
 def _clusters(name: str, heading: str, licence: str, citation: str, revision: str) -> Dataset:
-    hub_id = f"mteb/{name}-clustering"
     return Dataset(
         name=name,
         licence=licence,
         citation=f"{citation} {_MTEB}",
         splits={"test": "test"},
-        hub_id=hub_id,
+        hub_id=f"mteb/{name}-clustering",
         revision=revision,
         heading=heading,
         suites=("clustering",),
-        originals={"test": (f"{name}/**/test.jsonl*",)},
-        original_format="clusters",
-        remedy=f"put test.jsonl.gz of {hub_id} (the Hub, commit {revision[:8]}) into the mirror's folder {name}/",
     )
 
 

@@ -49,23 +49,4 @@ NLI: Final = (
             "back_translated_nli.txt or .txt.zip into the mirror's folder back_translated_nli/"
         ),
     ),
-    Dataset(
-        name="snli_train_part",
-        licence="CC BY-SA 4.0",
-        citation=_SNLI,
-        splits={"pairs": "pairs", "triplets": "triplets"},
-    ),
-    Dataset(name="snli_tok", licence="CC BY-SA 4.0", citation=_SNLI, splits={"dev": "dev", "test": "test"}),
-    Dataset(
-        name="multinli_sample",
-        licence=_OANC,
-        citation=_MULTINLI,
-        splits={"raw_6k": "raw_6k", "val_5k": "val_5k", "train_20k": "train_20k"},
-    ),
-    Dataset(
-        name="xnli_en",
-        licence="CC BY-NC 4.0",
-        citation="Conneau et al., 2018. XNLI: Evaluating cross-lingual sentence representations. EMNLP.",
-        splits={"dev": "dev", "test": "test"},
-    ),
 )

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from storage.datasets.archives import SENTEVAL
-from storage.datasets.declaration import TRAIN_DEV_TEST, Dataset, MtebTask
+from storage.datasets.declaration import SENTEVAL, TRAIN_DEV_TEST, Dataset, MtebTask
 
 _STS = "Agirre et al., SemEval-{year} task on semantic textual similarity."
-_TRACKS: Final = {  # STS 2017: name → heading, and file of the task or of its extension (Reimers and Gurevych, 2020)
-    "en-en": ("EN-EN", "track5.en-en"),
-    "es-es": ("ES-ES", "track3.es-es"),
-    "ar-ar": ("AR-AR", "track1.ar-ar"),
-    "en-ar": ("EN-AR", "track2.ar-en"),
-    "en-de": ("EN-DE", "extended.de-en"),
-    "en-tr": ("EN-TR", "track6.tr-en"),
-    "es-en": ("EN-ES", "track4a.es-en"),
-    "fr-en": ("EN-FR", "extended.fr-en"),
+_TRACKS: Final = {  # STS 2017 and its extension (Reimers and Gurevych, 2020): name → heading
+    "en-en": "EN-EN",
+    "es-es": "ES-ES",
+    "ar-ar": "AR-AR",
+    "en-ar": "EN-AR",
+    "en-de": "EN-DE",
+    "en-tr": "EN-TR",
+    "es-en": "EN-ES",
+    "fr-en": "EN-FR",
 }
 _OTHER_TRACKS: Final = {  # of which BSL has no figures
-    "it-en": ("IT-EN", "extended.it-en"),
-    "nl-en": ("NL-EN", "extended.nl-en"),
-    "ko-ko": ("KO-KO", "extended.ko-ko"),
+    "it-en": "IT-EN",
+    "nl-en": "NL-EN",
+    "ko-ko": "KO-KO",
 }
 _STS_LICENCE = "scores CC BY-SA 4.0; each text part has terms of its own"
 _SUBSETS: Final = {  # of the yearly tasks; SMT of 2013 is not free and no paper counts it
@@ -51,14 +50,12 @@ def _sts(year: int, pairs: int, revision: str) -> tuple[Dataset, Dataset]:
         heading=name.upper(),
         suites=("sts",),
         mteb=MtebTask(name=name.upper()),
-        originals={"test": tuple(f"{name}/**/STS.input.{subset}.txt" for subset in _SUBSETS[year])},
-        original_format="sts-task",
     )
     unpacked = tuple(f"STS/STS{year % 100}-en-test/STS.input.{subset}.txt" for subset in _SUBSETS[year])
-    return raw, _tokenised(raw, unpacked)
+    return raw, _tokenised(raw, "sts-task", {"test": unpacked})
 
 
-def _tokenised(raw: Dataset, *unpacked: tuple[str, ...]) -> Dataset:
+def _tokenised(raw: Dataset, original_format: str, originals: dict[str, tuple[str, ...]]) -> Dataset:
     """SentEval's form of a set: columns of their own on a mirror, or the files of SimCSE's senteval.tar."""
     return raw.model_copy(
         update={
@@ -69,14 +66,15 @@ def _tokenised(raw: Dataset, *unpacked: tuple[str, ...]) -> Dataset:
             "revision": None,
             "texts": _TOKENISED,
             "folder": raw.name,
-            "originals": dict(zip(raw.originals, unpacked, strict=True)),
+            "originals": originals,
+            "original_format": original_format,
             "archive": SENTEVAL,
             "remedy": f"unpack SimCSE's {SENTEVAL.file} ({SENTEVAL.hub_id} on the Hub) into the mirror",
         }
     )
 
 
-def _track(name: str, heading: str, file: str, suite: str) -> Dataset:
+def _track(name: str, heading: str, suite: str) -> Dataset:
     first, second = name.split("-")
     return Dataset(
         name=f"sts17-{name}",
@@ -93,8 +91,6 @@ def _track(name: str, heading: str, file: str, suite: str) -> Dataset:
         heading=heading,
         suites=("sts17", suite),
         mteb=MtebTask(name="STS17", subset=name),
-        originals={"test": (f"sts17/**/STS.input.{file}.txt",)},
-        original_format="sts-task",
     )
 
 
@@ -111,8 +107,6 @@ _STSB: Final = Dataset(
     heading="STS-B",
     suites=("sts",),
     mteb=MtebTask(name="STSBenchmark"),
-    originals={split: (f"stsb/**/sts-{split}.csv",) for split in TRAIN_DEV_TEST},
-    original_format="sts-benchmark",
 )
 
 _SICKR: Final = Dataset(
@@ -126,12 +120,7 @@ _SICKR: Final = Dataset(
     rows={"test": 4927},
     heading="SICK-R",
     suites=("sts",),  # and no MTEB task: its SICK-R has 9,927 pairs
-    originals={"test": ("sickr/**/SICK_test_annotated.txt",)},
-    original_format="tsv",
-    remedy=(
-        "remove this copy, so that the Hub's mteb/sickr-sts is read, of whose 9,927 pairs digests choose the test; or "
-        "put SICK_test_annotated.txt of the SemEval 2014 distribution (SICK.zip) into the mirror's folder sickr/"
-    ),
+    remedy="remove this copy, so that the Hub's mteb/sickr-sts is read, of whose 9,927 pairs digests choose the test",
 )
 
 _STSB_MT: Final = _STSB.model_copy(
@@ -145,7 +134,6 @@ _STSB_MT: Final = _STSB.model_copy(
         "suites": (),
         "mteb": None,
         "rows": {"dev": 4500, "test": 4137},  # English sentence1; sentence2 in German, Spanish, French, by DeepL
-        "originals": {},
         "remedy": "the package has it: embedded:stsb-mt",
     }
 )
@@ -163,9 +151,9 @@ STS: Final = (  # in the order of the papers' tables, which is that of the suite
     _STSB,
     _SICKR,
     *(tokenised for _, tokenised in _YEARS),
-    _tokenised(_STSB, *((f"STS/STSBenchmark/sts-{split}.csv",) for split in TRAIN_DEV_TEST)),
-    _tokenised(_SICKR, ("SICK/SICK_test_annotated.txt",)),
+    _tokenised(_STSB, "sts-benchmark", {split: (f"STS/STSBenchmark/sts-{split}.csv",) for split in TRAIN_DEV_TEST}),
+    _tokenised(_SICKR, "tsv", {"test": ("SICK/SICK_test_annotated.txt",)}),
     _STSB_MT,
-    *(_track(name, *named, "sts17-bsl") for name, named in _TRACKS.items()),
-    *(_track(name, *named, "sts17-other") for name, named in _OTHER_TRACKS.items()),
+    *(_track(name, heading, "sts17-bsl") for name, heading in _TRACKS.items()),
+    *(_track(name, heading, "sts17-other") for name, heading in _OTHER_TRACKS.items()),
 )

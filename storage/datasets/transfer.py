@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from storage.datasets.archives import SENTEVAL
-from storage.datasets.declaration import Dataset
+from storage.datasets.declaration import SENTEVAL, Dataset
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 
 if TYPE_CHECKING:

@@ -66,11 +66,7 @@ def _explained(
 
 @contextmanager
 def full_disk_named(where: object) -> Iterator[None]:
-    """Name a full or read-only disk, whichever library met it, and let every other error pass as it is.
-
-    Raises:
-        StoreWriteError: as `writing`.
-    """
+    """Name a full or read-only disk, whichever library met it, and let every other error pass as it is."""
     try:
         yield
     except StoreWriteError:

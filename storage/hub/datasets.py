@@ -10,13 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError
 from storage.hub.archives import archived_files, check_archived
 from storage.hub.faults import cause, retried
 from storage.hub.repositories import COMMIT, Listing, ask, fetch, listing
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,10 +31,8 @@ _AT: Final = "hf://datasets/"
 T = TypeVar("T")
 
 
-class HubTable(BaseModel):
+class HubTable(Record):
     """One split of a data set on the Hub."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     hub_id: str
     """`organisation/name`."""
@@ -57,6 +56,11 @@ class HubTable(BaseModel):
         """Name in messages and keys."""
         parts = (f"{self.hub_id}@{self.revision}", self.archive, self.config, self.split)
         return "/".join(part for part in parts if part)
+
+    @property
+    def packed(self) -> tuple[str, ...]:
+        """All files that are needed of the archive."""
+        return (*self.members, *self.beside)
 
     @property
     def cache(self) -> Path | None:
@@ -84,21 +88,15 @@ def table_files(table: HubTable) -> tuple[str, ...]:
             does not give it.
     """
     if table.archive is not None:
-        wanted = (*table.members, *table.beside)
-        unpacked = archived_files(table.hub_id, table.revision, table.archive, wanted, table.cache)
+        unpacked = archived_files(table.hub_id, table.revision, table.archive, table.packed, table.cache)
         return tuple(map(str, unpacked[: len(table.members)]))
     return _arrow_files(table, _prepared(table) or _prepare(table))
 
 
 def check_table(table: HubTable) -> bool:
-    """Return whether a table is in the cache; if not, the Hub has said that it has the split.
-
-    Raises:
-        SourceError: as `table_files`.
-    """
+    """Return whether a table is in the cache; if not, the Hub has said that it has the split."""
     if table.archive is not None:
-        wanted = (*table.members, *table.beside)
-        return check_archived(table.hub_id, table.revision, table.archive, wanted, table.cache)
+        return check_archived(table.hub_id, table.revision, table.archive, table.packed, table.cache)
     if (folder := _prepared(table)) is not None:
         _arrow_files(table, folder)
         return True
@@ -195,10 +193,13 @@ class _Info(BaseModel):
 
 def _prepared(table: HubTable) -> Path | None:
     """The folder in which `datasets` has prepared a configuration at the table's commit; None if not or not clear."""
+    from datasets import config
     from datasets.naming import camelcase_to_snakecase
 
     owner, _, name = table.hub_id.rpartition("/")
-    sets = Path(_cache(table) or _default_cache()) / "___".join(filter(None, (owner, camelcase_to_snakecase(name))))
+    sets = Path(_cache(table) or config.HF_DATASETS_CACHE) / "___".join(
+        filter(None, (owner, camelcase_to_snakecase(name)))
+    )
     found = [path.parent for path in sets.glob(f"*/*/{table.revision}/dataset_info.json") if _fits(table, path)]
     return found[0] if len(found) == 1 else None
 
@@ -227,9 +228,3 @@ def _arrow_files(table: HubTable, folder: Path) -> tuple[str, ...]:
 
 def _cache(table: HubTable) -> str | None:
     return str(table.home / "datasets") if table.home else None
-
-
-def _default_cache() -> Path:
-    from datasets import config
-
-    return Path(config.HF_DATASETS_CACHE)

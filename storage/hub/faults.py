@@ -63,15 +63,15 @@ def retried(address: str, call: Callable[[], T]) -> T:
             return call()
         except Exception as raised:  # of the client's transport too, whose errors share no base with its own
             error = cause(raised)
-            fault, asked = judged(address, error)
+            fault = judged(address, error)
             silence = _is_silence(error)
             wait = None if _is_timeout(error) else next(refused if silence else waits, None)
             if silence and wait is None:
                 _silent[constants.ENDPOINT] = time.monotonic(), _line(error)
-            if wait is None or asked > LONGEST_WAIT or not isinstance(fault, HubSilentError):
+            if wait is None or not isinstance(fault, HubSilentError) or fault.wait > LONGEST_WAIT:
                 raise fault from error
             logger.warning("%s; trying again", fault.finding)
-            time.sleep(asked + wait * _chance.uniform(0.5, 1.5))
+            time.sleep(fault.wait + wait * _chance.uniform(0.5, 1.5))
 
 
 def cause(error: Exception) -> Exception:
@@ -87,51 +87,51 @@ def cause(error: Exception) -> Exception:
     return error.__cause__ if isinstance(error.__cause__, Exception) else error
 
 
-def judged(address: str, error: Exception) -> tuple[SourceError, float]:
-    """Return what an error of the client means, and the seconds that the Hub asks to wait."""
+def judged(address: str, error: Exception) -> SourceError:
+    """Return what an error of the client means."""
     from huggingface_hub import errors
 
     if isinstance(error, SourceError):
-        return error, 0.0
+        return error
     if isinstance(error, errors.OfflineModeIsEnabled):
-        return SourceError(f"{address} is not in the cache and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE), 0.0
+        return SourceError(f"{address} is not in the cache and HF_HUB_OFFLINE forbids asking the Hub", OFFLINE)
     if isinstance(error, errors.HFValidationError):
-        return HubError(f"{address}: no repository can have this name ({_line(error)})", "correct the name"), 0.0
+        return HubError(f"{address}: no repository can have this name ({_line(error)})", "correct the name")
     if isinstance(error, errors.HfHubHTTPError):
         return _answered(address, error)
     if _is_silence(error):
-        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT), 0.0
-    return HubSilentError(f"{address}: the Hub broke off ({_line(error)})", SILENT), 0.0
+        return HubSilentError(f"{address}: the Hub does not answer ({_line(error)})", SILENT)
+    return HubSilentError(f"{address}: the Hub broke off ({_line(error)})", SILENT)
 
 
-def _answered(address: str, error: errors.HfHubHTTPError) -> tuple[SourceError, float]:
+def _answered(address: str, error: errors.HfHubHTTPError) -> SourceError:
     """The meaning of an answer that is an error."""
     from huggingface_hub import errors
 
     status = error.response.status_code
     if isinstance(error, errors.GatedRepoError):
-        return HubError(f"{address} is gated ({status})", f"accept its terms at {_page(error)} and set HF_TOKEN"), 0.0
+        return HubError(f"{address} is gated ({status})", f"accept its terms at {_page(error)} and set HF_TOKEN")
     if isinstance(error, errors.RevisionNotFoundError):
-        return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it"), 0.0
+        return HubError(f"{address}: the repository has no such commit, tag or branch ({status})", "correct it")
     if isinstance(error, errors.RepositoryNotFoundError):
         return HubError(
             f"{address}: the Hub has no such repository, or a private one ({status})",
             "correct the name, or set HF_TOKEN to a token that may read it",
-        ), 0.0
+        )
     where = f"{address}{_file(error)}"
     if isinstance(error, errors.RemoteEntryNotFoundError):
-        return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors"), 0.0
+        return HubError(f"{where}: the repository has no such file ({status})", "report it to its authors")
     if status in _BUSY:
         return _busy(where, status, error.response.headers.get("Retry-After"))
-    return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub"), 0.0
+    return HubError(f"{where}: the Hub refuses it ({status}: {_line(error)})", "see its page on the Hub")
 
 
-def _busy(address: str, status: int, after: str | None) -> tuple[SourceError, float]:
+def _busy(address: str, status: int, after: str | None) -> SourceError:
     wait = float(after) if after and after.replace(".", "", 1).isdigit() else 0.0
     if status != 429:
-        return HubSilentError(f"{address}: the Hub fails ({status})", SILENT), wait
+        return HubSilentError(f"{address}: the Hub fails ({status})", SILENT, wait)
     remedy = f"wait {wait:.0f} s and run again" if wait else "run again later"
-    return HubSilentError(f"{address}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN"), wait
+    return HubSilentError(f"{address}: the Hub takes no more requests (429)", f"{remedy}, or set HF_TOKEN", wait)
 
 
 def _is_silence(error: BaseException) -> bool:

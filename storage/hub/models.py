@@ -6,11 +6,10 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.keys import NotInKey
 from storage.errors import HubError, SourceError
-from storage.hub.repositories import COMMIT, fetch, last_commit, listing, snapshot
+from storage.hub.repositories import COMMIT, Listing, fetch, last_commit, listing, snapshot
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,10 +24,8 @@ _OTHER_RUNTIMES: Final = frozenset({"onnx", "openvino", "coreml", "original", "g
 _LIGHT: Final = 1 << 20  # bytes; a module's weights that say how it works, but no network's
 
 
-class HubModel(BaseModel):
+class HubModel(Record):
     """A model on the Hub at a commit, fetched when somebody asks for its folder."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     hub_id: str
     """`organisation/name`."""
@@ -43,37 +40,32 @@ class HubModel(BaseModel):
         Raises:
             SourceError: the cache does not hold it, and the Hub does not give it.
         """
-        try:
-            listed = listing("model", self.hub_id, self.commit, self.cache)
-        except SourceError:
-            if (folder := self._left_by_others()) is None:
-                raise
-            return folder
+        listed = self._listed()
+        if listed is None:
+            return self._snapshot
         names = model_files(listed.files)
         if settings_only:
-            names = tuple(n for n in names if says_how(n, listed.files[n].size))
+            names = tuple(n for n in names if _says_how(n, listed.files[n].size))
         return fetch("model", self.hub_id, listed, names, self.cache)
 
     def check(self) -> bool:
-        """Whether its files are here; if not, the Hub has said that it has them.
+        """Whether its files are here; if not, the Hub has said that it has them."""
+        listed = self._listed()
+        return listed is None or all((self._snapshot / name).exists() for name in model_files(listed.files))
 
-        Raises:
-            SourceError: as `fetched`.
-        """
+    @property
+    def _snapshot(self) -> Path:
+        return snapshot("model", self.hub_id, self.commit, self.cache)
+
+    def _listed(self) -> Listing | None:
+        """The files of the commit; None if only another program's copy with settings and weights is to be had."""
         try:
-            listed = listing("model", self.hub_id, self.commit, self.cache)
+            return listing("model", self.hub_id, self.commit, self.cache)
         except SourceError:
-            if self._left_by_others() is None:
-                raise
-            return True
-        folder = snapshot("model", self.hub_id, self.commit, self.cache)
-        return all((folder / name).exists() for name in model_files(listed.files))
-
-    def _left_by_others(self) -> Path | None:
-        """The folder of a model that another program fetched, if it has settings and weights."""
-        folder = snapshot("model", self.hub_id, self.commit, self.cache)
-        settings = any((folder / name).is_file() for name in ("config.json", "modules.json"))
-        return folder if settings and any(_is_weights(path.name) for path in folder.rglob("*")) else None
+            settings = any((self._snapshot / name).is_file() for name in ("config.json", "modules.json"))
+            if settings and any(_is_weights(path.name) for path in self._snapshot.rglob("*")):
+                return None
+            raise
 
 
 def pin_model(hub_id: str, revision: str | None, cache: Path | None = None) -> str:
@@ -115,7 +107,7 @@ def _graphs(names: Sequence[str]) -> list[str]:
     return [name for name in found if PurePosixPath(name).name.startswith("model.onnx")] or found
 
 
-def says_how(name: str, size: int | None) -> bool:
+def _says_how(name: str, size: int | None) -> bool:
     """Whether a file of a model says how it works: settings, and weights too light to be a network's."""
     return not _is_weights(name) or (size or _LIGHT) < _LIGHT
 

@@ -78,7 +78,7 @@ def _asked(name: str, later: str, call: Callable[[], T]) -> T:
             finding = f"{name}: the Hub refuses the upload ({status}: {why})"
             fault = HubError(finding, f"{_REMEDIES[status]}; {_made(later)}")
         else:
-            judgement, _ = judged(name, cause)
+            judgement = judged(name, cause)
             fault = type(judgement)(judgement.finding, f"see whether it is a fault of the moment; {_made(later)}")
         raise fault from error
 

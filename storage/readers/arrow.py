@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from storage.readers.blocks import open_bytes
-from storage.readers.parquet import BATCH_ROWS, from_arrow, is_readable, load_errors
-from storage.readers.read_report import ReadReport
+from storage.readers.parquet import BATCH_ROWS, checked_frame, damage_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,24 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from storage.readers.columns import Columns
-
-
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:
-    """Return the names in a stream's schema.
-
-    Raises:
-        SourceError: it is no Arrow stream.
-    """
-    return tuple(_schema(path, report).names)
-
-
-def readable(path: str, report: ReadReport) -> tuple[str, ...]:
-    """Return the columns that `read` takes: strings and numbers.
-
-    Raises:
-        SourceError: it is no Arrow stream.
-    """
-    return tuple(field.name for field in _schema(path, report) if is_readable(field.type))
+    from storage.readers.read_report import ReadReport
 
 
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -45,29 +27,18 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     with open_bytes(path, report) as (stream, raw):
         before, done = report.bytes_read, 0
         for batch in _batches(stream, path):
-            yield from from_arrow([batch], path, wanted, report, first_row=done + 1)
+            yield checked_frame(batch, path, wanted, report, first_row=done + 1)
             done += batch.num_rows
             report.bytes_read = before + raw.tell()
 
 
-def tables(path: str) -> Iterator[pa.Table]:
-    """Yield all columns of a stream in tables of bounded size.
-
-    Raises:
-        SourceError: the stream is damaged.
-    """
-    with open_bytes(path, ReadReport(path)) as (stream, _):
-        for batch in _batches(stream, path):
-            yield pa.Table.from_batches([batch])
-
-
 def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
     """Batches of about `BATCH_ROWS`: writers of `datasets` end one after 1,000 rows."""
-    with load_errors(path, "Arrow stream"):
+    with damage_named(path, "Arrow stream"):
         batches = iter(pa.ipc.open_stream(stream))
     waiting: list[pa.RecordBatch] = []
     while True:
-        with load_errors(path, "Arrow stream"):
+        with damage_named(path, "Arrow stream"):
             batch = next(batches, None)
         if batch is not None:
             waiting.append(batch)
@@ -78,6 +49,11 @@ def _batches(stream: object, path: str) -> Iterator[pa.RecordBatch]:
             return
 
 
-def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), load_errors(path, "Arrow stream"):
+def schema(path: str) -> pa.Schema:
+    """Return the schema of a stream.
+
+    Raises:
+        SourceError: it is no Arrow stream.
+    """
+    with open_bytes(path) as (stream, _), damage_named(path, "Arrow stream"):
         return pa.ipc.open_stream(stream).schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import zipfile
@@ -54,8 +55,8 @@ class Block:
 
 
 @contextmanager
-def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open any fsspec address for reading.
+def open_bytes(path: str, report: ReadReport | None = None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open any fsspec address for reading; `report`, if given, counts its size.
 
     Yields:
         The content, decompressed by the suffix (`.gz`, `.zst`, `.zip` of one file), and the file itself, whose position
@@ -67,11 +68,12 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
     require_file(path)
     try:
         with fsspec.open(path, "rb") as raw:
-            report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
+            if report is not None:
+                report.bytes_total += int(getattr(raw, "size", None) or raw.seek(0, os.SEEK_END))
             raw.seek(0)
             yield _decompressed(path, raw), raw
     except FileNotFoundError as error:
-        raise SourceError(f"{path}: no such file; expected a source for {report.name}; correct its path") from error
+        raise SourceError(f"{path}: no such file; correct its path") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(f"{path}: damaged gzip data ({error}); copy the file again") from error
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter of one with a password
@@ -80,19 +82,38 @@ def open_bytes(path: str, report: ReadReport) -> Iterator[tuple[IO[bytes], IO[by
         raise SourceError(f"{path}: cannot be read ({error}); check the file and its permissions") from error
 
 
-def line_blocks(path: str, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def read_bytes(path: str) -> bytes:
+    """Return the whole content of a file, decompressed by its suffix."""
+    with open_bytes(path) as (stream, _):
+        return stream.read()
+
+
+def read_text(path: str) -> str:
+    """Return a whole file as text, without a byte order mark.
+
+    Raises:
+        SourceError: as `open_bytes`, or it is not UTF-8.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
+
+
+def line_blocks(path: str, report: ReadReport | None, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
     """The lines of a file, in blocks of about `block_bytes`; a UTF-8 byte order mark is left out.
 
     Raises:
         SourceError: as `open_bytes`; the file is packed or UTF-16; or a line is longer than `MAX_LINE_BYTES`.
     """
     with open_bytes(path, report) as (stream, raw):
-        line, size, earlier = 1, 0, report.bytes_read
+        line, size, earlier = 1, 0, report.bytes_read if report else 0
         waiting: list[bytes] = []  # pieces of a line that has not ended; joined once, or a long line costs its square
         while content := stream.read(block_bytes):
             if line == 1 and not waiting:
                 _require_text(path, content)
-            report.bytes_read = earlier + raw.tell()
+            if report is not None:
+                report.bytes_read = earlier + raw.tell()
             end = content.rfind(b"\n") + 1
             if end:
                 block = b"".join((*waiting, content[:end]))
@@ -178,4 +199,4 @@ def _only_member(path: str, raw: IO[bytes]) -> IO[bytes]:
     files = [info for info in archive.infolist() if not info.is_dir() and not info.filename.startswith("__MACOSX/")]
     if len(files) != 1:
         raise SourceError(f"{path} holds {len(files)} files, expected one; unpack it and give the folder")
-    return archive.open(files[0])
+    return io.BufferedReader(archive.open(files[0]))  # type: ignore[type-var]  # a raw stream in all but its type

@@ -15,8 +15,7 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, MAX_LINE_BYTES, line_blocks
-from storage.readers.delimited_header import LONE_RETURN, read_header, told
-from storage.readers.read_report import ReadReport
+from storage.readers.delimited_header import LONE_RETURN, csv_fault, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from storage.readers.blocks import Block
     from storage.readers.columns import Columns
     from storage.readers.delimited_header import Dialect
+    from storage.readers.read_report import ReadReport
 
 _ROWS: Final = 50_000
 _MAX_LINES: Final = 1000  # of one record; more means that a quote was never closed
@@ -31,14 +31,14 @@ _MAX_LINES: Final = 1000  # of one record; more means that a quote was never clo
 _RETURN: Final = "\udc0d"
 
 
-def columns(path: str, report: ReadReport, dialect: Dialect) -> tuple[str, ...]:
+def columns(path: str, dialect: Dialect) -> tuple[str, ...]:
     """The names in the header line.
 
     Raises:
         SourceError: the file is empty, or its header is not UTF-8 or has a carriage return within.
     """
-    for block in line_blocks(path, ReadReport(report.name), 1 << 20):
-        return read_header(path, block, dialect).names
+    for block in line_blocks(path, None, 1 << 20):
+        return read_header(path, block, dialect)[0]
     raise SourceError(f"{path} is empty; expected a header line with the names of the columns")
 
 
@@ -56,10 +56,10 @@ def read(
     first = next(blocks, None)
     if first is None:
         return
-    header = read_header(path, first, dialect)
-    places = [header.names.index(name) for name in wanted.names]
-    records = _records(path, header.body.first_line, itertools.chain([header.body], blocks), report, header.dialect)
-    good = _checked(path, records, len(header.names), report, header.dialect)
+    names, own, body = read_header(path, first, dialect)
+    places = [names.index(name) for name in wanted.names]
+    records = _records(path, body.first_line, itertools.chain([body], blocks), report, own)
+    good = _checked(path, records, len(names), report, own)
     while True:
         rows = list(itertools.islice(good, _ROWS))
         report.records += len(rows)
@@ -115,9 +115,12 @@ def _records(
         except csv.Error as error:
             span = reader.line_num - before
             if "limit" in str(error):
-                raise _too_long(path, number, error) from error
+                raise SourceError(
+                    f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for a "
+                    "quote that is never closed"
+                ) from error
             refused = first.replace(_RETURN, "\r").encode("utf-8", "surrogateescape")
-            report.reject(path, number, told(error, span), refused, span)
+            report.reject(path, number, csv_fault(error, span), refused, span)
             before = reader.line_num
             continue
         if fields is None:
@@ -125,13 +128,6 @@ def _records(
         if fields:
             yield _Record([field.replace(_RETURN, "\r") for field in fields], number, reader.line_num - before)
         before = reader.line_num
-
-
-def _too_long(path: str, number: int, error: csv.Error) -> SourceError:
-    return SourceError(
-        f"{path}, line {number}: {error}; expected fields below {MAX_LINE_BYTES >> 20} MiB; look for a quote that is "
-        "never closed"
-    )
 
 
 def _fault(record: _Record, expected: int) -> str | None:

@@ -19,7 +19,7 @@ from storage.readers.columns import NAME_COLUMNS
 
 if TYPE_CHECKING:
     import _csv
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _INSTEAD: Final = (";", "\t", "|")
@@ -42,7 +42,7 @@ class Dialect:
     separator: str
     quoted: bool
 
-    def reader(self, lines: Iterator[str]) -> _csv.Reader:
+    def reader(self, lines: Iterable[str]) -> _csv.Reader:
         """The csv module's reader of this dialect."""
         csv.field_size_limit(MAX_LINE_BYTES)  # the module's own limit is 128 KiB
         # Not strict, text after a closing quote is taken into the field, and a later quote swallows the next records.
@@ -58,23 +58,13 @@ CSV: Final = Dialect(",", quoted=True)
 TSV: Final = Dialect("\t", quoted=False)
 
 
-@dataclass(frozen=True)
-class Header:
-    """What the first line says.
+def read_header(path: str, block: Block, dialect: Dialect) -> tuple[tuple[str, ...], Dialect, Block]:
+    """The names of a file's columns, its dialect and the lines after its header.
 
-    Attributes:
-        names: of the columns.
-        dialect: how the fields of this file are told apart.
-        body: the lines after it.
-    """
-
-    names: tuple[str, ...]
-    dialect: Dialect
-    body: Block
-
-
-def read_header(path: str, block: Block, dialect: Dialect) -> Header:
-    """The header of a file whose first lines are in `block`.
+    Args:
+        path: the file, for messages.
+        block: its first lines.
+        dialect: `CSV`, whose header may have another separator, or `TSV`.
 
     Raises:
         SourceError: it is not UTF-8, blank or badly quoted, has a carriage return within or names a column twice.
@@ -83,10 +73,10 @@ def read_header(path: str, block: Block, dialect: Dialect) -> Header:
     line = _decoded(path, block.content[:end])
     own = _own(line, dialect)
     try:
-        names = tuple(name.strip() for name in next(own.reader(iter([line])), []))
+        names = tuple(name.strip() for name in next(own.reader([line]), []))
     except csv.Error as error:
         raise SourceError(
-            f"{path}: the header cannot be read ({told(error, 1)}): {line[:100]!r}; quote its names in pairs"
+            f"{path}: the header cannot be read ({csv_fault(error, 1)}): {line[:100]!r}; quote its names in pairs"
         ) from error
     if not any(names):
         raise SourceError(f"{path}: line 1 is blank; expected a header with the names of the columns")
@@ -95,7 +85,7 @@ def read_header(path: str, block: Block, dialect: Dialect) -> Header:
             f"{path}: the header names a column twice ({line.strip()!r}); give each a name of its own, or add a header "
             "line if this one is data"
         )
-    return Header(names, own, Block(block.content[end:], block.first_line + 1))
+    return names, own, Block(block.content[end:], block.first_line + 1)
 
 
 def require_names(path: str, sample: pl.DataFrame) -> None:
@@ -134,7 +124,7 @@ def _why_no_name(name: str, sample: pl.DataFrame) -> str:
     return "is also a value in its column" if name and (own == name).any() else ""
 
 
-def told(error: csv.Error, span: int) -> str:
+def csv_fault(error: csv.Error, span: int) -> str:
     """What the csv module means by an error at a record of so many lines."""
     if "end of data" in str(error):
         return f"one record spans {span} lines, as if a quote were never closed"

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+import pyarrow as pa
+
 from storage.errors import SourceError
 from storage.readers import arrow, delimited, delimited_header, jsonl, lines, parquet, view_pairs
-from storage.readers.benchmarks import afs, clustering, senteval, sts, useb
+from storage.readers.benchmarks import afs, senteval, sts, useb
 from storage.readers.columns import Columns, require
 
 if TYPE_CHECKING:
@@ -31,17 +33,15 @@ class FileFormat:
     """How files of one format are read.
 
     Attributes:
-        columns: names of a file's columns.
+        columns: names of the columns, or a function that finds a file's names or its schema.
         read: the wanted columns, in frames of bounded size.
         suffixes: what such files are called; none where only a data set's declaration says so.
-        readable: those of the columns that can be read, where a format has columns of other types too.
         headed: whether the first line names the columns, and may be missing.
     """
 
-    columns: Callable[[str, ReadReport], tuple[str, ...]]
+    columns: tuple[str, ...] | Callable[[str], tuple[str, ...] | pa.Schema]
     read: _Read
     suffixes: tuple[str, ...] = ()
-    readable: Callable[[str, ReadReport], tuple[str, ...]] | None = None
     headed: bool = False
 
 
@@ -52,19 +52,18 @@ def _delimited(dialect: delimited_header.Dialect, *suffixes: str) -> FileFormat:
 
 
 FORMATS: Final[dict[str, FileFormat]] = {
-    "txt": FileFormat(lines.columns, lines.read, (".txt", ".text")),
+    "txt": FileFormat((lines.COLUMN,), lines.read, (".txt", ".text")),
     "jsonl": FileFormat(jsonl.columns, jsonl.read, (".jsonl", ".ndjson")),
     "csv": _delimited(delimited_header.CSV, ".csv"),
     "tsv": _delimited(delimited_header.TSV, ".tsv"),
-    "parquet": FileFormat(parquet.columns, parquet.read, (".parquet", ".pq"), parquet.readable),
-    "arrow": FileFormat(arrow.columns, arrow.read, (".arrow",), arrow.readable),
-    "sts-task": FileFormat(sts.columns, sts.read_task),
-    "sts-benchmark": FileFormat(sts.columns, sts.read_benchmark),
-    "afs": FileFormat(afs.columns, afs.read),
+    "parquet": FileFormat(parquet.schema, parquet.read, (".parquet", ".pq")),
+    "arrow": FileFormat(arrow.schema, arrow.read, (".arrow",)),
+    "sts-task": FileFormat(sts.COLUMNS, sts.read_task),
+    "sts-benchmark": FileFormat(sts.COLUMNS, sts.read_benchmark),
+    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),
     "senteval": FileFormat(senteval.columns, senteval.read),
-    "useb": FileFormat(useb.columns, useb.read),
-    "view-pairs": FileFormat(view_pairs.columns, view_pairs.read),
-    "clusters": FileFormat(clustering.columns, clustering.read),
+    "useb": FileFormat(("text",), useb.read),
+    "view-pairs": FileFormat(view_pairs.COLUMNS, view_pairs.read),
 }
 SUFFIXES: Final = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 
@@ -101,23 +100,27 @@ def _suffix(path: str) -> str:
     return PurePosixPath(name).suffix
 
 
-def columns_of(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
+def columns_of(path: str, kind: Format) -> tuple[str, ...]:
     """The names of a file's columns.
 
     Raises:
         SourceError: the file is missing or not of that format.
     """
-    return FORMATS[kind].columns(path, report)
+    found = _columns(path, kind)
+    return tuple(found.names) if isinstance(found, pa.Schema) else found
 
 
-def readable_columns(path: str, kind: Format, report: ReadReport) -> tuple[str, ...]:
-    """Those of a file's columns that hold strings or numbers; in a format without types, all.
+def readable_columns(path: str, kind: Format) -> tuple[str, ...]:
+    """Those of a file's columns that hold strings or numbers; in a format without types, all."""
+    found = _columns(path, kind)
+    if not isinstance(found, pa.Schema):
+        return found
+    return tuple(field.name for field in found if parquet.is_readable(field.type))
 
-    Raises:
-        SourceError: as `columns_of` says.
-    """
-    known = FORMATS[kind]
-    return (known.readable or known.columns)(path, report)
+
+def _columns(path: str, kind: Format) -> tuple[str, ...] | pa.Schema:
+    columns = FORMATS[kind].columns
+    return columns if isinstance(columns, tuple) else columns(path)
 
 
 def require_header(path: str, kind: Format, sample: pl.DataFrame) -> None:
@@ -141,5 +144,5 @@ def read_table(path: str, kind: Format, wanted: Columns, report: ReadReport) -> 
     Raises:
         SourceError: the file or a column is missing, or the file is damaged.
     """
-    require(path, columns_of(path, kind, report), wanted.names)
+    require(path, columns_of(path, kind), wanted.names)
     yield from FORMATS[kind].read(path, wanted, report)

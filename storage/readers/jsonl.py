@@ -15,12 +15,12 @@ import polars as pl
 
 from storage.errors import SourceError
 from storage.readers.blocks import BLOCK_BYTES, Block, line_blocks, unpacked_by_polars
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
 
 _PIECE_BYTES: Final = 32 << 10
 _KEYS_OF_FIRST: Final = 100  # objects whose keys together are the columns
@@ -34,7 +34,7 @@ _NUL: Final = "\x00"  # what Polars makes of half a surrogate pair
 _Row = tuple[str | None, ...]
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:
+def columns(path: str) -> tuple[str, ...]:
     """The keys of the first objects.
 
     Raises:
@@ -42,8 +42,7 @@ def columns(path: str, report: ReadReport) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     objects = seen = 0
-    scratch = ReadReport(report.name)  # lines met here are counted when they are read
-    for block in line_blocks(path, scratch, _PEEK_BYTES):
+    for block in line_blocks(path, None, _PEEK_BYTES):
         for _, line in _numbered(block):
             try:
                 names.update(dict.fromkeys(_parse(line)))

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 COLUMN = "text"
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - one signature for all formats
-    """The one column of a text file."""
-    return (COLUMN,)
-
-
 def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
     """Frames of the column `text`, one row per line, empty ones included; lines that are not UTF-8 are rejected."""
     for block in line_blocks(path, report, block_bytes):

@@ -11,85 +11,69 @@ import pyarrow.parquet as pq
 
 from storage.errors import SourceError
 from storage.readers.blocks import open_bytes
-from storage.readers.read_report import ReadReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
 
 BATCH_ROWS: Final = 131_072
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:
-    """The names in the file's schema.
+def schema(path: str) -> pa.Schema:
+    """Return the schema of a file.
 
     Raises:
         SourceError: it is not a Parquet file, or two of its columns have one name.
     """
-    names = tuple(_schema(path, report).names)
-    twice = sorted({name for name in names if names.count(name) > 1})
+    with open_bytes(path) as (stream, _), damage_named(path):
+        found = pq.ParquetFile(stream).schema_arrow
+    twice = sorted({name for name in found.names if found.names.count(name) > 1})
     if twice:
         raise SourceError(f"{path}: several columns are called {twice[0]!r}; give each a name of its own")
-    return names
+    return found
 
 
-def readable(path: str, report: ReadReport) -> tuple[str, ...]:
-    """The columns that `read` takes: strings and numbers, no dates, lists or bytes.
-
-    Raises:
-        SourceError: as `columns` says.
-    """
-    schema = _schema(path, report)
-    return tuple(name for name in columns(path, report) if is_readable(schema.field(name).type))
-
-
-def _schema(path: str, report: ReadReport) -> pa.Schema:
-    with open_bytes(path, ReadReport(report.name)) as (stream, _), load_errors(path):
-        return pq.ParquetFile(stream).schema_arrow
-
-
-def read(path: str, wanted: Columns, report: ReadReport, batch_rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
     """Frames of the wanted columns; rows without one of the texts are rejected.
 
     Raises:
         SourceError: the file is damaged or a text column holds something else.
     """
     with open_bytes(path, report) as (stream, _):
-        with load_errors(path):
+        with damage_named(path):
             file = pq.ParquetFile(stream)
-            batches = file.iter_batches(batch_size=batch_rows, columns=list(wanted.names))
+            batches = file.iter_batches(batch_size=BATCH_ROWS, columns=list(wanted.names))
         earlier, rows = report.bytes_read, max(file.metadata.num_rows, 1)
         size = report.bytes_total - earlier
         done = 0
         while True:
-            with load_errors(path):
+            with damage_named(path):
                 batch = next(batches, None)
             if batch is None:
                 return
-            frames = from_arrow([batch], path, wanted, report, first_row=done + 1)
+            frame = checked_frame(batch, path, wanted, report, first_row=done + 1)
             done += batch.num_rows
             report.bytes_read = earlier + size * done // rows
-            yield from frames
+            yield frame
 
 
-def from_arrow(
-    batches: Iterable[pa.RecordBatch], origin: str, wanted: Columns, report: ReadReport, first_row: int = 1
-) -> Iterator[pl.DataFrame]:
-    """Frames of Arrow batches, checked: valid UTF-8, texts that are strings and not null.
+def checked_frame(
+    batch: pa.RecordBatch, origin: str, wanted: Columns, report: ReadReport, first_row: int
+) -> pl.DataFrame:
+    """The frame of an Arrow batch, checked: valid UTF-8, texts that are strings; rows without one are rejected.
 
     Raises:
         SourceError: a text column holds something else than strings, or a string is not UTF-8.
     """
-    for batch in batches:
-        frame = _frame(batch, origin, wanted)
-        whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
-        for row in (~whole).arg_true().to_list():
-            missing = [name for name in wanted.texts if frame[name][row] is None]
-            report.reject(origin, first_row + row, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
-        report.records += int(whole.sum())
-        first_row += frame.height
-        yield frame if whole.all() else frame.filter(whole)
+    frame = _frame(batch, origin, wanted)
+    whole = frame.select(pl.all_horizontal(pl.col(wanted.texts).is_not_null())).to_series()
+    for row in (~whole).arg_true().to_list():
+        missing = [name for name in wanted.texts if frame[name][row] is None]
+        report.reject(origin, first_row + row, f"column {missing[0]!r} is null", str(frame.row(row)).encode())
+    report.records += int(whole.sum())
+    return frame if whole.all() else frame.filter(whole)
 
 
 def _frame(batch: pa.RecordBatch, origin: str, wanted: Columns) -> pl.DataFrame:
@@ -141,7 +125,7 @@ def _is_number(dtype: pa.DataType) -> bool:
 
 
 @contextmanager
-def load_errors(path: str, form: str = "Parquet file") -> Iterator[None]:
+def damage_named(path: str, form: str = "Parquet file") -> Iterator[None]:
     """Whatever a reader of Arrow or Parquet meets in a damaged file: it has no one error for that.
 
     Raises:

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.errors import SourceError
 from storage.readers.columns import NAME_COLUMNS
+from storage.record import Record
 
 KEPT_EXAMPLES: Final = 20
 SHOWN_EXAMPLES: Final = 3
 _EXAMPLE_BYTES: Final = 100
 
 
-class BadRecord(BaseModel):
+class BadRecord(Record):
     """A record that was left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     file: str
     """Path of the file, or Hub id."""

@@ -61,7 +61,7 @@ def first_records(path: str, kind: Format) -> pl.DataFrame:
     Raises:
         SourceError: the file holds none, or cannot be read.
     """
-    columns = readable_columns(path, kind, ReadReport(path))
+    columns = readable_columns(path, kind)
     first = next(read_table(path, kind, Columns((), columns), ReadReport(path)), None)
     if first is None or first.is_empty():
         raise SourceError(f"{path} holds no record; give a file with at least one, or leave it out")

@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from storage.readers.read_report import ReadReport
 
 TEXT, VIEW = "text", "view"
-_NAMES: Final = (TEXT, VIEW)
-
-
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - one signature for all formats
-    """What this format has instead of a header."""
-    return _NAMES
+COLUMNS: Final = (TEXT, VIEW)
 
 
 def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOCK_BYTES) -> Iterator[pl.DataFrame]:
@@ -33,13 +28,13 @@ def read(path: str, wanted: Columns, report: ReadReport, block_bytes: int = BLOC
         for number, line in enumerate(block.content.removesuffix(b"\n").split(b"\n"), block.first_line):
             fields = line.removesuffix(b"\r").split(b"\t")
             try:
-                texts = [field.decode() for field in fields[: len(_NAMES)]]
+                texts = [field.decode() for field in fields[: len(COLUMNS)]]
             except UnicodeDecodeError as error:
                 report.reject(path, number, f"not UTF-8 ({error.reason})", line)
                 continue
-            if len(texts) < len(_NAMES):
+            if len(texts) < len(COLUMNS):
                 report.reject(path, number, "1 field, expected 2 or more between tabs", line)
                 continue
             rows.append(texts)
         report.records += len(rows)
-        yield pl.DataFrame(rows, schema=dict.fromkeys(_NAMES, pl.String), orient="row").select(wanted.names)
+        yield pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row").select(wanted.names)

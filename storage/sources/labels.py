@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import source_sha256
-from storage.readers.blocks import line_blocks
 from storage.readers.columns import Columns
 from storage.readers.formats import Format, columns_of, format_of, read_table, readable_columns, require_header
 from storage.readers.pair_columns import known_shape
 from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import SAMPLE, is_prose
+from storage.record import Record
 from storage.sources.own_text import TITLES
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ _SCORES: Final = ("score", "similarity", "rating", "gold", "relatedness_score", 
 _CLASSES: Final = ("label", "class", "category", "intent", "topic", "sentiment", "rating", "stars", "target")
 _MOST_CLASSES: Final = 100
 _MAX_BAD_SHARE: Final = 0.01  # of the records; with more the file is refused
-_BESIDE: Final = (*TITLES, "summary")  # what stands beside a text and is no other side of a pair
+_BESIDE: Final = (*TITLES, "name", "summary")  # what stands beside a text and is no other side of a pair
 _MISSING: Final = (
     "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA",
 )  # fmt: skip
@@ -37,10 +35,8 @@ _LARGEST_SCORE: Final = 1e6
 """Larger than any scale of similarity; what lies beyond is a slip or an id."""
 
 
-class LabelSource(BaseModel):
+class LabelSource(Record):
     """A file of labelled text, and what is read of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     digest: str
     """sha256 of the file's content."""
@@ -75,8 +71,8 @@ def label_source(path: str) -> LabelSource:
         SourceError: it is not there, or its columns are neither scored pairs nor classes.
     """
     form = format_of(path)
-    held = columns_of(path, form, ReadReport(path))
-    table = _table(path, form, readable_columns(path, form, ReadReport(path)))
+    held = columns_of(path, form)
+    table = _table(path, form, readable_columns(path, form))
     prose = [name for name in table.columns if is_prose(table[name].head(200))]
     # Of their different values too: 300 questions may have 15 answers between them.
     repeated = [name for name in table.columns if is_prose(table[name].unique(maintain_order=True).head(200))]
@@ -86,7 +82,7 @@ def label_source(path: str) -> LabelSource:
     if found is not None:
         kind, texts, label = found
         if kind == "pairs":
-            _require_scores(path, form, table[label])
+            _require_scores(path, table[label])
         source = LabelSource(
             digest=source_sha256(path), format=form, kind=kind, texts=tuple(texts), label=label, path=path
         )
@@ -174,32 +170,16 @@ def _strange(values: pl.Series) -> str | None:
     return next(iter(known.filter(known.cast(pl.Float64, strict=False).is_null())), None)
 
 
-def _require_scores(path: str, form: Format, values: pl.Series) -> None:
+def _require_scores(path: str, values: pl.Series) -> None:
     """Check that scores are finite and on some scale.
 
     Raises:
-        SourceError: with the first that is not, and its line.
+        SourceError: with the first that is not, and its row.
     """
     wrong = (~(values.cast(pl.Float64).abs() <= _LARGEST_SCORE)).fill_null(value=False).arg_true()
     if len(wrong):
-        record = int(wrong[0])
+        row = int(wrong[0])
         raise SourceError(
-            f"{path}, {_place(path, form, record, values[record])}: the score {values[record]!r} in column "
-            f"{values.name!r} is not finite or beyond ±{_LARGEST_SCORE:,.0f}, expected a similarity; correct it, or "
-            "leave it blank for none"
+            f"{path}: row {row + 1} has the score {values[row]!r} in column {values.name!r}, which is not finite or "
+            f"beyond ±{_LARGEST_SCORE:,.0f}, expected a similarity; correct it, or leave it blank for none"
         )
-
-
-def _place(path: str, form: Format, record: int, value: str) -> str:
-    """Where a value stands: its line, or its row in a table without lines."""
-    if form == "parquet":
-        return f"row {record + 1}"
-    # A record is at least a line, so the value is no earlier; blank lines and lines within quotes come on top.
-    whole = re.compile(rf"(?<![\w.+-]){re.escape(value)}(?![\w.])".encode())
-    number = 0
-    for block in line_blocks(path, ReadReport(path)):
-        for line in block.content.split(b"\n")[: block.content.count(b"\n") or 1]:
-            number += 1
-            if number > record and whole.search(line):
-                return f"line {number}"
-    return f"record {record + 1}"

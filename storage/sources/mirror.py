@@ -11,7 +11,7 @@ from storage.hub.datasets import check_table
 from storage.hub.models import HubModel, pin_model
 from storage.readers.benchmarks.clustering import read_clusters
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
-from storage.sources.mirrored_model import find_mirrored
+from storage.sources.model_sources import find_mirrored
 from storage.sources.read import check_columns, local_files
 from storage.sources.scored_sets import read_declared_pairs
 from storage.sources.sources import SourceSpec, resolve_source, spec_of
@@ -73,7 +73,7 @@ class Mirror:
         return source.hub.address, "kept" if known else "written"
 
     def _model(self, hub_id: str, revision: str | None) -> Outcome:
-        if self._own and (found := find_mirrored(self._own, hub_id, revision, None)) is not None:
+        if self._own and (found := find_mirrored(self._own, hub_id, revision)) is not None:
             return found.address, "folder"
         cache = self.folder / "hub"
         model = HubModel(hub_id=hub_id, commit=pin_model(hub_id, revision, cache), cache=cache)
@@ -108,7 +108,7 @@ def _check_declared(spec: SourceSpec, source: ResolvedSource) -> None:
         check_columns(source)
     elif declared.name in TRANSFER_SETS:
         read_transfer_table(declared.name, split, source)
-    elif declared.original_format == "clusters":
+    elif "clustering" in declared.suites:
         read_clusters(local_files(source)[0])
     elif declared.score_range:
         read_declared_pairs(declared.name, split, source)

@@ -4,29 +4,73 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
-from pydantic import BaseModel, ConfigDict
+from fsspec.implementations.local import LocalFileSystem
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
+from storage.filesystem.atomic import whole
 from storage.filesystem.digests import content_sha256, folder_sha256s
-from storage.filesystem.urls import at_home
+from storage.filesystem.names import is_inside
+from storage.filesystem.urls import at_home, reachable
 from storage.hub.models import HubModel, pin_model
-from storage.sources.mirrored_model import SAYS, MirroredModel, check_model, find_mirrored
+from storage.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 logger = logging.getLogger(__name__)
 
+SETTINGS: Final = ("config.json", "modules.json")  # a model's folder has one of them
 GRAPH: Final = ".onnx"
 _WEIGHTS: Final = ("*.safetensors", "pytorch_model*.bin")
 
 
-class ResolvedModel(BaseModel):
-    """A model that was found, whether its bytes are here or not."""
+class MirroredModel(Record):
+    """A model's folder in BSL_DATA_MIRROR: used in place, or copied from an object store when it is needed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    address: str
+    """Address of the folder."""
+    digest: str
+    """sha256 of the files' names and contents."""
+    cache: Path | None = None
+    """Folder of the copy; `~/.cache/bsl` if None."""
+
+    def fetched(self) -> Path:
+        """Return a local folder with the files.
+
+        Raises:
+            SourceError: a file cannot be copied, or has changed since the model was found.
+        """
+        fs, root = fsspec.url_to_fs(self.address)
+        if isinstance(fs, LocalFileSystem):
+            return Path(root).resolve()
+        if not self._copy.is_dir():
+            with reachable(self.address), whole(self._copy, first_stays=True) as made:
+                files = _mirrored_files(self.address)
+                if content_sha256(files) != self.digest:
+                    raise SourceError(f"{self.address} has changed since it was found; run again")
+                for name in files:
+                    (made / name).parent.mkdir(parents=True, exist_ok=True)
+                    fs.get_file(f"{root}/{name}", str(made / name))
+                if folder_sha256s(fsspec.filesystem("file"), str(made)) != files:
+                    raise SourceError(f"{self.address} has changed while it was copied; run again")
+        return self._copy
+
+    def check(self) -> bool:
+        """Return whether the files are on this machine."""
+        return self._copy.is_dir() or isinstance(fsspec.url_to_fs(self.address)[0], LocalFileSystem)
+
+    @property
+    def _copy(self) -> Path:
+        return (self.cache or Path.home() / ".cache" / "bsl") / "models" / self.digest[:16]
+
+
+class ResolvedModel(Record):
+    """A model that was found, whether its bytes are here or not."""
 
     identity: str
     """`sha256:…` of a folder's content, `embedded:<name>@…` or `<hub id>@<commit>`; belongs into artifact keys."""
@@ -48,18 +92,14 @@ class ResolvedModel(BaseModel):
 
     @property
     def described(self) -> Path:
-        """As `folder`, perhaps without the weights: what says how the model works.
-
-        Raises:
-            SourceError: as `folder`.
-        """
+        """As `folder`, perhaps without the weights: what says how the model works."""
         return self._folder(settings_only=True)
 
     def _folder(self, *, settings_only: bool) -> Path:
         if self.hub is not None:
             return self.hub.fetched(settings_only=settings_only)
         if self.mirrored is not None:
-            return self.mirrored.fetched(settings_only=settings_only)
+            return self.mirrored.fetched()
         assert self.place is not None
         return self.place
 
@@ -106,14 +146,62 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     except OSError as error:  # a name that no disk takes, a folder that may not be read
         raise SourceError(f"{spec:.200}: cannot be read ({error.strerror}); correct the path or its access") from error
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
-        return ResolvedModel(identity=copy.identity, mirrored=copy)
+        return ResolvedModel(identity=f"sha256:{copy.digest}", mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
-        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(SAYS)}; correct the path")
+        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(SETTINGS)}; correct the path")
     return None
 
 
+def find_mirrored(mirror: str, hub_id: str, revision: str | None, cache: Path | None = None) -> MirroredModel | None:
+    """Return the copy of a Hub model in BSL_DATA_MIRROR; None if there is none.
+
+    Args:
+        mirror: folder or fsspec address.
+        hub_id: `organisation/name`.
+        revision: requested commit; the copy does not name its own.
+        cache: folder for a copy of an object store's files.
+
+    Raises:
+        SourceError: the mirror cannot be read, its folder has no model, or a file name leads out of the folder.
+    """
+    with reachable(mirror):
+        fs, root = fsspec.url_to_fs(mirror)
+        folder = f"{root.rstrip('/')}/models/{hub_id}"
+        if not fs.isdir(folder):
+            return None
+        address = str(fs.unstrip_protocol(folder))
+        files = _mirrored_files(address)
+    _check_model(address, files)
+    if revision is not None:
+        logger.warning("%s is taken on trust as revision %s", address, revision)
+    return MirroredModel(address=address, digest=content_sha256(files), cache=cache)
+
+
+def _mirrored_files(address: str) -> dict[str, str]:
+    """Each file's sha256 by its relative name."""
+    files = folder_sha256s(*fsspec.url_to_fs(address))
+    for name in files:
+        if not is_inside(name):  # an object store takes any
+            raise SourceError(
+                f"{address}: the name {name!r:.80} of a file leads out of the folder, expected a relative one without "
+                "empty parts, . and ..; delete the file, and ask who wrote it"
+            )
+    return files
+
+
+def _check_model(address: str, names: Iterable[str]) -> None:
+    """Refuse a folder of files by these relative names that is no model's."""
+    tops = {name.partition("/")[0] for name in names}
+    if not tops.intersection(SETTINGS):
+        found = ", ".join(sorted(tops)[:10]) or "nothing"
+        raise SourceError(
+            f"{address} is no model: it holds {found}, expected {' or '.join(SETTINGS)}; give the folder of a saved "
+            "model"
+        )
+
+
 def _local(folder: Path) -> ResolvedModel:
-    check_model(str(folder), (path.name for path in folder.iterdir()))
+    _check_model(str(folder), (path.name for path in folder.iterdir()))
     files = folder_sha256s(*fsspec.url_to_fs(str(folder)))
     return ResolvedModel(place=folder.resolve(), identity=f"sha256:{content_sha256(files)}")
 

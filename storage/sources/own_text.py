@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED
@@ -29,16 +29,17 @@ from storage.readers.formats import (
     require_header,
 )
 from storage.readers.pair_columns import SHAPES, known_shape
-from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import PROSE_WORDS, first_records, is_prose
+from storage.record import Record
 from storage.sources.paths import listed
 from storage.sources.sources import SourceSpec, mirrored_place, perhaps_meant, resolve_source, spec_of, stem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_NAME: Final = "name"
-TITLES: Final = ("title", "headline", "heading", "subject", _NAME)
+    from storage.readers.read_report import ReadReport
+
+TITLES: Final = ("title", "headline", "heading", "subject")
 _DOCUMENTS: Final = (
     "document", "document_id", "doc", "doc_id", "article", "article_id", "thread", "thread_id", "conversation",
     "conversation_id", "book", "chapter", "url", "page",
@@ -51,10 +52,8 @@ _END: Final = re.compile(r"[.!?…:;。！？][\"'”’)\]]*\s*$")
 _PAGE: Final = 120  # characters; a longer line is not cut where a page ends
 
 
-class TextSource(BaseModel):
+class TextSource(Record):
     """Files of one format and of equal columns, and what is read of them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """What the column `source` says."""
@@ -124,7 +123,7 @@ def sources(
     """
     found: list[TextSource] = []
     located = [_files(without_password(path), mirror) for path in paths]
-    held = {file: columns_of(file, format_of(file), ReadReport(file)) for _, files in located for file in files}
+    held = {file: columns_of(file, format_of(file)) for _, files in located for file in files}
     every = tuple(dict.fromkeys(name for names in held.values() for name in names))
     require(", ".join(paths), every, [name for name in (*columns, title, document) if name])
     for name, files in located:
@@ -210,8 +209,7 @@ def _guess(
         return plain.model_copy(update={"wrapped": _is_wrapped(sample[held[0]])})
     lower = {name.lower(): name for name in held}
     if title is None:
-        named = (lower[name] for name in TITLES if name in lower and lower[name] not in columns)
-        title = next((name for name in named if _may_be_title(name, sample)), None)
+        title = next((lower[name] for name in TITLES if name in lower and lower[name] not in columns), None)
     title = title or None
     texts = tuple(columns) or _texts(sample, lower, title)
     if not texts:
@@ -223,11 +221,6 @@ def _guess(
     return plain.model_copy(
         update={"texts": texts, "title": title if title not in texts else None, "document": document or None}
     )
-
-
-def _may_be_title(name: str, sample: pl.DataFrame) -> bool:
-    """Whether a column of a title's name may be one: a `name` is as often a person's."""
-    return name.lower() != _NAME or (name in sample.columns and is_prose(sample[name].unique()))
 
 
 def _texts(sample: pl.DataFrame, lower: dict[str, str], title: str | None) -> tuple[str, ...]:

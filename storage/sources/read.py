@@ -9,7 +9,6 @@ from storage.hub.datasets import table_files
 from storage.readers.columns import NAME_COLUMNS, Columns, require
 from storage.readers.formats import columns_of, format_of, read_table
 from storage.readers.pair_columns import Shape, known_shape, no_shape, read_nli, read_sts, scored_shape
-from storage.readers.read_report import ReadReport
 from storage.readers.text_columns import only_prose
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from storage.readers.formats import Format
+    from storage.readers.read_report import ReadReport
     from storage.sources.sources import ResolvedSource
 
 
@@ -31,9 +32,8 @@ def read_source(source: ResolvedSource, report: ReadReport, max_bad_share: float
     Raises:
         SourceError: a file or column is missing, or too much cannot be read.
     """
-    for path in local_files(source):
-        texts = Columns(_shape(source, path).texts)
-        yield from read_table(path, source.format or format_of(path), texts, report)
+    for path, kind in _files(source):
+        yield from read_table(path, kind, Columns(_shape(source, path, kind).texts), report)
     report.check(max_bad_share)
 
 
@@ -43,10 +43,9 @@ def read_nli_pairs(source: ResolvedSource, report: ReadReport, max_bad_share: fl
     Raises:
         SourceError: as `read_source`, or the source holds no labelled pairs.
     """
-    for path in local_files(source):
-        shape = _shape(source, path)
-        frames = read_table(path, source.format or format_of(path), shape.columns, report)
-        yield from read_nli(frames, shape, report)
+    for path, kind in _files(source):
+        shape = _shape(source, path, kind)
+        yield from read_nli(read_table(path, kind, shape.columns, report), shape, report)
     report.check(max_bad_share)
 
 
@@ -58,14 +57,14 @@ def read_beside(
     Raises:
         SourceError: as `read_source`, or the source has several columns of sentences.
     """
-    for path in local_files(source):
-        texts = _shape(source, path).texts
+    for path, kind in _files(source):
+        texts = _shape(source, path, kind).texts
         if len(texts) != 1 or column in texts:
             raise SourceError(
                 f"{path} has sentences in {', '.join(map(repr, texts))}, expected one column of them beside the views "
                 f"in {column!r}; name it {NAME_COLUMNS}"
             )
-        for frame in read_table(path, source.format or format_of(path), Columns((*texts, column)), report):
+        for frame in read_table(path, kind, Columns((*texts, column)), report):
             yield frame.rename({texts[0]: "text", column: "view"})
     report.check(max_bad_share)
 
@@ -76,7 +75,7 @@ def is_nli(source: ResolvedSource) -> bool:
     Raises:
         SourceError: a column that the source names is missing, or the columns have no known shape.
     """
-    shape = _shape(source, local_files(source)[0])
+    shape = _shape(source, *_files(source)[0])
     return shape.label is not None and len(shape.texts) == 2
 
 
@@ -98,23 +97,18 @@ def read_columns(source: ResolvedSource, wanted: Columns, report: ReadReport) ->
     Raises:
         SourceError: a file or column is missing, or a record cannot be read.
     """
-    for path in local_files(source):
-        yield from read_table(path, source.format or format_of(path), wanted, report)
+    for path, kind in _files(source):
+        yield from read_table(path, kind, wanted, report)
     report.check(max_bad_share=0.0)
 
 
 def source_columns(source: ResolvedSource) -> tuple[str, ...]:
     """The columns of a source, of its first file if it has several."""
-    first = local_files(source)[0]
-    return columns_of(first, source.format or format_of(first), ReadReport(source.name))
+    return columns_of(*_files(source)[0])
 
 
 def local_files(source: ResolvedSource) -> tuple[str, ...]:
-    """A source's files; those of a Hub table are fetched if they are not here.
-
-    Raises:
-        SourceError: as `table_files`.
-    """
+    """A source's files; those of a Hub table are fetched if they are not here."""
     return source.files if source.hub is None else table_files(source.hub)
 
 
@@ -124,13 +118,17 @@ def check_columns(source: ResolvedSource) -> tuple[str, ...]:
     Raises:
         SourceError: a file or column is missing, or the columns have no known shape.
     """
-    return tuple(dict.fromkeys(text for path in local_files(source) for text in _shape(source, path).texts))
+    return tuple(dict.fromkeys(text for file in _files(source) for text in _shape(source, *file).texts))
 
 
-def _shape(source: ResolvedSource, path: str) -> Shape:
+def _files(source: ResolvedSource) -> list[tuple[str, Format]]:
+    """A source's files, each with its format."""
+    return [(path, source.format or format_of(path)) for path in local_files(source)]
+
+
+def _shape(source: ResolvedSource, path: str, kind: Format) -> Shape:
     """What to read of a source's file: what it names, a known shape, or the one column that can only be the text."""
-    kind = source.format or format_of(path)
-    found = columns_of(path, kind, ReadReport(source.name))
+    found = columns_of(path, kind)
     if source.columns:
         shape = Shape(source.columns, source.label)
         require(path, found, shape.columns.names)

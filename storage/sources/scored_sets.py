@@ -1,21 +1,36 @@
-"""Declared scored sets: read, and held against what their papers say of them."""
+"""Declared scored sets: read, and compared with their papers' counts.
+
+Where the Hub's copy does not say which part of its task a pair is of, digests of the tasks' own files do:
+- STS 2012 to 2016: the Hub has the pairs of all subsets in one list. Means over subsets, as SentEval and SimCSE print
+  them, need the subset; `subsets.parquet` has a digest and the subset of every pair.
+- SICK-R: the Hub has train, trial and test in one list; `sick_test.parquet` has a digest of every pair of the test.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import logging
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import polars as pl
 
 from storage.datasets.registry import DATASETS, require_rows
 from storage.readers.read_report import ReadReport
 from storage.sources.read import read_scored_pairs
-from storage.sources.subsets import sick_test, with_subsets
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from storage.sources.sources import ResolvedSource
 
 
-SICK: Final = "sickr"
+logger = logging.getLogger(__name__)
+
+TABLE: Final = Path(__file__).with_name("subsets.parquet")
+SICK_TEST: Final = Path(__file__).with_name("sick_test.parquet")
+_NO_LETTER: Final = r"[^\p{L}\p{N}]"  # so that tokenised and raw text, straight and curly quotes are one
+
+_SICK: Final = "sickr"
 """The set of which the Hub has train and trial too."""
 
 
@@ -28,9 +43,61 @@ def read_declared_pairs(dataset: str, split: str, source: ResolvedSource) -> pl.
     declared = DATASETS[dataset]
     low, high = declared.score_range or (0.0, 5.0)
     pairs = read_scored_pairs(source, ReadReport(f"{dataset} {split}"), low, high)
-    if dataset == SICK and pairs.height != declared.rows[split]:
+    if dataset == _SICK and pairs.height != declared.rows[split]:
         pairs = sick_test(pairs)
     require_rows(dataset, split, pairs.height)
     if declared.divided and (pairs["subset"] == "").all():
         return with_subsets(declared.folder or dataset, pairs)
     return pairs
+
+
+def with_subsets(dataset: str, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs with their subsets; as they are, which is said, if one of them is none of the task's.
+
+    Args:
+        dataset: such as `sts12`.
+        pairs: `subset`, `sentence1`, `sentence2`.
+    """
+    known = _known(dataset)
+    found = [known.get(digest) for digest in digests(pairs)]
+    if None in found:
+        logger.warning(
+            "%s: %d of %d pairs are none of the task's, so there are no subsets and no means over them",
+            dataset,
+            found.count(None),
+            len(found),
+        )
+        return pairs
+    return pairs.with_columns(subset=pl.Series(found, dtype=pl.String))
+
+
+def sick_test(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The pairs of SICK's test, in the order of the copy; all pairs if some of the test are missing.
+
+    Args:
+        pairs: `sentence1`, `sentence2`, `score`. Ten pairs of the test are also in train or trial, with the same score:
+            one of each is taken.
+    """
+    known = pl.read_parquet(SICK_TEST)["digest"]
+    marked = pairs.with_columns(digest=pl.Series(digests(pairs, scored=True), dtype=pl.UInt64))
+    chosen = marked.filter(pl.col("digest").is_in(known.implode())).unique("digest", keep="first", maintain_order=True)
+    return chosen.drop("digest") if chosen.height == len(known) else pairs
+
+
+def digests(pairs: pl.DataFrame, *, scored: bool = False) -> list[int]:
+    """64 bits a pair, of the letters and digits of both its sentences.
+
+    Args:
+        pairs: `sentence1`, `sentence2`, and `score` if it is part of the digest.
+        scored: whether the score, rounded to two places, is part of the digest.
+    """
+    sides = [pl.col(side).str.to_lowercase().str.replace_all(_NO_LETTER, "") for side in ("sentence1", "sentence2")]
+    sides += [pl.col("score").round(2).cast(pl.String)] if scored else []
+    texts = pairs.select(pl.concat_str(sides, separator="\t")).to_series()
+    return [int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) for text in texts]
+
+
+@cache
+def _known(dataset: str) -> dict[int, str]:
+    rows = pl.read_parquet(TABLE).filter(dataset=dataset)
+    return dict(zip(rows["digest"].to_list(), rows["subset"].cast(pl.String).to_list(), strict=True))

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Final
 
 import fsspec
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_path
@@ -22,6 +22,7 @@ from storage.filesystem.urls import Address, reachable
 from storage.hub.datasets import HubTable, pin_table
 from storage.readers.benchmarks.sts import parts_of
 from storage.readers.formats import Format, format_of
+from storage.record import Record
 from storage.sources.paths import listed
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ _HUB_SET: Final = re.compile(r"(\w[\w.-]*/\w[\w.-]*)(?:@([\w.-]+))?(?:/([^/\\\x0
 _REMEDY: Final = "set BSL_DATA_MIRROR, give a `path` or a Hub id, or let `bsl doctor` say what is within reach"
 
 
-class SourceSpec(BaseModel):
+class SourceSpec(Record):
     """A source of sentences as a recipe or a person names it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     dataset: str | None = Field(None, min_length=1, pattern=r"^[^\x00]*$")
     """A declared data set (`snli`), an embedded one (`embedded:nli`) or a Hub id (`organisation/name`)."""
@@ -75,10 +76,8 @@ class SourceSpec(BaseModel):
         return self
 
 
-class ResolvedSource(BaseModel):
+class ResolvedSource(Record):
     """A source that was found: what it is (in artifact keys) and where it is (not in them)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
     """What the corpus's column `source` says."""
@@ -257,9 +256,8 @@ def _hub_table(spec: SourceSpec, declared: Dataset | None, mirror: str | None) -
         )
     if declared is None and "/" in name:
         return HubTable(hub_id=name, config=spec.hub_config, split=split, revision=spec.revision)
-    nearest = difflib.get_close_matches(name, DATASETS, n=1)
-    hint = f" (did you mean {nearest[0]!r}?)" if nearest and declared is None else ""
-    known = "only mirrors hold it" if declared else f"it is none of the declared data sets {', '.join(DATASETS)}{hint}"
+    none = f"it is none of the declared data sets {', '.join(DATASETS)}{perhaps_meant(name)}"
+    known = "only mirrors hold it" if declared else none
     remedy = f"{declared.remedy}, or " if declared and declared.remedy else ""
     raise SourceError(f"data set {name!r} was not found: {tried}, and {known}", f"{remedy}{_REMEDY}")
 

@@ -8,23 +8,20 @@ both to be seen, so the number of numbers is what most of the first lines agree 
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import io
 import re
 import warnings
-import zipfile
 from collections import Counter
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
-from storage.filesystem.digests import version_sha256
+from storage.filesystem.digests import source_sha256
+from storage.readers.blocks import open_bytes
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +35,8 @@ _HEADER: Final = re.compile(rb"(\d+) (\d+)")
 _CHECK: Final = "check that the copy is complete"
 
 
-class VectorsFile(BaseModel):
+class VectorsFile(Record):
     """A file of word vectors that was found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     path: Annotated[Path, NotInKey]
     """Where it lies."""
@@ -65,9 +60,7 @@ def find_vectors_file(name: str) -> VectorsFile:
     path = Path(name).expanduser()
     if not path.is_file():
         raise SourceError(f"{name}: no such file; expected word vectors, such as glove.840B.300d.txt; correct the path")
-    import fsspec
-
-    return VectorsFile(path=path.resolve(), digest=version_sha256(fsspec.filesystem("file"), str(path.resolve())))
+    return VectorsFile(path=path.resolve(), digest=source_sha256(str(path.resolve())))
 
 
 def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
@@ -76,7 +69,7 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
     Raises:
         SourceError: a line is damaged, naming it; there are fewer words than the file's first line says, or none.
     """
-    with _opened(path) as file:
+    with open_bytes(str(path)) as (file, _):
         first = list(islice(file, SEEN + 1))
         header = _HEADER.fullmatch(first[0].strip()) if first else None
         lines = first[1:] if header else first
@@ -91,24 +84,6 @@ def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
             lines = list(islice(file, BLOCK))
     if header and int(header[1]) != words:
         raise SourceError(f"{path}: {words} words, its first line says {int(header[1])}; {_CHECK}")
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    try:
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                names = [name for name in archive.namelist() if name.endswith((".txt", ".vec"))]
-                if len(names) != 1:
-                    held = ", ".join(archive.namelist()[:5]) or "nothing"
-                    raise SourceError(f"{path}: holds {held}, expected one .txt or .vec; unpack it and name a file")
-                with archive.open(names[0]) as member:
-                    yield io.BufferedReader(member)  # type: ignore[type-var]  # a raw stream in all but its type
-        else:
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-                yield file  # type: ignore[misc]  # gzip's reader is a binary file
-    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError) as error:
-        raise SourceError(f"{path}: cannot be unpacked ({error}); {_CHECK}") from error
 
 
 def _agreed_width(lines: list[bytes]) -> int:

@@ -6,11 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
-
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import file_sha256
+from storage.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +18,8 @@ _SYSTEM: Final = (Path("/usr/share/wordnet"), Path("/usr/local/share/wordnet")) 
 _MARK: Final = "data.noun"
 
 
-class ResolvedWordNet(BaseModel):
+class ResolvedWordNet(Record):
     """A WordNet database that was found."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     folder: Annotated[Path, NotInKey]
     """Local folder with its index, data and exception files."""

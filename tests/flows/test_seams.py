@@ -31,7 +31,7 @@ class ToyConfig(ObjectiveSettings):
 LINES = (  # file, line of its table, the line with the toy's beside it, import
     (
         "storage/readers/formats.py",
-        '    "afs": FileFormat(afs.columns, afs.read),\n',
+        '    "afs": FileFormat(tuple(afs.SCHEMA), afs.read),\n',
         '    "toy": FileFormat(toy.columns, toy.read, (".toy",)),\n',
         "from storage.readers import toy\n",
     ),

@@ -49,7 +49,7 @@ CARRIERS = {
     *(
         f"storage.artifacts.{name}"
         for name in (
-            *("store", "verification", "copies", "uploads", "checksums"),
+            *("store", "verification", "copies", "checksums"),
             *("draft", "manifest", "keys", "refs", "schemas", "leases", "listing"),
         )
     ),

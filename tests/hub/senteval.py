@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from storage.datasets.archives import SENTEVAL
+from storage.datasets.declaration import SENTEVAL
 from storage.datasets.registry import DATASETS
 from storage.readers.benchmarks.senteval import TRANSFER_SETS
 from tests.hub.repositories import parquet, sentences

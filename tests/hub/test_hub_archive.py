@@ -8,16 +8,15 @@ import polars as pl
 import pytest
 
 from flows.cli.main import main
-from storage.datasets.archives import SENTEVAL
+from storage.datasets.declaration import SENTEVAL
 from storage.datasets.registry import DATASETS
 from storage.errors import HubError, SourceError
 from storage.readers.read_report import ReadReport
-from storage.sources import subsets
+from storage.sources import scored_sets
 from storage.sources.mirror import Mirror
 from storage.sources.read import read_source
-from storage.sources.scored_sets import read_declared_pairs
+from storage.sources.scored_sets import digests, read_declared_pairs
 from storage.sources.sources import SourceSpec, resolve_source
-from storage.sources.subsets import digests
 from storage.sources.transfer_sets import read_transfer_table
 from tests.hub.client import offline, use
 from tests.hub.repositories import parquet
@@ -174,7 +173,7 @@ def copy_of_sick(hub, monkeypatch, tmp_path):
     test = pairs.filter(pl.int_range(pl.len()) % 2 == 1).head(4927)
     known = pl.DataFrame({"digest": pl.Series(digests(test, scored=True), dtype=pl.UInt64)})
     known.write_parquet(tmp_path / "sick_test.parquet")
-    monkeypatch.setattr(subsets, "SICK_TEST", tmp_path / "sick_test.parquet")
+    monkeypatch.setattr(scored_sets, "SICK_TEST", tmp_path / "sick_test.parquet")
     declared = DATASETS["sickr"]
     files = {"test.jsonl.gz": gzip.compress(pl.concat([pairs, test.head(10)]).write_ndjson().encode())}
     hub.add("datasets", str(declared.hub_id), files, declared.revision)

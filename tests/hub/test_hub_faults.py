@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import re
 import threading
 import time
 
@@ -11,7 +10,6 @@ import pytest
 
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.hub import faults, repositories
-from storage.hub.datasets import HubTable
 from storage.readers.read_report import ReadReport
 from storage.sources.model_sources import resolve_model
 from storage.sources.read import read_scored_pairs, source_columns
@@ -252,10 +250,6 @@ def test_what_another_program_fetched_serves_without_the_hub(hub, monkeypatch):
     assert (resolve_model(MODEL, commit).folder / "model.safetensors").is_file()
     with pytest.raises(SourceError, match="HF_HUB_OFFLINE forbids asking the Hub; unset HF_HUB_OFFLINE"):
         resolve_model("someone/else")
-
-
-def test_a_table_s_address_is_that_of_its_key():
-    assert re.fullmatch(r"a/b@c/d/train", HubTable(hub_id="a/b", config="d", revision="c").address)
 
 
 def test_a_name_that_no_repository_can_have_is_told_at_once(hub, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from storage.errors import HubError, SourceError
 from storage.hub.datasets import table_files
-from storage.readers.arrow import columns, readable
+from storage.readers.formats import columns_of, readable_columns
 from storage.readers.read_report import ReadReport
 from storage.sources.read import read_source
 from storage.sources.sources import SourceSpec, resolve_source
@@ -76,15 +76,15 @@ def test_columns_of_lists_are_named_but_not_readable(hub):
     source = resolve_source(SourceSpec(dataset=SET))
     assert source.hub is not None
     (path,) = table_files(source.hub)
-    assert columns(path, ReadReport("texts")) == ("text", "tags", "number")
-    assert readable(path, ReadReport("texts")) == ("text", "number")
+    assert columns_of(path, "arrow") == ("text", "tags", "number")
+    assert readable_columns(path, "arrow") == ("text", "number")
 
 
 @pytest.mark.parametrize("content", [b"", b"no stream", b"\xff\xff\xff\xff\x10\x00\x00\x00"])
 def test_a_damaged_stream_is_named(tmp_path, content):
     (tmp_path / "x.arrow").write_bytes(content)
     with pytest.raises(SourceError, match=r"x\.arrow is no whole Arrow stream"):
-        columns(str(tmp_path / "x.arrow"), ReadReport("x"))
+        columns_of(str(tmp_path / "x.arrow"), "arrow")
 
 
 def test_files_of_other_kinds_are_refused(hub):

@@ -136,7 +136,7 @@ def test_any_parquet_file_is_read_or_refused(tmp_path, draw):
         if dice.random() < 0.7:
             path.write_bytes(damaged(path.read_bytes(), dice))
         try:
-            found = columns_of(str(path), format_of(str(path)), ReadReport("fuzz"))
+            found = columns_of(str(path), format_of(str(path)))
             table_of(path, ReadReport("fuzz"), dice.choice(found or ("text",)))
             counts["read"] += 1
         except StorageError:

@@ -6,12 +6,13 @@ ISO-8859-1, a header line, 11 columns; the score from 0 to 5 is in the first, th
 from __future__ import annotations
 
 import csv
+import io
 from typing import TYPE_CHECKING, Final
 
-import fsspec
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,26 +38,16 @@ def read_afs(path: str, topic: str) -> pl.DataFrame:
         SourceError: the file is empty, a record has another number of columns, a sentence is blank or a score is no
             number from 0 to 5; the message names the line.
     """
-    with fsspec.open(path, "rt", encoding="iso-8859-1", newline="") as file:
-        reader = csv.reader(file)
-        next(reader, None)
-        rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
+    reader = csv.reader(io.StringIO(read_bytes(path).decode("iso-8859-1"), newline=""))
+    next(reader, None)
+    rows = [_row(path, reader.line_num, topic, record) for record in reader if record]
     if not rows:
         raise SourceError(f"{path} holds no pairs, expected a header line and one record a pair; copy it again")
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
-    """What stands for a header: the file's own names no column that could be relied on."""
-    return tuple(SCHEMA)
-
-
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """A topic's pairs as a source of sentences.
-
-    Raises:
-        SourceError: as `read_afs`.
-    """
+    """A topic's pairs as a source of sentences."""
     pairs = read_afs(path, path.rpartition("_")[2].removesuffix(".csv"))
     report.records += len(pairs)
     yield pairs.select(wanted.names)

@@ -10,10 +10,10 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import fsspec
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.blocks import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ TRANSFER_SETS: Final[dict[str, TransferFiles]] = {
 }
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - a file's place says them
+def columns(path: str) -> tuple[str, ...]:
     """What stands for a header: the columns of the set's tables.
 
     Raises:
@@ -124,7 +124,7 @@ def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFram
     files, label = _known(path)
     rows = [(*texts, spelled) for texts, spelled in _lines(path, label, files)]
     report.records += len(rows)
-    schema = dict.fromkeys(columns(path, report), pl.String)
+    schema = dict.fromkeys(columns(path), pl.String)
     yield pl.DataFrame(rows, schema=schema, orient="row", strict=True).select(wanted.names)
 
 
@@ -140,8 +140,7 @@ def _known(path: str) -> tuple[TransferFiles, str]:
 
 
 def _lines(path: str, label: str, declared: TransferFiles) -> list[Record]:
-    with fsspec.open(path, "rb") as file:
-        lines = io.StringIO(_decoded(file.read()))  # a line feed ends a line, and nothing else does
+    lines = io.StringIO(_decoded(read_bytes(path)))  # a line feed ends a line, and nothing else does
     out = []
     for number, line in enumerate(map(str.strip, lines), 1):
         if (number == 1 and declared.header) or not (line or label):

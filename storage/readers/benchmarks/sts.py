@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-import fsspec
 import polars as pl
 
 from storage.errors import SourceError
+from storage.readers.blocks import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from storage.readers.columns import Columns
     from storage.readers.read_report import ReadReport
 
-NAMES: Final = ("subset", "sentence1", "sentence2", "score")
+COLUMNS: Final = ("subset", "sentence1", "sentence2", "score")
 _INPUT, _GOLD = "STS.input.", "STS.gs."
 _TRACK: Final = re.compile(r"^(track\w+|extended)\.")
 
@@ -42,11 +42,6 @@ def _gold_of(path: str) -> str:
     if not name.startswith(_INPUT):
         raise SourceError(f"{path}: expected a file {_INPUT}<subset>.txt of a SemEval task; correct `path` or `format`")
     return f"{folder}{slash}{_GOLD}{name.removeprefix(_INPUT)}"
-
-
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
-    """What these formats have instead of a header."""
-    return NAMES
 
 
 def read_task(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
@@ -77,15 +72,8 @@ def read_benchmark(path: str, wanted: Columns, report: ReadReport) -> Iterator[p
 
 
 def _lines(path: str) -> list[str]:
-    try:
-        with fsspec.open(path, "rb") as file:
-            text = file.read().decode("utf-8-sig")
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error}); copy it from the distribution") from error
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 ({error}); copy it again") from error
     # Not splitlines(): sentences hold separators that it takes for ends of lines.
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    return [line.removesuffix("\r") for line in read_text(path).removesuffix("\n").split("\n")]
 
 
 def _fields(path: str, line: int, text: str, least: int) -> list[str]:
@@ -100,4 +88,4 @@ def _fields(path: str, line: int, text: str, least: int) -> list[str]:
 
 def _frame(rows: list[tuple[str, ...]], wanted: Columns, report: ReadReport) -> pl.DataFrame:
     report.records += len(rows)
-    return pl.DataFrame(rows, schema=dict.fromkeys(NAMES, pl.String), orient="row").select(wanted.names)
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row").select(wanted.names)

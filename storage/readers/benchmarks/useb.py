@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from storage.errors import SourceError
-from storage.readers.blocks import open_bytes
-from storage.readers.read_report import ReadReport
+from storage.readers.blocks import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from storage.readers.columns import Columns
+    from storage.readers.read_report import ReadReport
 
 RANKING: Final = pl.Schema(
     {  # type: ignore[arg-type]  # polars types nested ones as values
@@ -135,17 +135,8 @@ READERS: Final[Mapping[str, Callable[[Sequence[str], str], pl.DataFrame]]] = {
 """Data set → how its files, in the order in which they are declared, become the table of a split."""
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:  # noqa: ARG001 - the same for every file
-    """What stands for a header of a source of sentences."""
-    return ("text",)
-
-
 def read(path: str, wanted: Columns, report: ReadReport) -> Iterator[pl.DataFrame]:
-    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none.
-
-    Raises:
-        SourceError: as the file's own reader.
-    """
+    """The texts that a file holds, as a source of sentences; a file of judgements alone holds none."""
     texts = list(dict.fromkeys(_texts(path, path.rpartition("/")[2])))
     report.records += len(texts)
     yield pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(wanted.names)
@@ -165,7 +156,7 @@ def _texts(path: str, name: str) -> Iterator[str]:
 
 def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int, list[str]]]:
     """Number and tab-parted fields of each line: so many, or at least so many."""
-    for number, line in enumerate(_text(path).split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         fields = line.rstrip("\r").split("\t")
         if fields == [""]:
             continue
@@ -176,17 +167,9 @@ def _fields(path: str, count: int, *, more: bool = False) -> Iterator[tuple[int,
 
 def _json(path: str) -> Any:  # noqa: ANN401 - whatever the file holds
     try:
-        return json.loads(_text(path))
+        return json.loads(read_text(path))
     except ValueError as error:
         raise _odd(path, "as a whole", f"no JSON ({error})") from error
-
-
-def _text(path: str) -> str:
-    with open_bytes(path, ReadReport(path)) as (content, _):
-        try:
-            return content.read().decode()
-        except UnicodeDecodeError as error:
-            raise _odd(path, f"byte {error.start}", "no UTF-8") from error
 
 
 def _ranking(path: str, rows: list[_Row]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from storage.readers.read_report import ReadReport
 NAMES = ("premise", "hypothesis", "label")
 
 
-def columns(path: str, report: ReadReport) -> tuple[str, ...]:
+def columns(path: str) -> tuple[str, ...]:
     return NAMES
 
 

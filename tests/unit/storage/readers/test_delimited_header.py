@@ -57,11 +57,11 @@ def test_the_separator_holds_for_every_block(write, report, block_bytes):
     ],
 )
 def test_the_separator_is_looked_for_outside_quotes_and_after_commas(write, report, header, names):
-    assert columns_of(write("a.csv", f"{header}\n"), "csv", report) == names
+    assert columns_of(write("a.csv", f"{header}\n"), "csv") == names
 
 
 def test_a_tsv_is_parted_by_tabs_whatever_its_header_holds(write, report):
-    assert columns_of(write("a.tsv", "a;b\n"), "tsv", report) == ("a;b",)
+    assert columns_of(write("a.tsv", "a;b\n"), "tsv") == ("a;b",)
 
 
 def test_a_semicolon_table_is_searched_as_excel_writes_it(write):

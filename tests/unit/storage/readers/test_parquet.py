@@ -18,9 +18,10 @@ def test_parquet(write, report, tmp_path):
     assert report.bytes_read == report.bytes_total > 0
 
 
-def test_parquet_in_batches(report, tmp_path):
+def test_parquet_in_batches(report, tmp_path, monkeypatch):
     pl.DataFrame({"text": [str(number) for number in range(1000)]}).write_parquet(tmp_path / "a.parquet")
-    frames = list(parquet.read(str(tmp_path / "a.parquet"), Columns(("text",)), report, batch_rows=300))
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 300)
+    frames = list(parquet.read(str(tmp_path / "a.parquet"), Columns(("text",)), report))
     assert [frame.height for frame in frames] == [300, 300, 300, 100]
 
 
@@ -45,4 +46,4 @@ def test_arrow_strings_must_be_utf8(report):
         [pa.array([b"ok", b"\xff"]).cast(pa.binary()).view(pa.string())], names=["text"]
     )
     with pytest.raises(SourceError, match="not UTF-8"):
-        list(parquet.from_arrow([broken], "hub", Columns(("text",)), report))
+        parquet.checked_frame(broken, "hub", Columns(("text",)), report, first_row=1)

@@ -1,7 +1,5 @@
 """Scored sets as their tasks distribute them, found on a mirror; what is not the official set is refused."""
 
-import re
-
 import polars as pl
 import pytest
 
@@ -30,47 +28,42 @@ def pairs(mirror, name, split="test"):
     return read_scored_pairs(source, report, *DATASETS[name].score_range), report
 
 
-def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
+def task(**changes):
+    """STS 2013 as SentEval distributes it."""
     files = {}
-    for subset in ("FNWN", "headlines", "OnWN", "SMT"):
-        files[f"sts13/test-gs/STS.input.{subset}.txt"] = INPUT
-        files[f"sts13/test-gs/STS.gs.{subset}.txt"] = "5\n\n0.4\n"
-    frame, report = pairs(write(tmp_path, files), "sts13")
-    assert frame["subset"].unique(maintain_order=True).to_list() == ["FNWN", "headlines", "OnWN"]  # SMT is not free
+    for subset in ("FNWN", "headlines", "OnWN"):
+        files |= {f"STS.input.{subset}.txt": INPUT, f"STS.gs.{subset}.txt": "5\n\n0.4\n"}
+    return {f"STS/STS13-en-test/{name}": text for name, text in (files | changes).items() if text is not None}
+
+
+def test_task_files_become_pairs_without_those_that_nobody_scored(tmp_path):
+    frame, report = pairs(write(tmp_path, task()), "sts13-tok")
+    assert frame["subset"].unique(maintain_order=True).to_list() == ["FNWN", "headlines", "OnWN"]
     assert frame.row(0) == ("FNWN", "A dog runs.", "A dog is running.", 5.0)
     assert frame.row(1) == ("FNWN", "It rains.", "It snows.", 0.4)
     assert report.unlabelled == 3
 
 
-@pytest.mark.parametrize(
-    ("track", "file"), [("en-ar", "track2.ar-en"), ("es-en", "track4a.es-en"), ("en-de", "extended.de-en")]
-)
-def test_sts17_tracks_are_found_under_the_task_s_own_names(tmp_path, track, file):
-    mirror = write(tmp_path, {f"sts17/STS.input.{file}.txt": INPUT, f"sts17/gs/x/../../STS.gs.{file}.txt": "1\n2\n3\n"})
-    frame, _ = pairs(mirror, f"sts17-{track}")
-    assert frame["score"].to_list() == [1, 2, 3]
-
-
 def test_a_changed_score_file_changes_the_digest(tmp_path):
-    mirror = write(tmp_path, {"sts17/STS.input.track5.en-en.txt": INPUT, "sts17/STS.gs.track5.en-en.txt": "1\n2\n3\n"})
-    before = resolve_source(SourceSpec(dataset="sts17-en-en"), mirror).digest
-    write(tmp_path, {"sts17/STS.gs.track5.en-en.txt": "1\n2\n4\n"})
-    assert resolve_source(SourceSpec(dataset="sts17-en-en"), mirror).digest != before
+    mirror = write(tmp_path, task())
+    before = resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest
+    write(tmp_path, task(**{"STS.gs.OnWN.txt": "1\n2\n4\n"}))
+    assert resolve_source(SourceSpec(dataset="sts13-tok"), mirror).digest != before
 
 
 def test_sts_benchmark_has_no_quotes_and_no_header(tmp_path):
     line = 'main-captions\tMSRvid\t2012test\t0024\t2.500\tA "girl sings.\tA girl reads.\tsource\n'
-    frame, _ = pairs(write(tmp_path, {"stsb/stsbenchmark/sts-test.csv": line * 2}), "stsb")
+    frame, _ = pairs(write(tmp_path, {"STS/STSBenchmark/sts-test.csv": line * 2}), "stsb-tok")
     assert frame.row(1) == ("", 'A "girl sings.', "A girl reads.", 2.5)
 
 
 def test_sick_as_distributed(tmp_path):
     table = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n6\tA kid.\tA boy.\t3.3\tNEUTRAL\n"
-    mirror = write(tmp_path, {"sickr/SICK/SICK_test_annotated.txt": table})
-    frame, _ = pairs(mirror, "sickr")
+    mirror = write(tmp_path, {"SICK/SICK_test_annotated.txt": table})
+    frame, _ = pairs(mirror, "sickr-tok")
     assert frame.rows() == [("", "A kid.", "A boy.", 3.3)]
-    source = resolve_source(SourceSpec(dataset="sickr", split="test"), mirror)
-    (learnt,) = read_source(source, ReadReport("sickr"), max_bad_share=0.0)  # as `bsl-sts` does
+    source = resolve_source(SourceSpec(dataset="sickr-tok", split="test"), mirror)
+    (learnt,) = read_source(source, ReadReport("sickr"), max_bad_share=0.0)
     assert learnt.rows() == [("A kid.", "A boy.")]
 
 
@@ -90,26 +83,21 @@ def test_tokenised_text_is_a_set_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"STS.gs.track5.en-en.txt": "1\n2\n"}, "has 3 lines and .*gs.track5.en-en.txt has 2"),
-        ({}, "STS.gs.track5.en-en.txt: cannot be read"),
-        ({"STS.gs.track5.en-en.txt": "1\n2\n7\n"}, "row 3 has the score '7', expected a number from 0 to 5"),
-        (
-            {"STS.gs.track5.en-en.txt": "1\n2\n3\n", "STS.input.track5.en-en.txt": "a\tb\nalone\nc\td\n"},
-            "line 2: 1 fields",
-        ),
+        ({"STS.gs.OnWN.txt": "1\n2\n"}, "has 3 lines and .*STS.gs.OnWN.txt has 2"),
+        ({"STS.gs.OnWN.txt": None}, "STS.gs.OnWN.txt: cannot be read"),
+        ({"STS.gs.OnWN.txt": "1\n2\n7\n"}, "row 9 has the score '7', expected a number from 0 to 5"),
+        ({"STS.input.OnWN.txt": "a\tb\nalone\nc\td\n"}, "line 2: 1 fields"),
     ],
 )
 def test_bad_task_files_are_named_with_their_line(tmp_path, files, message):
-    texts = {"STS.input.track5.en-en.txt": INPUT, **files}
-    mirror = write(tmp_path / "sts17", texts) and str(tmp_path)
     with pytest.raises(SourceError, match=message):
-        pairs(mirror, "sts17-en-en")
+        pairs(write(tmp_path, task(**files)), "sts13-tok")
 
 
 def test_a_part_of_the_files_is_not_the_set(tmp_path):
-    mirror = write(tmp_path, {"sts13/STS.input.FNWN.txt": INPUT, "sts13/STS.gs.FNWN.txt": "1\n2\n3\n"})
-    with pytest.raises(SourceError, match=re.escape("no sts13/**/STS.input.headlines.txt, sts13/**/STS.input.OnWN")):
-        pairs(mirror, "sts13")
+    lacking = {"STS.input.headlines.txt": None, "STS.input.OnWN.txt": None}
+    with pytest.raises(SourceError, match=r"no STS/STS13-en-test/STS\.input\.headlines\.txt, .*OnWN\.txt; copy all"):
+        pairs(write(tmp_path, task(**lacking)), "sts13-tok")
 
 
 def sick(rows):
@@ -120,11 +108,11 @@ def test_sick_of_the_hub_is_refused_and_said_to_be_missing(tmp_path):
     (tmp_path / "sickr").mkdir()
     sick(9927).write_parquet(tmp_path / "sickr" / "test.parquet")
     site = RunContext(mirror=str(tmp_path))
-    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* SICK_test_annotated.txt"):
+    with pytest.raises(SourceError, match=r"9,927 rows, expected the 4,927 .* digests choose the test"):
         read_scored_set(resolve_scored_set(site, "sickr/test"))
     found = available(site, ["embedded:stsb/test", "sickr/test"])
     assert [scored.name for scored in found.embedded()] == ["stsb test"]
-    assert "SICK_test_annotated.txt" in found.missing["sickr/test"]
+    assert "remove this copy" in found.missing["sickr/test"]
     sick(4927).write_parquet(tmp_path / "sickr" / "test.parquet")
     assert read_scored_set(resolve_scored_set(site, "sickr/test")).height == 4927
 

@@ -137,12 +137,12 @@ def test_a_class_may_be_called_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("score", ["inf", "-inf", "99999999999999999999999999", "-1e7"])
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_a_score_on_no_scale_is_refused_with_its_line(tmp_path: Path, score: str, suffix: str) -> None:
+def test_a_score_on_no_scale_is_refused_with_its_row(tmp_path: Path, score: str, suffix: str) -> None:
     first = f"{TEXTS[0]} Of two lines,\nand information about inf."
     rows = pl.DataFrame({"a": [first, *TEXTS[1:]], "b": TEXTS, "score": ["", *"1234", score, *"123456"]})
-    where = {"csv": "line 8", "jsonl": "line 6", "parquet": "row 6"}[suffix]
     path = _written(rows, tmp_path / f"pairs.{suffix}")
-    with pytest.raises(SourceError, match=f"pairs.{suffix}, {where}: the score '{score}' in column 'score' is not fin"):
+    said = f"pairs.{suffix}: row 6 has the score '{score}' in column 'score', which is not finite"
+    with pytest.raises(SourceError, match=said):
         label_source(path)
 
 

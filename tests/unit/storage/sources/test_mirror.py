@@ -16,13 +16,13 @@ PAIRS = pl.DataFrame({"sentence1": ["a"] * 250, "sentence2": ["b"] * 250, "score
 
 @pytest.fixture
 def stand_in(tmp_path):
-    """The Hub's part is played by a folder: one set in the mirror's form, one as its task distributes it."""
+    """The Hub's part is played by a folder: one set in the mirror's form, one as SentEval distributes it."""
     folder = tmp_path / "stand-in"
     (folder / "sts17-en-de").mkdir(parents=True)
     PAIRS.write_parquet(folder / "sts17-en-de" / "test.parquet")
-    (folder / "sts17").mkdir()
-    (folder / "sts17" / "STS.input.track5.en-en.txt").write_text("A dog.\tA cat.\n" * 250)
-    (folder / "sts17" / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
+    (folder / "CR").mkdir()
+    (folder / "CR" / "custrev.neg").write_text("bad\n" * 3000)
+    (folder / "CR" / "custrev.pos").write_text("good\n" * 775)
     return folder
 
 
@@ -53,11 +53,11 @@ def test_the_command_mirrors_the_revision_that_a_recipe_pins(stand_in, tmp_path,
 
 
 def test_the_command_says_what_it_could_not_have(stand_in, tmp_path, capsys):
-    call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "sts17-en-en", "sst5", "--mirror", str(stand_in)]
+    call = ["mirror", str(tmp_path / "made"), "sts17-en-de", "cr", "sst5", "--mirror", str(stand_in)]
     assert main(call) == 1
     out, err = capsys.readouterr()
     assert f"folder   {stand_in}/sts17-en-de/test.parquet" in out
-    assert f"folder   {stand_in}/sts17/STS.input.track5.en-en.txt" in out
+    assert f"folder   {stand_in}/CR/custrev.neg" in out
     assert "lacking  sst5: " in err
 
 

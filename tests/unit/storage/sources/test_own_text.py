@@ -118,14 +118,10 @@ def test_the_guess_can_be_overruled(folder: Path) -> None:
         sources([str(folder / "in" / "tickets.csv")], columns=["subjct"])
 
 
-def test_a_name_is_a_title_where_it_reads_as_one_unless_told(tmp_path: Path) -> None:
-    rows = pl.DataFrame({"name": [f"User {n}" for n in range(8)], "text": PROSE})
-    rows.write_csv(tmp_path / "posts.csv")
-    rows.with_columns(name=pl.format("A blue cotton shirt of size {}", pl.int_range(8))).write_csv(
-        tmp_path / "goods.csv"
-    )
-    assert [sources([str(tmp_path / file)])[0].title for file in ("posts.csv", "goods.csv")] == [None, "name"]
-    assert sources([str(tmp_path / "posts.csv")], title="name")[0].title == "name"
+def test_a_title_is_named_or_left_out(tmp_path: Path) -> None:
+    pl.DataFrame({"title": PROSE[::-1], "name": PROSE, "text": PROSE}).write_csv(tmp_path / "goods.csv")
+    assert sources([str(tmp_path / "goods.csv")])[0].title == "title"
+    assert sources([str(tmp_path / "goods.csv")], title="name")[0].title == "name"
     (none,) = sources([str(tmp_path / "goods.csv")], title="", columns=["text"])
     assert (none.title, none.texts) == (None, ("text",))
 

@@ -119,7 +119,7 @@ def test_unknown_names_say_what_was_tried(mirror):
     with pytest.raises(SourceError, match=r"has no snlli/train\.parquet, and it is none of .*did you mean 'snli'"):
         resolve_source(SourceSpec(dataset="snlli"), mirror)
     with pytest.raises(SourceError, match="no mirror is set, and only mirrors hold it"):
-        resolve_source(SourceSpec(dataset="snli_tok", split="dev"))
+        resolve_source(SourceSpec(dataset="afs", split="all"))
     with pytest.raises(SourceError, match="has no split 'valid'; it has train, dev, test"):
         resolve_source(SourceSpec(dataset="snli", split="valid"), mirror)
     with pytest.raises(ValidationError, match="needs a `dataset` or a `path`"):
@@ -251,9 +251,9 @@ def test_a_folder_may_be_called_like_a_pattern(tmp_path, last):
 
 
 def test_a_mirror_of_original_files_may_be_called_like_a_pattern(tmp_path):
-    folder = tmp_path / "mirror[1]" / "sts17"
+    folder = tmp_path / "mirror[1]" / "CR"
     folder.mkdir(parents=True)
-    (folder / "STS.input.track5.en-en.txt").write_text("A dog.\tA cat.\n" * 250)
-    (folder / "STS.gs.track5.en-en.txt").write_text("2.4\n" * 250)
-    source = resolve_source(SourceSpec(dataset="sts17-en-en"), str(tmp_path / "mirror[1]"))
-    assert read_scored_pairs(source, ReadReport("sts")).height == 250
+    for name in ("custrev.neg", "custrev.pos"):
+        (folder / name).write_text("A dog.\n")
+    source = resolve_source(SourceSpec(dataset="cr", split="all"), str(tmp_path / "mirror[1]"))
+    assert sentences(source) == [["A dog.", "A dog."]]

@@ -90,12 +90,12 @@ def test_a_file_that_is_not_whole_is_refused(tmp_path):
         read(written(tmp_path / "cut.vec", ["7 3", *LINES]))
     with pytest.raises(SourceError, match="holds no words"):
         read(written(tmp_path / "empty.txt", []))
-    with pytest.raises(SourceError, match="cannot be unpacked"):
+    with pytest.raises(SourceError, match="the zip archive cannot be read"):
         read(written(tmp_path / "cut.zip", LINES))
     with zipfile.ZipFile(tmp_path / "glove.6B.zip", "w") as archive:
         archive.writestr("glove.6B.50d.txt", "the 1")
         archive.writestr("glove.6B.300d.txt", "the 1")
-    with pytest.raises(SourceError, match=r"expected one \.txt or \.vec; unpack it and name a file"):
+    with pytest.raises(SourceError, match="holds 2 files, expected one; unpack it"):
         read(tmp_path / "glove.6B.zip")
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from storage.datasets.sts import STS
-from storage.sources.subsets import TABLE, digests, with_subsets
+from storage.sources.scored_sets import TABLE, digests, with_subsets
 
 MIRROR = os.environ.get("BSL_DATA_MIRROR", "")
 YEARS = ("sts12", "sts13", "sts14", "sts15", "sts16")
@@ -24,10 +24,10 @@ real = pytest.mark.skipif(not MIRROR, reason="BSL_DATA_MIRROR names no mirror")
 def test_the_table_names_every_subset_of_the_declared_sets():
     table = pl.read_parquet(TABLE)
     assert tuple(table["dataset"].cast(pl.String).unique().sort()) == YEARS
-    for dataset in (dataset for dataset in STS if dataset.divided and dataset.folder is None):
+    for dataset in (dataset for dataset in STS if dataset.divided and dataset.folder):
         patterns = dataset.originals["test"]
         declared = {pattern.rpartition("STS.input.")[2].removesuffix(".txt") for pattern in patterns}
-        assert set(table.filter(dataset=dataset.name)["subset"].cast(pl.String)) == declared
+        assert set(table.filter(dataset=dataset.folder)["subset"].cast(pl.String)) == declared
 
 
 @real
