@@ -34,8 +34,14 @@ class Columns:
         return (*self.texts, *self.others)
 
 
-def require(path: str, found: Sequence[str], expected: Sequence[str]) -> None:
+def require(path: str, found: Sequence[str], expected: Sequence[str], remedy: str = NAME_COLUMNS) -> None:
     """Check that columns are there.
+
+    Args:
+        path: the source.
+        found: its columns.
+        expected: those that are wanted.
+        remedy: how the caller names others.
 
     Raises:
         SourceError: with what is missing, what was found and the nearest name to each.
@@ -44,7 +50,7 @@ def require(path: str, found: Sequence[str], expected: Sequence[str]) -> None:
     if missing:
         raise SourceError(
             f"{path}: column {', '.join(map(repr, missing))} is missing; found {_listed(found)}, expected "
-            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {NAME_COLUMNS}"
+            f"{_listed(expected)}{_hint(missing, found)}; name the right columns {remedy}"
         )
 
 

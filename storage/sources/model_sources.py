@@ -13,6 +13,7 @@ from storage.artifacts.keys import NotInKey
 from storage.assets.catalog import EMBEDDED, embedded_manifest, embedded_path
 from storage.errors import HubError, HubSilentError, SourceError
 from storage.filesystem.digests import content_sha256, folder_sha256s
+from storage.filesystem.nearest import perhaps_path
 from storage.filesystem.urls import at_home
 from storage.hub.models import HubModel, pin_model
 from storage.sources.mirrored_model import SAYS, MirroredModel, check_model, find_mirrored
@@ -108,8 +109,32 @@ def _here(spec: str, revision: str | None, mirror: str | None, cache: Path | Non
     if mirror and (copy := find_mirrored(mirror, spec, revision, cache)) is not None:
         return ResolvedModel(identity=copy.identity, mirrored=copy)
     if spec.count("/") > 1 or spec.startswith((".", "/", "~")):
-        raise SourceError(f"{spec}: no such folder; expected a model with {' or '.join(SAYS)}; correct the path")
+        raise _no_folder(spec)
     return None
+
+
+def check_model_name(spec: str, mirror: str | None = None) -> None:
+    """Refuse the name of a model that neither the package nor this machine has; the Hub is not asked.
+
+    Args:
+        spec: as `resolve_model` takes it.
+        mirror: folder or address that may have the model.
+
+    Raises:
+        SourceError: no such folder; the message has the nearest.
+        AssetError: no such embedded asset; the message has the nearest.
+    """
+    if spec.startswith(EMBEDDED):
+        embedded_manifest(spec.removeprefix(EMBEDDED))
+        return
+    is_path = spec.startswith((".", "/", "~")) or (mirror is None and spec.count("/") > 1)
+    if is_path and not Path(at_home(spec)).exists():
+        raise _no_folder(spec)
+
+
+def _no_folder(spec: str) -> SourceError:
+    hint = perhaps_path(spec)
+    return SourceError(f"{spec}: no such folder{hint}; expected a model with {' or '.join(SAYS)}; correct the path")
 
 
 def _local(folder: Path) -> ResolvedModel:

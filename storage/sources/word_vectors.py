@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict
 from storage.artifacts.keys import NotInKey
 from storage.errors import SourceError
 from storage.filesystem.digests import version_sha256
+from storage.filesystem.nearest import perhaps_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +63,24 @@ def find_vectors_file(name: str) -> VectorsFile:
     Raises:
         SourceError: there is no such file.
     """
-    path = Path(name).expanduser()
-    if not path.is_file():
-        raise SourceError(f"{name}: no such file; expected word vectors, such as glove.840B.300d.txt; correct the path")
+    path = check_vectors_name(name)
     import fsspec
 
     return VectorsFile(path=path.resolve(), digest=version_sha256(fsspec.filesystem("file"), str(path.resolve())))
+
+
+def check_vectors_name(name: str) -> Path:
+    """Return the path of a local file of word vectors.
+
+    Raises:
+        SourceError: there is no such file; the message has the nearest.
+    """
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise SourceError(
+            f"{name}: no such file{perhaps_path(name)}; expected word vectors, such as glove.840B.300d.txt"
+        )
+    return path
 
 
 def read_vectors(path: Path) -> Iterator[tuple[list[str], NDArray[np.float32]]]:
