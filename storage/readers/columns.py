@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-NAME_COLUMNS: Final = "(`--column NAME`; in a recipe `ingest.sources[].columns`)"
-"""How whoever reads a source says which columns hold text."""
+NAME_COLUMNS: Final = "(`--columns`; in embed, search and pairs `--column`; in a recipe `ingest.sources[].columns`)"
+"""The options that name the columns of text."""
 
 
 @dataclass(frozen=True)

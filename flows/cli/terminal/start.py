@@ -130,13 +130,14 @@ def wait_for(embedded: EmbeddedServer | None) -> None:
 
 
 def failed(error: object) -> int:
-    """Say what ended a run; whether running it again helps depends on what that was."""
+    """Print what ended a run, and whether the same call may succeed; it cannot where a source's content is at fault."""
     from models.errors import InterruptedRunError, ModelError
     from models.translation.errors import TranslationStoppedError
-    from storage.errors import StorageError
+    from storage.errors import HubError, SourceError, StorageError
 
     server = is_of_a_server(error)
-    again = server or isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    passing = isinstance(error, StorageError | OSError | InterruptedRunError | TranslationStoppedError)
+    again = server or (passing and (isinstance(error, HubError) or not isinstance(error, SourceError)))
     known = server or isinstance(error, StorageError | OSError | ModelError)
     said = str(error) if known else f"{type(error).__name__}: {error}"
     if server:  # of an answer the second line leads to a page on its status code

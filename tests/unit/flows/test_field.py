@@ -193,7 +193,9 @@ def test_the_start_is_always_there_and_first_and_order_is_the_table_s():
     assert [method.name for method in methods_of(None)] == list(NAMES)
 
 
-def test_an_unknown_method_is_refused_with_the_nearest(capsys):
+def test_an_unknown_method_is_refused_with_the_nearest(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.txt").write_text("A cat sleeps.\n")
     assert main(["field", "x.txt", "--methods", "simcs"]) == 2
     assert "Did you mean 'simcse'" in capsys.readouterr().err
 
