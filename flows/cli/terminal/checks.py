@@ -1,10 +1,8 @@
-"""Checks of the names in a call before a verb imports anything heavy."""
+"""Checks of the names in a call before a verb imports anything heavy; help imports nothing of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-from flows.run_context import run_context_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +20,7 @@ def check_texts(texts: Sequence[str], place: Place) -> None:
     Raises:
         SourceError, AssetError: there is nothing of that name; the message has the nearest.
     """
+    from flows.run_context import run_context_of
     from storage.sources.own_text import check_named
 
     for name in texts:
@@ -50,6 +49,7 @@ def check_encoders(names: Sequence[str | None], place: Place) -> None:
     Raises:
         SourceError, AssetError, ArtifactMissingError: nobody has it; the message has the nearest.
     """
+    from flows.run_context import run_context_of
     from storage.artifacts.lookup import MADE_HERE, find
     from storage.sources.model_sources import check_model_name
     from storage.sources.word_vectors import check_vectors_name, is_vectors_file
